@@ -1,0 +1,104 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/weir-dev/weir/controller"
+)
+
+// flags are what weir controller and weir up have in common.
+type flags struct {
+	kubeconfig, context string
+	mode                string
+	concurrency         int
+	ignore              []string
+
+	metricsAddress string
+	metricsSecure  bool
+	healthAddress  string
+
+	leaderElect          bool
+	leaderElectNamespace string
+	leaseDuration        time.Duration
+
+	logFormat string
+	verbosity int
+}
+
+func (f *flags) register(fs *pflag.FlagSet, leaderElect bool) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: $KUBECONFIG, the cluster weir runs in, or ~/.kube/config")
+	fs.StringVar(&f.context, "context", "", "context of the kubeconfig; default: its current one")
+	fs.StringVar(&f.mode, "mode", "replace", "replace: do the work of kube-controller-manager's garbage collector, which must be off")
+	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
+	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
+	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics and of the debug graph; 0 turns them off")
+	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics and the debug graph over TLS, to authenticated and authorized clients only")
+	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
+	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
+	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
+	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
+	// Accepted for drop-in use. Weir has no fixed rate to set.
+	fs.Float32("kube-api-qps", 0, "ignored: requests adapt to what the API server grants")
+	fs.Int("kube-api-burst", 0, "ignored: requests adapt to what the API server grants")
+}
+
+// check finds what is wrong with the flags before anything is started.
+func (f *flags) check() error {
+	var errs []error
+	switch f.mode {
+	case "replace":
+	case "companion", "shadow":
+		errs = append(errs, fmt.Errorf("--mode %s is not part of this version; replace is", f.mode))
+	default:
+		errs = append(errs, fmt.Errorf("--mode %q: must be replace", f.mode))
+	}
+	if f.concurrency < 1 || f.concurrency > 1000 {
+		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		errs = append(errs, fmt.Errorf("--log-format %q: must be text or json", f.logFormat))
+	}
+	if f.leaseDuration < 3*time.Second {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))
+	}
+	if i := slices.IndexFunc(f.ignore, func(s string) bool { return s == "" || strings.ContainsAny(s, "/ ") }); i >= 0 {
+		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *flags) ignored() []schema.GroupResource {
+	out := make([]schema.GroupResource, len(f.ignore))
+	for i, s := range f.ignore {
+		out[i] = schema.ParseGroupResource(s)
+	}
+	return out
+}
+
+// restConfig finds the API server: a kubeconfig that was named must be there and be right.
+func (f *flags) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		from := "the default places ($KUBECONFIG, the cluster, ~/.kube/config)"
+		if f.kubeconfig != "" {
+			from = f.kubeconfig
+		}
+		return nil, fmt.Errorf("find an API server through %s: %w", from, err)
+	}
+	return config, nil
+}

@@ -1,0 +1,26 @@
+// Package cmd is the command line: flags in, parts wired, manager started.
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Root returns the weir command. Under the name kubectl-weir it is a kubectl plugin.
+func Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Decides what falls when something in a Kubernetes cluster is deleted, and carries it out",
+		Long: `Weir collects garbage in a Kubernetes cluster: it holds the ownership graph of all objects, deletes
+what nobody owns any more, and honours foreground and orphan deletion.`,
+		SilenceUsage: true,
+	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
+	}
+	root.AddCommand(controllerCommand(), upCommand(), versionCommand())
+	return root
+}

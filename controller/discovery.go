@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// ignoredByDefault are kinds that own nothing and are owned by nothing, and change all the time. The
+// same as the reference (RB 1.2).
+var ignoredByDefault = sets.New(
+	schema.GroupResource{Resource: "events"},
+	schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
+)
+
+// discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
+// them: an aggregated API that is down has not ceased to exist. An empty answer is an error.
+func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) ([]graph.Resource, error) {
+	groups, lists, err := client.ServerGroupsAndResources()
+	failed := sets.New[schema.GroupVersion]()
+	var partly *discovery.ErrGroupDiscoveryFailed
+	switch {
+	case errors.As(err, &partly):
+		for gv := range partly.Groups {
+			failed.Insert(gv)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
+	}
+	found := resourcesOf(groups, lists, ignored)
+	if len(found) == 0 {
+		return nil, errors.New("discover the kinds that the cluster serves: the answer is empty")
+	}
+	return keepFailed(found, before, failed), partial(partly)
+}
+
+// partial is nil for nil: an interface around a nil pointer would not be.
+func partial(err *discovery.ErrGroupDiscoveryFailed) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+// resourcesOf turns discovery's lists into kinds, each with its best version: the preferred one, or the
+// first that can be collected if that one cannot.
+func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ignored sets.Set[schema.GroupResource]) []graph.Resource {
+	rank := map[schema.GroupVersion]int{}
+	for _, g := range groups {
+		for i, v := range g.Versions {
+			rank[schema.GroupVersion{Group: g.Name, Version: v.Version}] = i + 1
+		}
+		rank[schema.GroupVersion{Group: g.Name, Version: g.PreferredVersion.Version}] = 0
+	}
+	type version struct {
+		gv schema.GroupVersion
+		r  metav1.APIResource
+	}
+	byResource := map[schema.GroupResource][]version{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // not a version that a reference could name
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") {
+				gr := gv.WithResource(r.Name).GroupResource()
+				byResource[gr] = append(byResource[gr], version{gv, r})
+			}
+		}
+	}
+	resources := make([]graph.Resource, 0, len(byResource))
+	for gr, versions := range byResource {
+		slices.SortStableFunc(versions, func(a, b version) int {
+			return cmp.Or(boolCompare(collectable(b.r), collectable(a.r)), cmp.Compare(rank[a.gv], rank[b.gv]))
+		})
+		best := versions[0]
+		r := graph.Resource{
+			Group: gr.Group, Resource: gr.Resource, Kind: best.r.Kind, Version: best.gv.Version,
+			Namespaced: best.r.Namespaced, Collected: collectable(best.r) && !ignored.Has(gr),
+		}
+		for _, v := range versions {
+			r.Versions = append(r.Versions, v.gv.Version)
+		}
+		slices.Sort(r.Versions)
+		resources = append(resources, r)
+	}
+	slices.SortFunc(resources, compareResources)
+	return resources
+}
+
+func collectable(r metav1.APIResource) bool {
+	return sets.New(r.Verbs...).HasAll("delete", "list", "watch")
+}
+
+// keepFailed adds what was known of the versions that failed to answer.
+func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) []graph.Resource {
+	if len(failed) == 0 {
+		return found
+	}
+	index := map[schema.GroupResource]int{}
+	for i, r := range found {
+		index[r.GroupResource()] = i
+	}
+	for _, old := range before {
+		var kept []string
+		for _, v := range old.Versions {
+			if failed.Has(schema.GroupVersion{Group: old.Group, Version: v}) {
+				kept = append(kept, v)
+			}
+		}
+		if len(kept) == 0 {
+			continue
+		}
+		if i, ok := index[old.GroupResource()]; ok {
+			found[i].Versions = slices.Compact(slices.Sorted(slices.Values(append(found[i].Versions, kept...))))
+			continue
+		}
+		old.Versions = kept
+		found = append(found, old)
+	}
+	slices.SortFunc(found, compareResources)
+	return found
+}
+
+func compareResources(a, b graph.Resource) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

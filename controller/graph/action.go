@@ -1,0 +1,126 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Verb is what is to be done with an object.
+type Verb uint8
+
+// The verbs. Keep and Wait are not requests: Keep has nothing ahead of it, Wait is for something that
+// will make the object dirty again.
+const (
+	Keep       Verb = iota
+	Wait            // for a watch, an answer, or other objects
+	Look            // at one claim, with a live read
+	Delete          // the object
+	Release         // the object from some of its owners
+	Unblock         // the object's owners: its references no longer hold up their deletion
+	Unfinalize      // the object: one garbage-collection finalizer comes off
+)
+
+var verbNames = [...]string{"keep", "wait", "look", "delete", "release", "unblock", "unfinalize"}
+
+func (v Verb) String() string { return verbNames[v] }
+
+// Ref names one object at one version: what a request needs, and what a person can read.
+type Ref struct {
+	Kind            schema.GroupResource
+	Namespace       string
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+}
+
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind.String() + " " + r.Name
+	}
+	return r.Kind.String() + " " + r.Namespace + "/" + r.Name
+}
+
+// Action is the one thing to do about an object, as far as the graph knows. It carries all that the
+// request needs; every request is to be made with the uid and the resourceVersion of Object as
+// preconditions, so that a decision can only be carried out on what it was made about.
+type Action struct {
+	Verb   Verb
+	Object Ref
+
+	Claim       Claim                      // Look
+	Propagation metav1.DeletionPropagation // Delete
+	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
+	Finalizer   string                     // Unfinalize: the one that comes off
+	Finalizers  []string                   // Unfinalize: the ones that stay
+
+	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
+	Why string
+	// Trouble is set when the object is kept because a reference can never be resolved as things are.
+	Trouble Trouble
+	// Stray is a reference whose uid belongs to an object in another namespace: owners are looked for in
+	// the dependent's namespace only. nil if there is none, or it does not matter.
+	Stray *metav1.OwnerReference
+}
+
+// Request tells whether the action asks something of the API server.
+func (a Action) Request() bool { return a.Verb > Wait }
+
+// Same tells whether two actions are the same decision: what is done, on which version of what. The
+// words may differ.
+func (a Action) Same(b Action) bool {
+	return a.Verb == b.Verb && a.Trouble == b.Trouble && (!a.Request() ||
+		a.Object == b.Object && a.Claim == b.Claim && a.Propagation == b.Propagation && a.Finalizer == b.Finalizer &&
+			fmt.Sprint(a.Owners) == fmt.Sprint(b.Owners) && fmt.Sprint(a.Finalizers) == fmt.Sprint(b.Finalizers))
+}
+
+func (a Action) String() string {
+	var b strings.Builder
+	b.WriteString(a.Verb.String())
+	switch a.Verb {
+	case Look:
+		fmt.Fprintf(&b, " at %s %s", a.Claim.Kind, nsName(a.Claim.place(), a.Claim.Name))
+	case Delete:
+		fmt.Fprintf(&b, " %s", strings.ToLower(string(a.Propagation)))
+	case Unfinalize:
+		fmt.Fprintf(&b, " %s", a.Finalizer)
+	}
+	if a.Why != "" {
+		b.WriteString(": " + a.Why)
+	}
+	return b.String()
+}
+
+// Trouble is why a reference cannot be resolved: what a user has to repair.
+type Trouble uint8
+
+// The troubles.
+const (
+	NoTrouble     Trouble = iota
+	UnservedKind          // no such apiVersion and kind
+	AmbiguousKind         // several resources serve this apiVersion and kind
+	Misplaced             // a cluster-scoped object names a namespaced owner
+	Unreadable            // the owner cannot be read: forbidden, or its API does not answer
+)
+
+var troubleNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner"}
+
+func (t Trouble) String() string { return troubleNames[t] }
+
+// place is the namespace in which the claimed owner would be.
+func (c Claim) place() string {
+	if c.Namespaced {
+		return c.Namespace
+	}
+	return ""
+}
+
+func nsName(ns, name string) string {
+	if ns == "" {
+		return name
+	}
+	return ns + "/" + name
+}

@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Check verifies everything that must hold between events: each index against what it indexes, each
+// count against what it counts, each verdict against a fresh judgement. It costs a walk over the graph.
+func (g *Graph) Check() error {
+	c := checker{g: g}
+	c.entries()
+	c.nodes()
+	c.claims()
+	c.interners()
+	return errors.Join(c.errs...)
+}
+
+type checker struct {
+	g    *Graph
+	errs []error
+}
+
+func (c *checker) that(ok bool, format string, args ...any) {
+	if !ok && len(c.errs) < 20 {
+		c.errs = append(c.errs, fmt.Errorf(format, args...))
+	}
+}
+
+func (c *checker) entries() {
+	g, used := c.g, 0
+	for id := uint32(1); id < g.entries.next; id++ {
+		e := g.entries.at(id)
+		if e.node == 0 && e.claim == 0 {
+			continue
+		}
+		used++
+		c.that(g.find(g.uidOf(id)) == id, "entry %d: its uid %q leads to entry %d", id, g.uidOf(id), g.find(g.uidOf(id)))
+		for n := e.node; n != 0; n = g.nodes.at(n).next {
+			c.that(g.nodes.at(n).entry == id, "entry %d lists node %d of entry %d", id, n, g.nodes.at(n).entry)
+		}
+		prev := uint32(0)
+		for cl := e.claim; cl != 0; cl = g.claims.at(cl).next {
+			c.that(g.claims.at(cl).entry == id, "entry %d lists claim %d of entry %d", id, cl, g.claims.at(cl).entry)
+			c.that(g.claims.at(cl).prev == prev, "claim %d: prev is %d, not %d", cl, g.claims.at(cl).prev, prev)
+			prev = cl
+		}
+	}
+	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
+	c.that(used == len(g.byKey)+len(g.byOdd), "%d entries in use, %d indexed", used, len(g.byKey)+len(g.byOdd))
+	c.that(len(g.byOdd) == len(g.oddUIDs), "%d odd uids indexed, %d kept", len(g.byOdd), len(g.oddUIDs))
+}
+
+func (c *checker) nodes() {
+	g, used, ended, waits := c.g, 0, 0, 0
+	perSlot := make([]int, len(g.slots))
+	for id := uint32(1); id < g.nodes.next; id++ {
+		n := g.nodes.at(id)
+		if n.entry == 0 {
+			continue
+		}
+		used++
+		perSlot[n.slot]++
+		name := g.refOf(id)
+		c.that(g.nodeOf(n.slot, n.entry) == id, "%s is not found under its uid", name)
+		c.that(n.flags&marked == 0, "%s is still marked dirty", name)
+		_, listed := g.ending[id]
+		c.that(listed == (n.flags&ending != 0), "%s: ending index says %t", name, listed)
+		c.that(n.flags&ending == 0 || n.flags&deleting != 0, "%s ends without being deleted", name)
+		if n.flags&ending != 0 {
+			ended++
+		}
+		if n.flags&accepted != 0 {
+			waits++
+		}
+		dependents, blocking := int32(0), int32(0)
+		for cl := g.entries.at(n.entry).claim; cl != 0; cl = g.claims.at(cl).next {
+			if k := g.claims.at(cl); k.owner == id {
+				dependents += int32(len(k.dependents))
+				blocking += k.blocking
+			}
+		}
+		c.that(n.dependents == dependents, "%s counts %d dependents, has %d", name, n.dependents, dependents)
+		c.that(n.blocking == blocking, "%s counts %d blocking dependents, has %d", name, n.blocking, blocking)
+		for i, e := range n.owners {
+			k := g.claims.at(e.claim)
+			ok := k.entry != 0 && int(e.pos) < len(k.dependents) && k.dependents[e.pos] == dependent{id, uint32(i)}
+			c.that(ok, "%s: reference %d is not among the dependents of its claim", name, i)
+		}
+	}
+	c.that(used == g.nodes.used, "%d nodes in use, %d counted", used, g.nodes.used)
+	c.that(ended == len(g.ending), "%d nodes end, %d indexed", ended, len(g.ending))
+	c.that(waits == g.accepted, "%d nodes have an accepted request, %d counted", waits, g.accepted)
+	for i, want := range perSlot {
+		s := &g.slots[i]
+		c.that(s.nodes == want, "%s counts %d nodes, has %d", s.GroupResource(), s.nodes, want)
+		c.that(want == 0 || s.state != Unwatched, "%s is unwatched and has %d nodes", s.GroupResource(), want)
+	}
+}
+
+func (c *checker) claims() {
+	g, used := c.g, 0
+	var byVerdict [verdicts]int
+	g.claims.each(func(id uint32, k *claim) {
+		used++
+		byVerdict[k.verdict]++
+		name := g.claimValue(id)
+		c.that(len(k.dependents) > 0, "claim %v is made by nobody", name)
+		blocking := int32(0)
+		for i, d := range k.dependents {
+			edges := g.nodes.at(d.node).owners
+			ok := int(d.edge) < len(edges) && edges[d.edge].claim == id && edges[d.edge].pos == uint32(i)
+			c.that(ok, "claim %v: dependent %d does not make it", name, i)
+			if ok {
+				blocking += edges[d.edge].blocks()
+			}
+		}
+		c.that(k.blocking == blocking, "claim %v counts %d blocking, has %d", name, k.blocking, blocking)
+		found := g.claims.byKey[claimKey{k.entry, k.typ, k.namespace, k.name}]
+		c.that(found == id, "claim %v is indexed as %d, is %d", name, found, id)
+		v, owner := g.judge(k)
+		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
+		_, parked := g.claims.parked[id]
+		c.that(parked == (k.looked == lookedFailed || k.looked == lookedPresent), "claim %v: parked is %t", name, parked)
+	})
+	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
+	c.that(used == len(g.claims.byKey), "%d claims in use, %d indexed", used, len(g.claims.byKey))
+	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)
+}
+
+func (c *checker) interners() {
+	g := c.g
+	namespaces, finalizers, kinds := map[uint32]uint32{}, map[uint32]uint32{}, map[uint32]uint32{}
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.entry != 0 {
+			namespaces[n.namespace]++
+			if n.finalizers != 0 {
+				finalizers[n.finalizers]++
+			}
+		}
+	}
+	g.claims.each(func(_ uint32, k *claim) {
+		namespaces[k.namespace]++
+		kinds[k.typ]++
+	})
+	checkHolders(c, "namespace", g.namespaces, namespaces)
+	checkHolders(c, "finalizers", g.finalizers, finalizers)
+	checkHolders(c, "type", g.types, kinds)
+}
+
+func checkHolders[K comparable](c *checker, what string, in interner[K], want map[uint32]uint32) {
+	c.that(len(in.ids) == len(want), "%s: %d values held, %d wanted", what, len(in.ids), len(want))
+	for id, refs := range want {
+		c.that(in.vals[id].refs == refs, "%s %v: %d holders, counted %d", what, in.val(id), refs, in.vals[id].refs)
+	}
+}

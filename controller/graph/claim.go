@@ -1,0 +1,480 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// claim is an owner as some dependents wrote it. Each distinct one is judged, and looked up, once.
+type claim struct {
+	entry      uint32
+	next, prev uint32 // claims of the entry
+	typ        uint32 // in types
+	namespace  uint32 // the dependents', in namespaces
+	owner      uint32 // the node that is meant, 0 while there is none
+	blocking   int32  // dependents with blockOwnerDeletion
+	dependents []dependent
+	name       string
+	verdict    verdict
+	looked     looked
+	tries      uint8 // lookups that failed in a row
+	since      uint8 // rounds since it was parked
+	orphaned   bool  // absent, and was deleted with orphan
+}
+
+// dependent is one reference that makes the claim: an object, and which of its references.
+type dependent struct{ node, edge uint32 }
+
+type claimKey struct {
+	entry, typ, namespace uint32
+	name                  string
+}
+
+// claimTable finds claims by what they say. parked are those whose answer may change without an
+// event: failed lookups, and owners that were found by a lookup alone.
+type claimTable struct {
+	slab[claim]
+	byKey     map[claimKey]uint32
+	byVerdict [verdicts]int
+	parked    map[uint32]struct{}
+	reason    map[uint32]string // why the last lookup failed
+}
+
+func newClaimTable() claimTable {
+	return claimTable{byKey: map[claimKey]uint32{}, parked: map[uint32]struct{}{}, reason: map[uint32]string{}}
+}
+
+func (t *claimTable) each(f func(id uint32, c *claim)) {
+	for id := uint32(1); id < t.next; id++ {
+		if c := t.at(id); c.entry != 0 {
+			f(id, c)
+		}
+	}
+}
+
+// verdict is what a claim means for those who make it.
+type verdict uint8
+
+const (
+	unknown  verdict = iota // to be looked up
+	asked                   // being looked up, or to be asked again later
+	trouble                 // cannot be looked up as things are
+	solid                   // the owner is there
+	waiting                 // the owner is there and waits for its dependents (foreground)
+	letGo                   // the owner is there, or was last seen, letting its dependents go (orphan)
+	absent                  // there is no such owner, for certain
+	verdicts                // how many
+)
+
+var verdictNames = [...]string{"unknown", "asked", "trouble", "present", "waiting", "orphaning", "absent"}
+
+func (v verdict) String() string { return verdictNames[v] }
+
+// looked is the state of a claim's lookup.
+type looked uint8
+
+const (
+	lookedNot looked = iota
+	lookedNow
+	lookedFailed
+	lookedPresent
+	lookedAbsent // final: uids never return
+)
+
+// edgeBits keep the two optional booleans of an owner reference as they were written.
+type edgeBits uint8
+
+const (
+	controllerSet edgeBits = 1 << iota
+	controllerTrue
+	blockSet
+	blockTrue
+)
+
+func bitsOf(r *metav1.OwnerReference) (b edgeBits) {
+	if r.Controller != nil {
+		b |= controllerSet
+		if *r.Controller {
+			b |= controllerTrue
+		}
+	}
+	if r.BlockOwnerDeletion != nil {
+		b |= blockSet
+		if *r.BlockOwnerDeletion {
+			b |= blockTrue
+		}
+	}
+	return b
+}
+
+func (e edge) blocks() int32 {
+	if e.bits&blockTrue != 0 {
+		return 1
+	}
+	return 0
+}
+
+func optional(set, value bool) *bool {
+	if !set {
+		return nil
+	}
+	return &value
+}
+
+// reference is the owner reference as the object has it.
+func (g *Graph) reference(e edge) metav1.OwnerReference {
+	c := g.claims.at(e.claim)
+	k := g.types.val(c.typ)
+	return metav1.OwnerReference{
+		APIVersion: k.apiVersion, Kind: k.kind, Name: c.name, UID: g.uidOf(c.entry),
+		Controller:         optional(e.bits&controllerSet != 0, e.bits&controllerTrue != 0),
+		BlockOwnerDeletion: optional(e.bits&blockSet != 0, e.bits&blockTrue != 0),
+	}
+}
+
+// sameOwners compares what the graph has with what was observed, without making strings.
+func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
+	if len(edges) != len(refs) {
+		return false
+	}
+	for i := range refs {
+		r, c := &refs[i], g.claims.at(edges[i].claim)
+		k := g.types.val(c.typ)
+		if k.kind != r.Kind || k.apiVersion != r.APIVersion || c.name != r.Name ||
+			edges[i].bits != bitsOf(r) || g.find(r.UID) != c.entry {
+			return false
+		}
+	}
+	return true
+}
+
+// setOwners replaces the references of an object. Replaced, not compared piece by piece: there is no
+// second way for an edge to come into being. Claims that both lists make keep what is known of them.
+func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference) {
+	g.markCycle(id)
+	n := g.nodes.at(id)
+	before := n.owners
+	for i := len(before) - 1; i >= 0; i-- { // from the end: an edge that moves stands before this one
+		g.disconnect(before[i])
+	}
+	n.owners = nil
+	if len(refs) > 0 {
+		n.owners = make([]edge, len(refs))
+		for i := range refs {
+			g.connect(id, uint32(i), &refs[i])
+		}
+	}
+	for _, e := range before {
+		if c := g.claims.at(e.claim); c.entry != 0 && len(c.dependents) == 0 {
+			g.dropClaim(e.claim)
+		}
+	}
+	g.markCycle(id)
+}
+
+func (g *Graph) connect(id, i uint32, r *metav1.OwnerReference) {
+	n := g.nodes.at(id)
+	c := g.claimOf(r, n.namespace)
+	cl := g.claims.at(c)
+	e := edge{claim: c, pos: uint32(len(cl.dependents)), bits: bitsOf(r)}
+	n.owners[i] = e
+	cl.dependents = append(cl.dependents, dependent{id, i})
+	cl.blocking += e.blocks()
+	if cl.owner != 0 {
+		g.count(cl.owner, 1, e.blocks())
+	}
+}
+
+func (g *Graph) disconnect(e edge) {
+	cl := g.claims.at(e.claim)
+	last := cl.dependents[len(cl.dependents)-1]
+	cl.dependents = cl.dependents[:len(cl.dependents)-1]
+	if e.pos < uint32(len(cl.dependents)) {
+		cl.dependents[e.pos] = last
+		g.nodes.at(last.node).owners[last.edge].pos = e.pos
+	}
+	cl.blocking -= e.blocks()
+	if cl.owner != 0 {
+		g.count(cl.owner, -1, -e.blocks())
+	}
+}
+
+// count changes how many references a node has. Only the steps from and to none change a decision.
+func (g *Graph) count(id uint32, dependents, blocking int32) {
+	n := g.nodes.at(id)
+	had, blocked := n.dependents > 0, n.blocking > 0
+	n.dependents += dependents
+	n.blocking += blocking
+	if had != (n.dependents > 0) || blocked != (n.blocking > 0) {
+		g.mark(id)
+	}
+}
+
+// claimOf returns the claim that a reference makes, new if nobody made it before.
+func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
+	entryID := g.enter(r.UID)
+	tk := typeKey{r.APIVersion, r.Kind}
+	typ, fresh := g.types.hold(tk)
+	if fresh {
+		for int(typ) >= len(g.typeInfos) {
+			g.typeInfos = append(g.typeInfos, typeInfo{})
+		}
+		g.typeInfos[typ] = g.resolved[tk]
+	}
+	k := claimKey{entryID, typ, namespace, r.Name}
+	if id, ok := g.claims.byKey[k]; ok {
+		g.types.drop(typ) // the claim holds it already
+		return id
+	}
+	id := g.claims.alloc()
+	g.namespaces.vals[namespace].refs++
+	e := g.entries.at(entryID)
+	*g.claims.at(id) = claim{entry: entryID, next: e.claim, typ: typ, namespace: namespace, name: k.name}
+	if e.claim != 0 {
+		g.claims.at(e.claim).prev = id
+	}
+	e.claim = id
+	g.claims.byKey[k] = id
+	c := g.claims.at(id)
+	if g.orphaned.has(r.UID) {
+		c.looked, c.orphaned = lookedAbsent, true
+	}
+	c.verdict, c.owner = g.judge(c)
+	g.claims.byVerdict[c.verdict]++
+	return id
+}
+
+func (g *Graph) dropClaim(id uint32) {
+	c := g.claims.at(id)
+	if c.prev != 0 {
+		g.claims.at(c.prev).next = c.next
+	} else {
+		g.entries.at(c.entry).claim = c.next
+	}
+	if c.next != 0 {
+		g.claims.at(c.next).prev = c.prev
+	}
+	delete(g.claims.byKey, claimKey{c.entry, c.typ, c.namespace, c.name})
+	delete(g.claims.parked, id)
+	delete(g.claims.reason, id)
+	g.types.drop(c.typ)
+	g.namespaces.drop(c.namespace)
+	g.claims.byVerdict[c.verdict]--
+	entryID := c.entry
+	g.claims.release(id)
+	g.leave(entryID)
+}
+
+// judge says what a claim means now, and which node it means. A node counts only if it is exactly
+// what the claim says: the same uid under another kind, name or namespace proves nothing.
+func (g *Graph) judge(c *claim) (verdict, uint32) {
+	t := g.typeInfos[c.typ]
+	if t.slot != 0 && !t.ambiguous {
+		place := c.namespace
+		for id := g.entries.at(c.entry).node; id != 0; id = g.nodes.at(id).next {
+			n := g.nodes.at(id)
+			here := n.namespace == place || !g.slots[n.slot].Namespaced
+			if n.slot == t.slot && here && n.name == c.name {
+				switch {
+				case n.flags&orphaning != 0:
+					return letGo, id
+				case n.flags&foreground != 0:
+					return waiting, id
+				}
+				return solid, id
+			}
+		}
+	}
+	switch {
+	case c.looked == lookedAbsent && c.orphaned:
+		return letGo, 0
+	case c.looked == lookedAbsent:
+		return absent, 0
+	case g.troubleOf(c) != NoTrouble:
+		return trouble, 0
+	case c.looked == lookedPresent:
+		return solid, 0
+	case c.looked == lookedNow:
+		return asked, 0
+	}
+	return unknown, 0
+}
+
+// troubleOf says why a claim that no node answers cannot be looked up.
+func (g *Graph) troubleOf(c *claim) Trouble {
+	t := g.typeInfos[c.typ]
+	switch {
+	case !t.served:
+		return UnservedKind
+	case t.ambiguous:
+		return AmbiguousKind
+	case g.slots[t.slot].Namespaced && g.namespaces.val(c.namespace) == "":
+		return Misplaced
+	case c.looked == lookedFailed:
+		return Unreadable
+	}
+	return NoTrouble
+}
+
+// rejudgeEntry judges all claims on a uid anew.
+func (g *Graph) rejudgeEntry(entryID uint32) {
+	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
+		g.rejudge(id)
+	}
+}
+
+// rejudge brings the verdict of a claim up to date, and marks all whose decision rests on it.
+func (g *Graph) rejudge(id uint32) {
+	c := g.claims.at(id)
+	v, owner := g.judge(c)
+	if v == c.verdict && owner == c.owner {
+		if v == trouble {
+			g.markDependents(c) // the kind of trouble may be another one
+		}
+		return
+	}
+	if c.owner != 0 {
+		g.markCycle(c.owner)
+	}
+	if c.owner != owner {
+		if c.owner != 0 {
+			g.count(c.owner, -int32(len(c.dependents)), -c.blocking)
+		}
+		if owner != 0 {
+			g.count(owner, int32(len(c.dependents)), c.blocking)
+		}
+	}
+	g.claims.byVerdict[c.verdict]--
+	g.claims.byVerdict[v]++
+	c.verdict, c.owner = v, owner
+	if owner != 0 {
+		g.park(id, false)
+		if c.looked != lookedNow { // an answer that is on its way will still come
+			c.looked, c.orphaned = lookedNot, false
+		}
+		g.markCycle(owner)
+	}
+	g.markDependents(c)
+}
+
+func (g *Graph) markDependents(c *claim) {
+	for _, d := range c.dependents {
+		g.mark(d.node)
+	}
+}
+
+// changeClaim alters what is known of a claim and judges it anew.
+func (g *Graph) changeClaim(id uint32, change func(*claim)) {
+	change(g.claims.at(id))
+	g.rejudge(id)
+}
+
+func (g *Graph) park(id uint32, on bool) {
+	if on {
+		g.claims.parked[id] = struct{}{}
+		g.claims.at(id).since = 0
+	} else if len(g.claims.parked) > 0 {
+		delete(g.claims.parked, id)
+		delete(g.claims.reason, id)
+	}
+}
+
+func (g *Graph) setLooked(id uint32, to looked, reason string) {
+	c := g.claims.at(id)
+	c.looked = to
+	g.park(id, to == lookedFailed || to == lookedPresent)
+	if reason != "" {
+		g.claims.reason[id] = reason
+	}
+	if to == lookedPresent || to == lookedAbsent {
+		c.tries = 0
+	}
+}
+
+func (g *Graph) forgetLook(id uint32) {
+	g.changeClaim(id, func(*claim) { g.setLooked(id, lookedNot, "") })
+}
+
+// claimValue is the claim as the world outside sees it.
+func (g *Graph) claimValue(id uint32) Claim {
+	c := g.claims.at(id)
+	k := g.types.val(c.typ)
+	s := &g.slots[g.typeInfos[c.typ].slot]
+	return Claim{
+		APIVersion: k.apiVersion, Kind: k.kind, Namespace: g.namespaces.val(c.namespace), Name: c.name, UID: g.uidOf(c.entry),
+		Resource: s.GroupResource(), Namespaced: s.Namespaced, Lists: s.lists,
+	}
+}
+
+// alike calls f for every claim that the answer to v's lookup also answers: same uid, same kind
+// whatever the version, same place.
+func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
+	entryID := g.find(v.UID)
+	if entryID == 0 {
+		return
+	}
+	slotID := g.slotIDs[v.Resource]
+	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
+		c := g.claims.at(id)
+		t := g.typeInfos[c.typ]
+		if c.name == v.Name && t.slot == slotID && t.served && !t.ambiguous &&
+			(!v.Namespaced || g.namespaces.val(c.namespace) == v.Namespace) {
+			f(id, c)
+		}
+	}
+}
+
+func (g *Graph) looking(v Claim) {
+	g.alike(v, func(id uint32, c *claim) {
+		if c.looked == lookedNot {
+			g.changeClaim(id, func(c *claim) { c.looked = lookedNow })
+		}
+	})
+}
+
+// answer takes in what a lookup said. A deletion that the watch showed in the meantime is final, and
+// an answer from before the last list says nothing about presence now.
+func (g *Graph) answer(ev Looked) {
+	g.alike(ev.Claim, func(id uint32, c *claim) {
+		if c.looked == lookedAbsent {
+			return
+		}
+		if c.owner != 0 {
+			c.looked = lookedNot // the watch knows better
+			return
+		}
+		to, reason := lookedPresent, ""
+		switch {
+		case ev.Answer == Absent:
+			to = lookedAbsent
+		case ev.Answer == Unanswered:
+			to, reason = lookedFailed, ev.Reason
+			c.tries = min(c.tries+1, 7)
+		case ev.Claim.Lists != g.slots[g.typeInfos[c.typ].slot].lists:
+			to = lookedNot
+		}
+		g.changeClaim(id, func(*claim) { g.setLooked(id, to, reason) })
+	})
+}
+
+// recheck is one round: what failed is tried again, the later the more often it failed; what cannot
+// be watched is asked again.
+func (g *Graph) recheck(round uint64) {
+	for _, id := range slices.Sorted(maps.Keys(g.claims.parked)) {
+		c := g.claims.at(id)
+		after := uint8(64)
+		if c.looked == lookedFailed {
+			after = 1 << (c.tries - 1)
+		} else if g.slots[g.typeInfos[c.typ].slot].state == Synced {
+			continue // its watch will tell
+		}
+		if c.since++; c.since >= after {
+			g.forgetLook(id)
+		}
+	}
+	if round%64 == 0 {
+		g.giveUpAccepted()
+	}
+}

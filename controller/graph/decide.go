@@ -1,0 +1,258 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Decide says what is to be done about an object. The table is in the package comment; the order of
+// the cases below is the order of its rows.
+func (g *Graph) Decide(uid types.UID) Action {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return Action{Why: "not in the graph"}
+	}
+	var a Action
+	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+		if a = g.decide(id); a.Request() {
+			break
+		}
+	}
+	return a
+}
+
+func (g *Graph) decide(id uint32) Action {
+	n := g.nodes.at(id)
+	if n.flags == 0 && len(n.owners) == 0 {
+		return Action{Why: "no owners"}
+	}
+	t := g.tally(n)
+	a := Action{Object: g.refOf(id)}
+	switch {
+	case n.flags&accepted != 0:
+		a.Verb, a.Why = Wait, "request accepted: waiting for the watch to show it"
+
+	case t[letGo] > 0:
+		a.Verb, a.Why = Release, "orphaned by "+g.names(n, letGo)
+		a.Owners = g.keepOwners(n, func(v verdict) bool {
+			return v == letGo || n.flags&deleting == 0 && (v == absent || v == waiting)
+		})
+
+	case n.flags&orphaning != 0:
+		g.decideOrphaning(n, &a)
+
+	case n.flags&foreground != 0:
+		g.decideForeground(id, &a)
+
+	case n.flags&deleting != 0:
+		a.Why = "terminating"
+		if n.finalizers != 0 {
+			a.Why += ": held by " + strings.Join(g.finalizersOf(n), ", ")
+		}
+
+	case len(n.owners) == 0:
+		a.Why = "no owners"
+
+	case t[solid] > 0 && t[absent]+t[waiting] > 0:
+		a.Verb = Release
+		a.Why = fmt.Sprintf("owned by %s; not any more by %s", g.names(n, solid), g.names(n, absent, waiting))
+		a.Owners = g.keepOwners(n, func(v verdict) bool { return v == absent || v == waiting })
+
+	case t[solid] > 0:
+		a.Why = "owned by " + g.names(n, solid)
+
+	case t[unknown] > 0:
+		a.Verb = Look
+		a.Claim = g.claimValue(g.first(n, unknown))
+		a.Why = "owner not seen yet: " + g.names(n, unknown)
+		a.Stray = g.stray(n)
+
+	case t[asked] > 0:
+		a.Verb, a.Why = Wait, "owner being looked up: "+g.names(n, asked)
+
+	case t[trouble] > 0:
+		a.Why, a.Trouble = g.whyTrouble(n)
+		a.Stray = g.stray(n)
+
+	case t[waiting] > 0 && n.dependents > 0:
+		if members := g.cycle(id); members != nil {
+			g.unblock(n, members, &a)
+			break
+		}
+		a.Verb, a.Propagation = Delete, metav1.DeletePropagationForeground
+		a.Why = fmt.Sprintf("owner is being deleted foreground: %s; has dependents of its own", g.names(n, waiting))
+
+	default:
+		a.Verb, a.Propagation = Delete, g.propagation(n)
+		a.Why = g.whyDelete(n)
+	}
+	return a
+}
+
+// tally counts an object's references by what they mean. With a million references it is a loop over a
+// million; with the usual one it is one step.
+func (g *Graph) tally(n *node) (t [verdicts]int) {
+	for _, e := range n.owners {
+		t[g.claims.at(e.claim).verdict]++
+	}
+	return t
+}
+
+// decideOrphaning lets an owner go when all its dependents are released. A dependent that was never
+// seen would be collected after its owner is gone: while a kind's list is incomplete, the owner stays.
+func (g *Graph) decideOrphaning(n *node, a *Action) {
+	if n.dependents > 0 {
+		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %d references to it are still to be removed", n.dependents)
+		return
+	}
+	if kinds := g.holding(true, g.slots[n.slot].Namespaced); kinds != "" {
+		a.Verb, a.Why = Wait, "orphaning: its dependents may be among what is not listed yet: "+kinds
+		return
+	}
+	g.unfinalize(n, metav1.FinalizerOrphanDependents, "orphaning: no object refers to it any more", a)
+}
+
+// decideForeground lets an owner go when nothing that blocks it is left. A kind that fails to list
+// does not hold it up: its dependents are collected whenever they are seen.
+func (g *Graph) decideForeground(id uint32, a *Action) {
+	n := g.nodes.at(id)
+	if n.blocking > 0 {
+		if members := g.cycle(id); members != nil && g.leads(id, members) {
+			g.unblock(n, members, a)
+			return
+		}
+		a.Verb, a.Why = Wait, fmt.Sprintf("foreground deletion: %d dependents block it", n.blocking)
+		return
+	}
+	if kinds := g.holding(false, g.slots[n.slot].Namespaced); kinds != "" {
+		a.Verb, a.Why = Wait, "foreground deletion: still listing "+kinds
+		return
+	}
+	g.unfinalize(n, metav1.FinalizerDeleteDependents, "foreground deletion: nothing blocks it any more", a)
+}
+
+func (g *Graph) unfinalize(n *node, finalizer, why string, a *Action) {
+	a.Verb, a.Finalizer, a.Why = Unfinalize, finalizer, why
+	a.Finalizers = slices.DeleteFunc(g.finalizersOf(n), func(f string) bool { return f == finalizer })
+}
+
+// unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the object:
+// each would wait for the other for ever.
+func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
+	a.Verb = Unblock
+	a.Why = fmt.Sprintf("in a cycle of %d objects that wait for each other", len(members))
+	for _, e := range n.owners {
+		r := g.reference(e)
+		if e.bits&blockTrue != 0 && members[g.claims.at(e.claim).owner] {
+			r.BlockOwnerDeletion = new(bool)
+		}
+		a.Owners = append(a.Owners, r)
+	}
+}
+
+// propagation follows the finalizers that the object has already, as the reference does (RB 3.11).
+func (g *Graph) propagation(n *node) metav1.DeletionPropagation {
+	finalizers := g.finalizersOf(n)
+	switch {
+	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+		return metav1.DeletePropagationOrphan
+	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+func (g *Graph) whyDelete(n *node) string {
+	gone, leaving := g.names(n, absent), g.names(n, waiting)
+	switch {
+	case gone == "":
+		return "owner is being deleted foreground: " + leaving
+	case leaving == "":
+		return "owner is gone: " + gone
+	}
+	return fmt.Sprintf("owner is gone: %s; being deleted foreground: %s", gone, leaving)
+}
+
+// whyTrouble names the first reference that cannot be resolved, and what would have to change.
+func (g *Graph) whyTrouble(n *node) (string, Trouble) {
+	id := g.first(n, trouble)
+	c := g.claims.at(id)
+	k := g.types.val(c.typ)
+	switch t := g.troubleOf(c); t {
+	case UnservedKind:
+		return fmt.Sprintf("kept: owner %s: the cluster serves no kind %q in %q", g.nameOf(id), k.kind, k.apiVersion), t
+	case AmbiguousKind:
+		return fmt.Sprintf("kept: owner %s: more than one resource has kind %q in %q", g.nameOf(id), k.kind, k.apiVersion), t
+	case Misplaced:
+		return fmt.Sprintf("kept: owner %s is of a namespaced kind, and a cluster-scoped object cannot have one", g.nameOf(id)), t
+	default:
+		return fmt.Sprintf("kept: owner %s could not be read: %s", g.nameOf(id), g.claims.reason[id]), t
+	}
+}
+
+// stray finds the first reference that no node answers although there is one of that uid, elsewhere.
+func (g *Graph) stray(n *node) *metav1.OwnerReference {
+	for _, e := range n.owners {
+		c := g.claims.at(e.claim)
+		for id := g.entries.at(c.entry).node; id != 0 && c.owner == 0; id = g.nodes.at(id).next {
+			if owner := g.nodes.at(id); owner.namespace != n.namespace && g.slots[owner.slot].Namespaced {
+				r := g.reference(e)
+				return &r
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Graph) first(n *node, v verdict) uint32 {
+	for _, e := range n.owners {
+		if g.claims.at(e.claim).verdict == v {
+			return e.claim
+		}
+	}
+	return 0
+}
+
+func (g *Graph) nameOf(claimID uint32) string {
+	c := g.claims.at(claimID)
+	return g.types.val(c.typ).kind + " " + nsName(g.claimValue(claimID).place(), c.name)
+}
+
+// names lists, sorted, the owners with one of the verdicts: the first three, and how many more.
+func (g *Graph) names(n *node, vs ...verdict) string {
+	const most = 3
+	var names []string
+	more := 0
+	for _, e := range n.owners {
+		if !slices.Contains(vs, g.claims.at(e.claim).verdict) {
+			continue
+		}
+		if len(names) == most {
+			more++
+			continue
+		}
+		names = append(names, g.nameOf(e.claim))
+	}
+	slices.Sort(names)
+	s := strings.Join(names, ", ")
+	if more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// keepOwners are the references that stay when those with the given verdicts go. Reference by
+// reference: two with one uid may mean different things.
+func (g *Graph) keepOwners(n *node, goes func(verdict) bool) []metav1.OwnerReference {
+	stay := []metav1.OwnerReference{}
+	for _, e := range n.owners {
+		if !goes(g.claims.at(e.claim).verdict) {
+			stay = append(stay, g.reference(e))
+		}
+	}
+	return stay
+}

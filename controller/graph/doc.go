@@ -1,0 +1,57 @@
+// Package graph is the ownership graph of a cluster, and what follows from it.
+//
+// Events go in through Apply, which answers with the objects whose decision may have changed; Decide
+// says what is to be done about one of them. The package does nothing itself: no goroutine, lock,
+// clock, randomness, logger or client. The same events in the same order give the same decisions, and
+// each decision says why.
+//
+//	           Observed, Gone, List…             Looked, Accepted
+//	watches ───────────────────────▶ Graph ◀─────────────────────── requests
+//	                                   │
+//	                  dirty uids ──▶ Decide ──▶ Action, to be carried out with uid and
+//	                                            resourceVersion as preconditions
+//
+// # Claims
+//
+// An owner reference is a claim: that there is an object with this uid, of this kind, under this name,
+// in the dependent's namespace. Many dependents make the same claim; it is judged once:
+//
+//	present   a node is exactly that object, or a live read found it
+//	waiting   … and it is being deleted foreground: it waits for its dependents
+//	orphaning … and it is being deleted with orphan, or was when it was last seen
+//	absent    its deletion was watched, or the API server said so; uids never return
+//	unknown   neither; a live read will tell
+//	asked     a live read is under way, or failed and will be repeated
+//	trouble   no read can tell: kind not served, or cluster-scoped object with a namespaced owner
+//
+// A list that no longer shows an object does not prove it absent: it makes the claims unknown. What is
+// in doubt is kept.
+//
+// # Decisions
+//
+// One row applies, the first that matches. S, W, O, A, U, T are the numbers of references whose claim
+// is present, waiting, orphaning, absent, unknown, trouble.
+//
+//	accepted, effect not seen yet               Wait
+//	O > 0                                       Release O (and A, W, unless being deleted itself)
+//	deleting with orphan      has dependents    Wait
+//	                          kinds incomplete  Wait: an unseen dependent would be collected later
+//	                          else              Unfinalize
+//	deleting foreground       blocked, cycle    Unblock, if it leads the cycle
+//	                          blocked           Wait
+//	                          kinds listing     Wait
+//	                          else              Unfinalize
+//	deleting otherwise                          Keep
+//	no references                               Keep
+//	S > 0                     A + W > 0         Release A, W
+//	                          else              Keep
+//	U > 0                                       Look
+//	asked > 0                                   Wait
+//	T > 0                                       Keep, and report the trouble
+//	W > 0, has dependents     cycle             Unblock
+//	                          else              Delete foreground
+//	else                                        Delete, propagation by its own finalizers
+//
+// So an object is deleted only when every one of its references is to an owner that is absent, or that
+// waits for exactly this.
+package graph

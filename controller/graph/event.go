@@ -1,0 +1,115 @@
+package graph
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is what the graph keeps of an object: who it is, who owns it, and how it is ending.
+type Object struct {
+	Kind            schema.GroupResource
+	UID             types.UID
+	Namespace       string
+	Name            string
+	ResourceVersion string
+	Owners          []metav1.OwnerReference
+	Finalizers      []string
+	Deleting        bool // has a deletionTimestamp
+}
+
+// Event is something that happened outside: in the cluster, or to a request of ours.
+// The set is closed: the types below.
+type Event interface{ event() }
+
+type (
+	// Serving replaces the picture of which kinds the cluster serves. Kinds that are missing stop
+	// resolving at once; their nodes stay until Stopped, because deletions may still be on their way.
+	Serving struct{ Resources []Resource }
+
+	// Observed is an object as a list or a watch showed it. Events of one kind must arrive in the
+	// order of its watch; nothing is required between kinds.
+	Observed struct{ Object *Object }
+
+	// Gone is a deletion that the watch of the kind reported. It proves absence.
+	Gone struct {
+		Kind schema.GroupResource
+		UID  types.UID
+	}
+
+	// ListBegins opens a complete list of a kind: Observed for each object, then ListEnds.
+	ListBegins struct{ Kind schema.GroupResource }
+
+	// ListEnds closes it. Nodes of the kind that the list did not show leave the graph; unlike Gone
+	// this does not prove that they are absent, so references to them are looked up.
+	ListEnds struct{ Kind schema.GroupResource }
+
+	// ListFailed says why a kind could not be listed. It changes nothing once the kind is synced.
+	ListFailed struct {
+		Kind      schema.GroupResource
+		Forbidden bool
+		Reason    string
+	}
+
+	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing.
+	Stopped struct{ Kind schema.GroupResource }
+
+	// Looking marks the lookup of a claim as under way: nobody else needs to ask.
+	Looking struct{ Claim Claim }
+
+	// Looked is the answer to a lookup.
+	Looked struct {
+		Claim  Claim
+		Answer Answer
+		Reason string // with Unanswered: why
+	}
+
+	// Accepted says that the API server carried out an action. Until the watch shows the result, the
+	// object is left alone.
+	Accepted struct{ Action Action }
+
+	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are tried
+	// again after 1, 2, 4 … 64 rounds; what cannot be watched, and requests whose effect never showed,
+	// every 64.
+	Recheck struct{ Round uint64 }
+)
+
+func (Serving) event()    {}
+func (Observed) event()   {}
+func (Gone) event()       {}
+func (ListBegins) event() {}
+func (ListEnds) event()   {}
+func (ListFailed) event() {}
+func (Stopped) event()    {}
+func (Looking) event()    {}
+func (Looked) event()     {}
+func (Accepted) event()   {}
+func (Recheck) event()    {}
+
+// Answer is what a live, consistent read said about a claim.
+type Answer uint8
+
+// The answers. Only an API server that knows the kind and does not know the object proves Absent; an
+// unknown path, a refusal or a time-out is Unanswered.
+const (
+	Unanswered Answer = iota
+	Present
+	Absent
+)
+
+// Claim is an owner as a dependent wrote it, with the namespace that the dependent implies.
+// It can be compared, and stands for itself outside the graph.
+type Claim struct {
+	APIVersion string
+	Kind       string
+	Namespace  string // the dependent's: "" for a cluster-scoped dependent
+	Name       string
+	UID        types.UID
+
+	// Resource and Namespaced say where to look.
+	Resource   schema.GroupResource
+	Namespaced bool
+	// Lists is how many lists of the kind had ended when the lookup was asked for. An answer from
+	// before a list says nothing about what came after it.
+	Lists uint32
+}

@@ -1,0 +1,437 @@
+package graph
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Graph is who owns whom in a cluster, as far as it has been seen.
+//
+// It is a value: it starts no goroutine, takes no lock and reads no clock. One caller at a time.
+type Graph struct {
+	byKey   map[key]uint32       // uid → entry
+	byOdd   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
+	oddUIDs map[uint32]types.UID // entry → uid, for the same
+
+	entries slab[entry]
+	nodes   slab[node]
+	claims  claimTable
+
+	namespaces interner[string]
+	finalizers interner[string] // lists, packed
+	types      interner[typeKey]
+	typeInfos  []typeInfo // by id in types
+	resolved   map[typeKey]typeInfo
+
+	slots     []slot
+	slotIDs   map[schema.GroupResource]uint32
+	held      int    // kinds that hold
+	heldKinds string // which, and how
+
+	oddVersions map[uint32]string   // node → resourceVersion, where it is not a plain number
+	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
+	accepted    int                 // nodes with the accepted flag
+	orphaned    tombs
+
+	dirty []uint32 // nodes marked since the last Apply
+}
+
+// New returns an empty graph.
+func New() *Graph {
+	return &Graph{
+		byKey:       map[key]uint32{},
+		byOdd:       map[types.UID]uint32{},
+		oddUIDs:     map[uint32]types.UID{},
+		claims:      newClaimTable(),
+		namespaces:  newInterner[string](),
+		finalizers:  newInterner[string](),
+		types:       newInterner[typeKey](),
+		typeInfos:   make([]typeInfo, 1),
+		slots:       make([]slot, 1),
+		slotIDs:     map[schema.GroupResource]uint32{},
+		oddVersions: map[uint32]string{},
+		ending:      map[uint32]struct{}{},
+		orphaned:    newTombs(),
+	}
+}
+
+// node is one object. 80 bytes, its name and its references apart.
+type node struct {
+	entry      uint32
+	next       uint32 // next node of the entry
+	slot       uint32
+	namespace  uint32 // in namespaces
+	finalizers uint32 // in finalizers; 0: none
+	dependents int32  // references of other objects, and its own, that are to this node
+	blocking   int32  // those among them with blockOwnerDeletion
+	version    uint64
+	name       string
+	owners     []edge
+	flags      flags
+	epoch      uint8 // the list of its kind that last showed it
+}
+
+type flags uint8
+
+const (
+	deleting   flags = 1 << iota
+	foreground       // deleting, with the foregroundDeletion finalizer: waits for its dependents
+	orphaning        // deleting, with the orphan finalizer: lets its dependents go
+	accepted         // a request was accepted whose effect the watch has not shown yet
+	released         // the accepted request took the orphan finalizer off
+	marked           // in Graph.dirty
+)
+
+const ending = foreground | orphaning
+
+// edge is one owner reference, in the order in which the object has it.
+type edge struct {
+	claim uint32
+	pos   uint32 // of this edge in the claim's dependents
+	bits  edgeBits
+}
+
+// Apply takes in one event and returns the objects whose decision may have changed, each once. Every
+// object that is still in the graph and whose decision did change is among them.
+func (g *Graph) Apply(ev Event) []types.UID {
+	switch ev := ev.(type) {
+	case Observed:
+		g.observe(ev.Object)
+	case Gone:
+		g.gone(ev.Kind, ev.UID)
+	case Serving:
+		g.serve(ev.Resources)
+	case ListBegins:
+		g.listBegins(ev.Kind)
+	case ListEnds:
+		g.listEnds(ev.Kind)
+	case ListFailed:
+		g.listFailed(ev)
+	case Stopped:
+		g.stopped(ev.Kind)
+	case Looking:
+		g.looking(ev.Claim)
+	case Looked:
+		g.answer(ev)
+	case Accepted:
+		g.accept(ev.Action)
+	case Recheck:
+		g.recheck(ev.Round)
+	default:
+		panic(fmt.Sprintf("graph: unknown event %T", ev))
+	}
+	return g.takeDirty()
+}
+
+func (g *Graph) mark(id uint32) {
+	if n := g.nodes.at(id); n.flags&marked == 0 {
+		n.flags |= marked
+		g.dirty = append(g.dirty, id)
+	}
+}
+
+func (g *Graph) takeDirty() []types.UID {
+	if len(g.dirty) == 0 {
+		return nil
+	}
+	uids := make([]types.UID, 0, len(g.dirty))
+	for _, id := range g.dirty {
+		n := g.nodes.at(id)
+		if n.flags&marked == 0 {
+			continue // left the graph, and the id may serve another
+		}
+		n.flags &^= marked
+		uids = append(uids, g.uidOf(n.entry))
+	}
+	g.dirty = g.dirty[:0]
+	return uids
+}
+
+// nodeOf returns the node of a uid in one kind, 0 if there is none.
+func (g *Graph) nodeOf(slot uint32, entryID uint32) uint32 {
+	if entryID == 0 {
+		return 0
+	}
+	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+		if g.nodes.at(id).slot == slot {
+			return id
+		}
+	}
+	return 0
+}
+
+func (g *Graph) observe(o *Object) {
+	slotID := g.slotOf(o.Kind)
+	s := &g.slots[slotID]
+	if s.state == Unwatched {
+		return // a last event of a reflector that was told to stop
+	}
+	entryID := g.enter(o.UID)
+	id := g.nodeOf(slotID, entryID)
+	fresh := id == 0
+	if fresh {
+		id = g.nodes.alloc()
+		n, e := g.nodes.at(id), g.entries.at(entryID)
+		*n = node{entry: entryID, slot: slotID, next: e.node, name: o.Name}
+		n.namespace, _ = g.namespaces.hold(o.Namespace)
+		e.node = id
+		s.nodes++
+	}
+	n := g.nodes.at(id)
+	n.epoch = s.epoch
+	moved := !fresh && (n.name != o.Name || g.namespaces.val(n.namespace) != o.Namespace)
+	if moved { // not a thing that Kubernetes does; an aggregated API might
+		n.name = o.Name
+		g.namespaces.drop(n.namespace)
+		n.namespace, _ = g.namespaces.hold(o.Namespace)
+	}
+	newer := g.setVersion(id, o.ResourceVersion)
+	if n.flags&accepted != 0 {
+		g.clearAccepted(n)
+		newer = true
+	}
+	ended := g.setEnding(id, o)
+	if fresh || moved || ended {
+		g.rejudgeEntry(entryID)
+	}
+	owned := !g.sameOwners(n.owners, o.Owners)
+	if owned {
+		g.setOwners(id, o.Owners)
+	}
+	if fresh || moved || ended || owned || newer && !g.quiet(n) {
+		g.mark(id)
+	}
+}
+
+// quiet tells that the decision is to do nothing whatever the resourceVersion is.
+func (g *Graph) quiet(n *node) bool {
+	if n.flags&ending != 0 {
+		return false
+	}
+	for _, e := range n.owners {
+		if g.claims.at(e.claim).verdict != solid {
+			return false
+		}
+	}
+	return true
+}
+
+// setEnding takes over finalizers and deletion, and tells whether the graph is to be judged anew.
+func (g *Graph) setEnding(id uint32, o *Object) bool {
+	n := g.nodes.at(id)
+	finalizers := uint32(0)
+	if len(o.Finalizers) > 0 {
+		finalizers, _ = g.finalizers.hold(pack(o.Finalizers))
+	}
+	if n.finalizers != 0 {
+		g.finalizers.drop(n.finalizers)
+	}
+	changed := n.finalizers != finalizers
+	n.finalizers = finalizers
+
+	var now flags
+	if o.Deleting {
+		now |= deleting
+		for _, f := range o.Finalizers {
+			switch f {
+			case metav1.FinalizerDeleteDependents:
+				now |= foreground
+			case metav1.FinalizerOrphanDependents:
+				now |= orphaning
+			}
+		}
+		if now&orphaning != 0 {
+			now &^= foreground // the server allows only one; orphan is the one that destroys nothing
+		}
+	}
+	before := n.flags & (deleting | ending)
+	n.flags = n.flags&^(deleting|ending) | now
+	if now&ending != 0 {
+		g.ending[id] = struct{}{}
+	} else if before&ending != 0 {
+		delete(g.ending, id)
+	}
+	return changed || before != now
+}
+
+// gone removes a node that the watch saw deleted: every claim that meant it is answered for good.
+func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
+	entryID := g.find(uid)
+	id := g.nodeOf(g.slotIDs[kind], entryID)
+	if id == 0 {
+		return
+	}
+	n := g.nodes.at(id)
+	// What an orphaning owner leaves behind is let go, however late it is seen. Known only here, and
+	// only in this process: see DESIGN.md.
+	orphans := n.flags&(orphaning|released) != 0
+	if orphans {
+		g.orphaned.add(uid)
+	}
+	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
+		if g.claims.at(c).owner == id {
+			g.setLooked(c, lookedAbsent, "")
+			g.claims.at(c).orphaned = orphans
+		}
+	}
+	g.remove(id)
+}
+
+// remove takes a node out of the graph, for whatever reason.
+func (g *Graph) remove(id uint32) {
+	g.setOwners(id, nil)
+	n := g.nodes.at(id)
+	entryID := n.entry
+	link := &g.entries.at(entryID).node
+	for *link != id {
+		link = &g.nodes.at(*link).next
+	}
+	*link = n.next
+	g.rejudgeEntry(entryID)
+
+	g.namespaces.drop(n.namespace)
+	if n.finalizers != 0 {
+		g.finalizers.drop(n.finalizers)
+	}
+	if n.flags&accepted != 0 {
+		g.accepted--
+	}
+	delete(g.ending, id)
+	delete(g.oddVersions, id)
+	g.slots[n.slot].nodes--
+	g.nodes.release(id)
+	g.leave(entryID)
+}
+
+func (g *Graph) listBegins(kind schema.GroupResource) {
+	s := &g.slots[g.slotOf(kind)]
+	s.epoch++
+}
+
+// listEnds sweeps what the list did not show. Claims that were found present by a lookup but have no
+// node by now are asked again: the object may have gone between the lookup and the list.
+func (g *Graph) listEnds(kind schema.GroupResource) {
+	slotID := g.slotOf(kind)
+	s := &g.slots[slotID]
+	if s.state == Unwatched {
+		return
+	}
+	s.state, s.reason = Synced, ""
+	s.lists++
+	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch })
+	for id := range g.claims.parked {
+		if c := g.claims.at(id); c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
+			g.forgetLook(id)
+		}
+	}
+	g.holdsChanged()
+}
+
+func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
+			g.remove(id)
+		}
+	}
+}
+
+func (g *Graph) listFailed(ev ListFailed) {
+	s := &g.slots[g.slotOf(ev.Kind)]
+	if s.state == Synced || s.state == Unwatched {
+		return
+	}
+	s.state, s.reason = Failing, ev.Reason
+	if ev.Forbidden {
+		s.state = Forbidden
+	}
+	g.holdsChanged()
+}
+
+func (g *Graph) stopped(kind schema.GroupResource) {
+	slotID := g.slotOf(kind)
+	s := &g.slots[slotID]
+	g.sweep(slotID, func(*node) bool { return true })
+	s.state, s.reason = Unwatched, ""
+	if s.served && s.Collected {
+		s.state = Listing // stopped to be started again
+	}
+	g.holdsChanged()
+}
+
+// accept marks an object whose request was accepted, unless the watch was faster.
+func (g *Graph) accept(a Action) {
+	id := g.nodeOf(g.slotIDs[a.Object.Kind], g.find(a.Object.UID))
+	if id == 0 {
+		return
+	}
+	n := g.nodes.at(id)
+	if a.Verb == Unfinalize && a.Finalizer == metav1.FinalizerOrphanDependents {
+		n.flags |= released
+	}
+	if n.flags&accepted != 0 || g.versionOf(id) != a.Object.ResourceVersion {
+		return
+	}
+	n.flags |= accepted
+	g.accepted++
+	g.mark(id)
+}
+
+func (g *Graph) clearAccepted(n *node) {
+	n.flags &^= accepted
+	g.accepted--
+}
+
+// giveUpAccepted makes objects decidable again whose accepted request never showed.
+func (g *Graph) giveUpAccepted() {
+	for id := uint32(1); id < g.nodes.next && g.accepted > 0; id++ {
+		if n := g.nodes.at(id); n.flags&accepted != 0 {
+			g.clearAccepted(n)
+			g.mark(id)
+		}
+	}
+}
+
+// setVersion keeps a resourceVersion: a number where it is one.
+func (g *Graph) setVersion(id uint32, version string) (changed bool) {
+	if g.versionOf(id) == version {
+		return false
+	}
+	delete(g.oddVersions, id)
+	n := g.nodes.at(id)
+	v, err := strconv.ParseUint(version, 10, 64)
+	if err != nil || v == 0 || strconv.FormatUint(v, 10) != version {
+		v = 0
+		g.oddVersions[id] = version
+	}
+	n.version = v
+	return true
+}
+
+func (g *Graph) versionOf(id uint32) string {
+	if v := g.nodes.at(id).version; v != 0 {
+		return strconv.FormatUint(v, 10)
+	}
+	return g.oddVersions[id]
+}
+
+func (g *Graph) refOf(id uint32) Ref {
+	n := g.nodes.at(id)
+	return Ref{
+		Kind:            g.slots[n.slot].GroupResource(),
+		Namespace:       g.namespaces.val(n.namespace),
+		Name:            n.name,
+		UID:             g.uidOf(n.entry),
+		ResourceVersion: g.versionOf(id),
+	}
+}
+
+func (g *Graph) finalizersOf(n *node) []string {
+	if n.finalizers == 0 {
+		return nil
+	}
+	return unpack(g.finalizers.val(n.finalizers))
+}

@@ -1,0 +1,119 @@
+package graph
+
+import "encoding/binary"
+
+// interner gives small ids to values that many objects share. An id lives as long as somebody holds
+// it; 0 is never an id.
+type interner[K comparable] struct {
+	ids  map[K]uint32
+	vals []interned[K]
+	free []uint32
+}
+
+type interned[K comparable] struct {
+	val  K
+	refs uint32
+}
+
+func newInterner[K comparable]() interner[K] {
+	return interner[K]{ids: map[K]uint32{}, vals: make([]interned[K], 1)}
+}
+
+// hold returns the id of v and counts one more holder. fresh: v had no holder before.
+func (in *interner[K]) hold(v K) (id uint32, fresh bool) {
+	if id, ok := in.ids[v]; ok {
+		in.vals[id].refs++
+		return id, false
+	}
+	if n := len(in.free); n > 0 {
+		id, in.free = in.free[n-1], in.free[:n-1]
+		in.vals[id] = interned[K]{v, 1}
+	} else {
+		id = uint32(len(in.vals))
+		in.vals = append(in.vals, interned[K]{v, 1})
+	}
+	in.ids[v] = id
+	return id, true
+}
+
+// drop counts one holder less.
+func (in *interner[K]) drop(id uint32) {
+	v := &in.vals[id]
+	if v.refs--; v.refs == 0 {
+		delete(in.ids, v.val)
+		*v = interned[K]{}
+		in.free = append(in.free, id)
+	}
+}
+
+func (in *interner[K]) val(id uint32) K { return in.vals[id].val }
+
+func (in *interner[K]) each(f func(id uint32, v K)) {
+	for id := range in.vals {
+		if in.vals[id].refs > 0 {
+			f(uint32(id), in.vals[id].val)
+		}
+	}
+}
+
+// slab holds values at stable ids, in chunks, so that growing copies nothing and wastes little. 0 is
+// never an id.
+type slab[T any] struct {
+	chunks [][]T
+	free   []uint32
+	next   uint32
+	used   int
+}
+
+const chunkBits = 12
+
+func (s *slab[T]) alloc() uint32 {
+	s.used++
+	if n := len(s.free); n > 0 {
+		id := s.free[n-1]
+		s.free = s.free[:n-1]
+		return id
+	}
+	if s.next == 0 {
+		s.next = 1
+	}
+	id := s.next
+	s.next++
+	if int(id>>chunkBits) == len(s.chunks) {
+		s.chunks = append(s.chunks, make([]T, 1<<chunkBits))
+	}
+	return id
+}
+
+func (s *slab[T]) at(id uint32) *T { return &s.chunks[id>>chunkBits][id&(1<<chunkBits-1)] }
+
+func (s *slab[T]) release(id uint32) {
+	var zero T
+	*s.at(id) = zero
+	s.free = append(s.free, id)
+	s.used--
+}
+
+// pack makes one string of a list, whatever its strings contain.
+func pack(list []string) string {
+	size := 0
+	for _, s := range list {
+		size += len(s) + binary.MaxVarintLen16
+	}
+	b := make([]byte, 0, size)
+	for _, s := range list {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	return string(b)
+}
+
+func unpack(packed string) (list []string) {
+	for b := []byte(packed); len(b) > 0; {
+		n, width := binary.Uvarint(b)
+		b = b[width:]
+		list = append(list, string(b[:n]))
+		b = b[n:]
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is one kind that the cluster serves, as discovery describes it.
+type Resource struct {
+	Group    string
+	Resource string
+	Kind     string
+	// Version is the one that is watched and written: the server's preference.
+	Version string
+	// Versions are all versions that serve the kind; owner references may name any of them.
+	Versions   []string
+	Namespaced bool
+	// Collected kinds can be listed, watched and deleted, and nobody asked for them to be ignored.
+	// The others resolve references, and are looked up live, but have no nodes.
+	Collected bool
+}
+
+// GroupResource names the kind without a version: versions are views of the same objects.
+func (r Resource) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
+}
+
+// ListState tells how much of a kind the graph has seen.
+type ListState uint8
+
+// The states of a kind. Only Synced makes its list complete.
+const (
+	Unwatched ListState = iota // no reflector feeds it
+	Listing                    // the first list is under way
+	Synced                     // listed at least once; a watch follows it
+	Failing                    // never listed, and the last attempt failed
+	Forbidden                  // never listed, because we may not: not ours to collect
+)
+
+var listStateNames = [...]string{"unwatched", "listing", "synced", "failing", "forbidden"}
+
+func (s ListState) String() string { return listStateNames[s] }
+
+// slot is a kind's place in the graph. Slots are never freed: nodes and types hold their index.
+type slot struct {
+	Resource
+	served bool      // in the last Serving event
+	state  ListState // Unwatched exactly when no node may exist
+	reason string    // why Failing or Forbidden
+	nodes  int
+	epoch  uint8  // of the list under way or last ended; nodes carry the epoch that last saw them
+	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
+}
+
+// holds tells whether dependents of this kind may exist that the graph has not seen, although it
+// should in time.
+func (s *slot) holds() bool {
+	return s.served && s.Collected && (s.state == Listing || s.state == Failing)
+}
+
+// typeKey is what an owner reference says about the kind of the owner.
+type typeKey struct{ apiVersion, kind string }
+
+func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
+
+// typeInfo resolves a typeKey. slot stays after the type is no longer served, so that deletions which
+// are still on their way from the watch are understood.
+type typeInfo struct {
+	slot      uint32 // 0: never resolved
+	served    bool
+	ambiguous bool // two resources claim this apiVersion and kind: no lookup could be trusted
+}
+
+// slotOf returns the index of a kind's slot, making an unserved one when it is new.
+func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
+	if id, ok := g.slotIDs[gr]; ok {
+		return id
+	}
+	id := uint32(len(g.slots))
+	g.slots = append(g.slots, slot{Resource: Resource{Group: gr.Group, Resource: gr.Resource}})
+	g.slotIDs[gr] = id
+	return id
+}
+
+// serve takes over a discovery result: which kinds exist, and what each reference's kind resolves to.
+func (g *Graph) serve(resources []Resource) {
+	for i := range g.slots {
+		g.slots[i].served = false
+	}
+	resolved := make(map[typeKey]typeInfo, 2*len(resources))
+	for _, r := range resources {
+		id := g.slotOf(r.GroupResource())
+		s := &g.slots[id]
+		s.Resource, s.served = r, true
+		if r.Collected && s.state == Unwatched {
+			s.state, s.reason = Listing, ""
+		}
+		for _, v := range r.Versions {
+			k := typeKey{schema.GroupVersion{Group: r.Group, Version: v}.String(), r.Kind}
+			before, twice := resolved[k]
+			resolved[k] = typeInfo{slot: id, served: true, ambiguous: twice && before.slot != id}
+		}
+	}
+	g.resolved = resolved
+
+	changed := map[uint32]bool{}
+	g.types.each(func(id uint32, k typeKey) {
+		if g.resolveType(id, k) {
+			changed[id] = true
+		}
+	})
+	if len(changed) > 0 {
+		g.claims.each(func(id uint32, c *claim) {
+			if changed[c.typ] {
+				g.changeClaim(id, func(c *claim) {
+					if c.looked != lookedAbsent {
+						g.setLooked(id, lookedNot, "")
+					}
+				})
+			}
+		})
+	}
+	g.holdsChanged()
+}
+
+// resolveType brings one type's resolution up to date and tells whether it changed.
+func (g *Graph) resolveType(id uint32, k typeKey) bool {
+	for int(id) >= len(g.typeInfos) {
+		g.typeInfos = append(g.typeInfos, typeInfo{})
+	}
+	before := g.typeInfos[id]
+	after, ok := g.resolved[k]
+	if !ok {
+		after = typeInfo{slot: before.slot}
+	}
+	g.typeInfos[id] = after
+	return before != after
+}
+
+// holding lists the kinds that make it impossible to say that an owner has no more dependents:
+// "" when there is none. Failing kinds count only if failing is set; a namespaced owner cannot have
+// dependents of a cluster-scoped kind.
+func (g *Graph) holding(failing, namespacedOnly bool) string {
+	if g.held == 0 {
+		return ""
+	}
+	var names []string
+	for i := range g.slots {
+		s := &g.slots[i]
+		if s.holds() && (s.state == Listing || failing) && (s.Namespaced || !namespacedOnly) {
+			names = append(names, s.GroupResource().String())
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// holdsChanged recounts the kinds that hold. Owners that are waiting to be let go depend on them.
+func (g *Graph) holdsChanged() {
+	held := 0
+	for i := range g.slots {
+		if g.slots[i].holds() {
+			held++
+		}
+	}
+	listing := g.listingKinds()
+	if listing != g.heldKinds {
+		g.heldKinds, g.held = listing, held
+		for id := range g.ending {
+			g.mark(id)
+		}
+	}
+}
+
+// listingKinds is a fingerprint of which kinds hold, and why.
+func (g *Graph) listingKinds() string {
+	var b strings.Builder
+	for i := range g.slots {
+		if s := &g.slots[i]; s.holds() {
+			b.WriteString(s.GroupResource().String())
+			b.WriteByte(byte('0' + s.state))
+		}
+	}
+	return b.String()
+}

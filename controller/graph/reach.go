@@ -1,0 +1,98 @@
+package graph
+
+import "bytes"
+
+// blockedOwners calls f for each owner that a node's references block.
+func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
+	for _, e := range g.nodes.at(id).owners {
+		if e.bits&blockTrue != 0 {
+			if owner := g.claims.at(e.claim).owner; owner != 0 {
+				f(owner)
+			}
+		}
+	}
+}
+
+// cycle returns the objects that wait for each other with the node, itself included; nil if it is in
+// no cycle. A waits for B if B blocks A and A is being deleted foreground. start is taken as waiting
+// whatever it is: the question is what would happen if it were.
+//
+// Exact: where the reference looks one step far, and errs both ways (RB 5.6).
+func (g *Graph) cycle(start uint32) map[uint32]bool {
+	return g.component(start, func(id uint32) bool {
+		return id == start || g.nodes.at(id).flags&foreground != 0
+	})
+}
+
+// component returns the strongly connected component of start among the nodes that pass, following
+// blocking references; nil if start is in no cycle.
+func (g *Graph) component(start uint32, pass func(uint32) bool) map[uint32]bool {
+	blockedBy := map[uint32][]uint32{} // the steps that were taken, backwards
+	seen := map[uint32]bool{start: true}
+	for todo := []uint32{start}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		g.blockedOwners(id, func(owner uint32) {
+			if !pass(owner) {
+				return
+			}
+			blockedBy[owner] = append(blockedBy[owner], id)
+			if !seen[owner] {
+				seen[owner] = true
+				todo = append(todo, owner)
+			}
+		})
+	}
+	if len(blockedBy[start]) == 0 {
+		return nil
+	}
+	members := map[uint32]bool{start: true}
+	for todo := []uint32{start}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, from := range blockedBy[id] {
+			if !members[from] {
+				members[from] = true
+				todo = append(todo, from)
+			}
+		}
+	}
+	return members
+}
+
+// leads tells whether a node is the one in its cycle that is to unblock: the lowest uid. One is enough,
+// and it must not depend on who asks.
+func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
+	for m := range members {
+		if m != id && g.less(m, id) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Graph) less(a, b uint32) bool {
+	na, nb := g.nodes.at(a), g.nodes.at(b)
+	ea, eb := g.entries.at(na.entry), g.entries.at(nb.entry)
+	if !ea.odd && !eb.odd {
+		if c := bytes.Compare(ea.key[:], eb.key[:]); c != 0 {
+			return c < 0
+		}
+	} else if ua, ub := g.uidOf(na.entry), g.uidOf(nb.entry); ua != ub {
+		return ua < ub
+	}
+	return na.slot < nb.slot // one uid under two kinds
+}
+
+// markCycle marks everything that could wait in a cycle through a node. Called before and after each
+// change to the node's blocking references, or to whether they count: no other change makes or breaks
+// a cycle.
+func (g *Graph) markCycle(id uint32) {
+	n := g.nodes.at(id)
+	if n.blocking == 0 || len(n.owners) == 0 {
+		return // nothing goes through it
+	}
+	for m := range g.component(id, func(uint32) bool { return true }) {
+		g.mark(m)
+	}
+}

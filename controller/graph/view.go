@@ -1,0 +1,195 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is a copy of one object and what the graph makes of it, for dumps and pages.
+type View struct {
+	Ref
+	Group, Version, KindName string
+
+	Deleting, Foreground, Orphaning, Accepted bool
+
+	Finalizers []string
+	Owners     []OwnerView
+	Dependents int // references to it
+	Blocking   int // those with blockOwnerDeletion
+}
+
+// OwnerView is one reference and what it means.
+type OwnerView struct {
+	metav1.OwnerReference
+	Verdict string // present, waiting, orphaning, absent, unknown, asked or trouble
+}
+
+// Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at the
+// end. What happens between two calls shows in one of them: the caller need not hold up the graph.
+func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
+	var views []View
+	for id := max(from, 1); id < g.nodes.next; id++ {
+		if g.nodes.at(id).entry == 0 {
+			continue
+		}
+		if len(views) == n {
+			return views, id
+		}
+		views = append(views, g.view(id))
+	}
+	return views, 0
+}
+
+// Connected copies the objects that hang together with the given uids, through owners and dependents,
+// sorted by uid.
+func (g *Graph) Connected(uids ...types.UID) []View {
+	seen := map[uint32]bool{} // entries
+	var todo []uint32
+	visit := func(entryID uint32) {
+		if entryID != 0 && !seen[entryID] {
+			seen[entryID] = true
+			todo = append(todo, entryID)
+		}
+	}
+	for _, uid := range uids {
+		visit(g.find(uid))
+	}
+	var views []View
+	for len(todo) > 0 {
+		e := g.entries.at(todo[len(todo)-1])
+		todo = todo[:len(todo)-1]
+		for id := e.node; id != 0; id = g.nodes.at(id).next {
+			views = append(views, g.view(id))
+			for _, o := range g.nodes.at(id).owners {
+				visit(g.claims.at(o.claim).entry)
+			}
+		}
+		for id := e.claim; id != 0; id = g.claims.at(id).next {
+			for _, d := range g.claims.at(id).dependents {
+				visit(g.nodes.at(d.node).entry)
+			}
+		}
+	}
+	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.UID, b.UID) })
+	return views
+}
+
+func (g *Graph) view(id uint32) View {
+	n := g.nodes.at(id)
+	s := &g.slots[n.slot]
+	v := View{
+		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
+		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
+		Orphaning: n.flags&orphaning != 0, Accepted: n.flags&accepted != 0,
+		Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking),
+	}
+	for _, e := range n.owners {
+		v.Owners = append(v.Owners, OwnerView{g.reference(e), g.claims.at(e.claim).verdict.String()})
+	}
+	return v
+}
+
+// UIDs returns the uid of every object: what a new leader has to look at once.
+func (g *Graph) UIDs() []types.UID {
+	uids := make([]types.UID, 0, g.nodes.used)
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.entry != 0 {
+			uids = append(uids, g.uidOf(n.entry))
+		}
+	}
+	return uids
+}
+
+// KindStats is how far one kind has been seen.
+type KindStats struct {
+	Resource
+	Served  bool
+	State   ListState
+	Reason  string // why it is failing or forbidden
+	Objects int
+}
+
+// Stats is the size of the graph. Cheap: everything is counted as it changes.
+type Stats struct {
+	Objects int
+	Claims  map[string]int // by what they mean
+	Kinds   []KindStats    // sorted by resource and group
+	Ending  int            // owners that wait for their dependents, or let them go
+}
+
+// Stats returns the size of the graph.
+func (g *Graph) Stats() Stats {
+	st := Stats{Objects: g.nodes.used, Claims: map[string]int{}, Ending: len(g.ending)}
+	for v, n := range g.claims.byVerdict {
+		st.Claims[verdict(v).String()] = n
+	}
+	for _, s := range g.slots[1:] {
+		st.Kinds = append(st.Kinds, KindStats{s.Resource, s.served, s.state, s.reason, s.nodes})
+	}
+	slices.SortFunc(st.Kinds, func(a, b KindStats) int {
+		return cmp.Compare(a.GroupResource().String(), b.GroupResource().String())
+	})
+	return st
+}
+
+// Dump is the whole graph as text, one line an object, in a stable order.
+func (g *Graph) Dump() string {
+	views, _ := g.Views(0, g.nodes.used)
+	slices.SortFunc(views, func(a, b View) int {
+		return cmp.Or(cmp.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
+	})
+	var b strings.Builder
+	for _, v := range views {
+		b.WriteString(v.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (v View) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s uid=%s rv=%s", v.Ref, v.UID, v.ResourceVersion)
+	switch {
+	case v.Foreground:
+		b.WriteString(" foreground")
+	case v.Orphaning:
+		b.WriteString(" orphaning")
+	case v.Deleting:
+		b.WriteString(" deleting")
+	}
+	if v.Accepted {
+		b.WriteString(" accepted")
+	}
+	if len(v.Finalizers) > 0 {
+		fmt.Fprintf(&b, " finalizers=%s", strings.Join(v.Finalizers, ","))
+	}
+	if v.Dependents > 0 {
+		fmt.Fprintf(&b, " dependents=%d blocking=%d", v.Dependents, v.Blocking)
+	}
+	for _, o := range v.Owners {
+		block := ""
+		if o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion {
+			block = " blocking"
+		}
+		fmt.Fprintf(&b, " <- %s %s uid=%s (%s%s)", o.Kind, o.Name, o.UID, o.Verdict, block)
+	}
+	return b.String()
+}
+
+// Shows tells whether the graph has an object exactly like this, its resourceVersion aside: whether a
+// decision about the one is a decision about the other.
+func (g *Graph) Shows(o *Object) bool {
+	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
+	if id == 0 {
+		return false
+	}
+	n := g.nodes.at(id)
+	return n.name == o.Name && g.namespaces.val(n.namespace) == o.Namespace &&
+		n.flags&deleting != 0 == o.Deleting && slices.Equal(g.finalizersOf(n), o.Finalizers) &&
+		g.sameOwners(n.owners, o.Owners)
+}

@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// store guards the graph. It has the only lock around it, and nothing that can block runs under that.
+type store struct {
+	mu    sync.Mutex
+	graph *graph.Graph
+	// dirty receives the objects to decide about anew; nil while this process only follows.
+	dirty atomic.Pointer[func([]types.UID)]
+}
+
+func newStore() *store { return &store{graph: graph.New()} }
+
+// lead turns dirty objects into work from now on. Everything is dirty for a new leader.
+func (s *store) lead(dirty func([]types.UID)) {
+	s.dirty.Store(&dirty)
+	s.mu.Lock()
+	all := s.graph.UIDs()
+	s.mu.Unlock()
+	dirty(all)
+}
+
+// apply takes in events in order.
+func (s *store) apply(events ...graph.Event) {
+	var dirty []types.UID
+	s.mu.Lock()
+	for _, ev := range events {
+		if d := s.graph.Apply(ev); dirty == nil {
+			dirty = d
+		} else {
+			dirty = append(dirty, d...)
+		}
+	}
+	s.mu.Unlock()
+	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
+		(*f)(dirty)
+	}
+}
+
+// decide says what to do about an object. A lookup counts as under way from here on, so that the other
+// dependents of the same owner do not ask too. They need not hear of it: they would only wait.
+func (s *store) decide(uid types.UID) graph.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.graph.Decide(uid)
+	if a.Verb == graph.Look {
+		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	}
+	return a
+}
+
+// accepted leaves an object alone until the watch shows what the request did. Nothing becomes work by
+// this.
+func (s *store) accepted(a graph.Action) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.graph.Apply(graph.Accepted{Action: a})
+}
+
+// unchanged tells whether a live object still is what the graph decided about, its resourceVersion
+// aside.
+func (s *store) unchanged(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Shows(toObject(kind, live))
+}
+
+func (s *store) stats() graph.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Stats()
+}
+
+// views copies the graph piece by piece; events go on in between.
+func (s *store) views() []graph.View {
+	const piece = 1000
+	var all []graph.View
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		views, cursor := s.graph.Views(next, piece)
+		s.mu.Unlock()
+		all = append(all, views...)
+		if cursor == 0 {
+			return all
+		}
+		next = cursor
+	}
+}
+
+func (s *store) connected(uids []types.UID) []graph.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Connected(uids...)
+}
+
+func toObject(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *graph.Object {
+	return &graph.Object{
+		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
+		Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
+	}
+}

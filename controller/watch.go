@@ -1,0 +1,196 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var (
+	crds        = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+)
+
+// discoveryPeriod is the reference's (RB 1.6). It is only the safety net: changes to CRDs and
+// APIServices are watched.
+const discoveryPeriod = 30 * time.Second
+
+// settle are the delays after a change at which discovery is asked again: the API server takes up to a
+// few seconds to serve what a CRD or an APIService promises.
+var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 4 * time.Second}
+
+// grace is how long a vanished kind is still followed: the deletions of its last objects may be on
+// their way.
+const grace = time.Second
+
+// watcher keeps one reflector per kind that can be collected.
+type watcher struct {
+	discovery discovery.DiscoveryInterface
+	metadata  metadata.Interface
+	store     *store
+	ignored   sets.Set[schema.GroupResource]
+	log       logr.Logger
+	metrics   *metrics
+	served    func([]graph.Resource) // told of each discovery before the graph is
+
+	poke chan struct{} // something changed: ask discovery now
+
+	mu      sync.Mutex
+	running map[schema.GroupResource]*kindWatch
+	wg      sync.WaitGroup
+}
+
+type kindWatch struct {
+	gvr     schema.GroupVersionResource
+	leaving bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+func newWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *store, ignored sets.Set[schema.GroupResource], served func([]graph.Resource), log logr.Logger, ms *metrics) *watcher {
+	return &watcher{
+		discovery: d, metadata: m, store: s, ignored: ignored, served: served, log: log, metrics: ms,
+		poke: make(chan struct{}, 1), running: map[schema.GroupResource]*kindWatch{},
+	}
+}
+
+// run follows all kinds until ctx ends, and then joins every reflector.
+func (w *watcher) run(ctx context.Context) {
+	defer w.wg.Wait()
+	var known []graph.Resource
+	refresh := func() {
+		found, err := discover(w.discovery, w.ignored, known)
+		if err != nil {
+			w.metrics.discoveryErrors.Inc()
+			w.log.Info("discovery is incomplete", "err", err.Error())
+		}
+		if found != nil {
+			known = found
+			w.follow(ctx, known)
+		}
+	}
+	refresh()
+	timer := time.NewTimer(discoveryPeriod)
+	defer timer.Stop()
+	step, poked := 0, time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.poke:
+			step, poked = 0, time.Now()
+		case <-timer.C:
+		}
+		refresh()
+		next := discoveryPeriod
+		for ; step < len(settle); step++ {
+			if until := time.Until(poked.Add(settle[step])); until > 0 {
+				next = until
+				break
+			}
+		}
+		if len(known) == 0 {
+			next = time.Second
+		}
+		timer.Reset(next)
+	}
+}
+
+// ask makes discovery run soon.
+func (w *watcher) ask() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// follow makes the reflectors match what is served.
+func (w *watcher) follow(ctx context.Context, resources []graph.Resource) {
+	w.served(resources)
+	w.store.apply(graph.Serving{Resources: resources})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := sets.New[schema.GroupResource]()
+	for _, r := range resources {
+		if !r.Collected {
+			continue
+		}
+		gr := r.GroupResource()
+		wanted.Insert(gr)
+		gvr := gr.WithVersion(r.Version)
+		switch k := w.running[gr]; {
+		case k == nil:
+			w.startLocked(ctx, gvr)
+		case k.gvr != gvr:
+			w.leaveLocked(ctx, gr, 0)
+		}
+	}
+	for gr := range w.running {
+		if !wanted.Has(gr) {
+			w.leaveLocked(ctx, gr, grace)
+		}
+	}
+}
+
+func (w *watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResource) {
+	gr := gvr.GroupResource()
+	watchCtx, cancel := context.WithCancel(ctx)
+	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
+	w.running[gr] = k
+	f := &feed{kind: gr, store: w.store}
+	switch gr {
+	case apiServices:
+		f.seen = func(string, bool) { w.ask() }
+	case crds:
+		f.seen = func(name string, gone bool) { w.crdChanged(ctx, name, gone) }
+	}
+	w.log.V(1).Info("watching", "kind", gvr.String())
+	w.wg.Go(func() {
+		defer close(k.done)
+		f.follow(watchCtx, w.metadata, gvr, w.log)
+	})
+}
+
+// crdChanged reacts to a CRD. When one is deleted its watch must end even if discovery never shows the
+// gap: a CRD of the same name has other storage behind it.
+func (w *watcher) crdChanged(ctx context.Context, name string, gone bool) {
+	if plural, group, ok := strings.Cut(name, "."); ok && gone {
+		w.mu.Lock()
+		w.leaveLocked(ctx, schema.GroupResource{Group: group, Resource: plural}, grace)
+		w.mu.Unlock()
+	}
+	w.ask()
+}
+
+// leaveLocked ends the watch of a kind after a while, and asks discovery whether it is to start again.
+func (w *watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, after time.Duration) {
+	k := w.running[gr]
+	if k == nil || k.leaving {
+		return
+	}
+	k.leaving = true
+	w.wg.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(after):
+		}
+		k.cancel()
+		<-k.done
+		w.store.apply(graph.Stopped{Kind: gr})
+		w.mu.Lock()
+		delete(w.running, gr)
+		w.mu.Unlock()
+		w.log.V(1).Info("stopped watching", "kind", k.gvr.String())
+		w.ask()
+	})
+}

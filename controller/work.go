@@ -1,0 +1,225 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in the
+// reference; nobody waits that long without thinking that nothing happens.
+const (
+	firstBackoff = 20 * time.Millisecond
+	mostBackoff  = 2 * time.Minute
+)
+
+// workers take dirty objects from the queue and do for each the one thing that the graph says.
+type workers struct {
+	store     *store
+	requester *requester
+	reporter  *reporter
+	metrics   *metrics
+	log       logr.Logger
+	queue     workqueue.TypedRateLimitingInterface[types.UID]
+	ages      ages
+}
+
+func newWorkers(s *store, r *requester, rep *reporter, m *metrics, log logr.Logger) *workers {
+	w := &workers{store: s, requester: r, reporter: rep, metrics: m, log: log}
+	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
+	w.ages.since = map[types.UID]time.Time{}
+	return w
+}
+
+// run works with n goroutines until ctx ends, and joins them.
+func (w *workers) run(ctx context.Context, n int) {
+	w.store.lead(func(dirty []types.UID) {
+		w.ages.begin(dirty)
+		for _, uid := range dirty {
+			w.queue.Add(uid)
+		}
+	})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for {
+				uid, closed := w.queue.Get()
+				if closed {
+					return
+				}
+				w.work(ctx, uid)
+				w.queue.Done(uid)
+			}
+		})
+	}
+	wg.Go(func() { w.recheck(ctx) })
+	<-ctx.Done()
+	w.queue.ShutDown()
+	wg.Wait()
+}
+
+// recheck is the clock of the graph: lookups that failed are repeated by it.
+func (w *workers) recheck(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for round := uint64(1); ; round++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.store.apply(graph.Recheck{Round: round})
+		}
+	}
+}
+
+func (w *workers) work(ctx context.Context, uid types.UID) {
+	a := w.store.decide(uid)
+	w.reporter.decided(a)
+	switch a.Verb {
+	case graph.Keep, graph.Wait:
+		w.done(uid)
+	case graph.Look:
+		answer, reason := w.requester.look(ctx, a.Claim)
+		w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer, "reason", reason)
+		w.store.apply(graph.Looked{Claim: a.Claim, Answer: answer, Reason: reason})
+		w.queue.Forget(uid)
+	default:
+		w.settle(uid, a, w.request(ctx, a))
+	}
+}
+
+// request carries out an action. A conflict means that the graph's view was old: the object is read
+// live, and if nothing that the decision rests on has changed, the decision stands for the newer
+// resourceVersion. Otherwise the watch will bring the change, and another decision.
+func (w *workers) request(ctx context.Context, a graph.Action) error {
+	const tries = 3
+	version := a.Object.ResourceVersion
+	for try := 1; ; try++ {
+		err := w.send(ctx, a, version)
+		if !apierrors.IsConflict(err) || refusedByWebhook(err) || try == tries {
+			return err
+		}
+		live, readErr := w.requester.getObject(ctx, a.Object)
+		if readErr != nil || live.UID != a.Object.UID || live.ResourceVersion == version ||
+			!w.store.unchanged(a.Object.Kind, live) {
+			return err
+		}
+		version = live.ResourceVersion
+	}
+}
+
+func (w *workers) send(ctx context.Context, a graph.Action, version string) error {
+	if a.Verb == graph.Delete {
+		if since, ok := w.ages.get(a.Object.UID); ok {
+			w.metrics.lag.Observe(time.Since(since).Seconds())
+		}
+		return w.requester.delete(ctx, a, version)
+	}
+	after, err := w.requester.patch(ctx, a, version)
+	if err == nil && after.ResourceVersion == version {
+		return errNoEffect
+	}
+	return err
+}
+
+// settle takes in how a request ended.
+func (w *workers) settle(uid types.UID, a graph.Action, err error) {
+	w.metrics.acted(a, outcomeOf(err))
+	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
+	switch outcome := outcomeOf(err); outcome {
+	case ok:
+		w.store.accepted(a)
+		log.Info(doing[a.Verb], "propagation", a.Propagation)
+		w.reporter.succeeded(a)
+		w.done(uid)
+	case stale, gone:
+		log.V(1).Info("view was old, deciding again", "action", a.Verb.String(), "outcome", outcome)
+		w.queue.AddRateLimited(uid)
+	case throttled:
+		log.V(1).Info("told to come back later", "action", a.Verb.String(), "err", err.Error())
+		w.again(uid, err)
+	case cancelled:
+		w.queue.Forget(uid)
+	default:
+		log.Info("request failed, will try again", "action", a.Verb.String(), "outcome", outcome, "err", err.Error())
+		w.reporter.refused(a, outcome, err, w.queue.NumRequeues(uid))
+		w.again(uid, err)
+	}
+}
+
+// again tries an object later: after its own backoff, or when the server said, whichever is later.
+func (w *workers) again(uid types.UID, err error) {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		w.queue.AddAfter(uid, time.Duration(seconds)*time.Second)
+		return
+	}
+	w.queue.AddRateLimited(uid)
+}
+
+func (w *workers) done(uid types.UID) {
+	w.queue.Forget(uid)
+	w.ages.end(uid)
+}
+
+// doing are the log messages of actions that were carried out.
+var doing = [...]string{
+	graph.Delete: "deleted", graph.Release: "released from owners",
+	graph.Unblock: "unblocked owners", graph.Unfinalize: "removed finalizer",
+}
+
+// ages remembers since when objects have had something to do.
+type ages struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+}
+
+func (a *ages) begin(uids []types.UID) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, uid := range uids {
+		if _, ok := a.since[uid]; !ok {
+			a.since[uid] = now
+		}
+	}
+}
+
+func (a *ages) end(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.since, uid)
+}
+
+func (a *ages) get(uid types.UID) (time.Time, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, ok := a.since[uid]
+	return t, ok
+}
+
+// oldest is how long the object that has waited longest has had something to do.
+func (a *ages) oldest() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var oldest time.Duration
+	for _, t := range a.since {
+		oldest = max(oldest, time.Since(t))
+	}
+	return oldest
+}
+
+// refusedByWebhook tells an admission webhook's refusal from the API server's own answer: the code of a
+// refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
+func refusedByWebhook(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
+}
