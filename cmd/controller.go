@@ -32,7 +32,7 @@ func controllerCommand() *cobra.Command {
 		Long: `Run the collector. In replace mode the API server's cluster must run kube-controller-manager with
 --controllers=*,-garbage-collector-controller, or none at all.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), &f) },
+		RunE: func(*cobra.Command, []string) error { return run(ctrl.SetupSignalHandler(), &f) },
 	}
 	f.register(cmd.Flags(), true)
 	return cmd
@@ -44,13 +44,13 @@ func upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run all of weir in one process, for a workstation or a small control plane",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), &f) },
+		RunE:  func(*cobra.Command, []string) error { return run(ctrl.SetupSignalHandler(), &f) },
 	}
 	f.register(cmd.Flags(), false)
 	return cmd
 }
 
-// run wires the parts and stays until a signal, or until the Lease is lost.
+// run wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
 func run(ctx context.Context, f *flags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -76,13 +76,6 @@ func run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	stopOnSignal := ctrl.SetupSignalHandler()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(stopOnSignal, cancel)
 	return mgr.Start(ctx)
 }
 
@@ -156,5 +149,5 @@ func inCluster() bool {
 
 func newLogger(f *flags) logr.Logger {
 	return zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),
-		zap.StacktraceLevel(zapcore.DPanicLevel))
+		zap.StacktraceLevel(zapcore.DPanicLevel), func(o *zap.Options) { o.TimeEncoder = zapcore.RFC3339NanoTimeEncoder })
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -51,7 +52,7 @@ func (m *metrics) request(verb string, err error, latency time.Duration) {
 	code := "200"
 	if err != nil {
 		code = "none"                                    // no answer
-		if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // client-go does not wrap it
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 			code = strconv.Itoa(int(status.Status().Code))
 		}
 	}

@@ -1,0 +1,3 @@
+package cmd
+
+//go:generate go run ./reference ../docs/reference

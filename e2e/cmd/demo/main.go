@@ -1,0 +1,98 @@
+// Command demo shows Weir at work: it starts a control plane without the built-in collectors, lets Weir
+// collect in it, and plays a story of deletions with real controllers and running pods.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	weir := flag.String("weir", "../bin/weir", "the weir binary")
+	flag.Parse()
+	if err := run(ctx, *weir); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary string) (err error) {
+	fmt.Println("Building and starting a control plane without garbage collector and namespace controller.")
+	fmt.Println("The first time this compiles Kubernetes, which takes some minutes.")
+	p, err := plane.Start(ctx, plane.Options{
+		Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true, Out: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := p.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	w, err := startWeir(ctx, p, binary)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(p.Config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	storyCtx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	if err := tell(storyCtx, &cluster{client: client, log: w.log}); err != nil {
+		return err
+	}
+	fmt.Printf(`
+Look further:
+  export KUBECONFIG=%s
+  kubectl create deployment hello --image=hello --replicas=3     its pods run on a node that only says so
+  kubectl delete deployment hello --cascade=foreground
+  %s        the ownership graph (?uid= for a part of it)
+  %s        metrics
+  %s        what Weir did, and why
+`, p.Kubeconfig, w.url+"/debug/controllers/garbage-collector-controller/graph", w.url+"/metrics", w.log)
+	if os.Getenv("DEMO_EXIT") != "" {
+		return nil
+	}
+	fmt.Println("\nEverything stays up until Ctrl-C.")
+	<-ctx.Done()
+	return nil
+}
+
+// weirProcess is a running weir.
+type weirProcess struct{ url, log string }
+
+// startWeir starts weir as a user would, and waits until it has seen the cluster.
+func startWeir(ctx context.Context, p *plane.Plane, binary string) (*weirProcess, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	metrics, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	w := &weirProcess{url: "http://" + metrics, log: filepath.Join(p.Dir, "weir.log")}
+	args := []string{"up", "--kubeconfig", p.Kubeconfig, "--log-format", "json",
+		"--metrics-bind-address", metrics, "--metrics-secure=false", "--health-probe-bind-address", health}
+	fmt.Println("\n$", binary, args)
+	began := time.Now()
+	if err := plane.Command("weir", binary, w.log, args...).Start(ctx); err != nil {
+		return nil, err
+	}
+	if err := waitReady(ctx, "http://"+health+"/readyz"); err != nil {
+		return nil, fmt.Errorf("wait for weir (its log: %s): %w", w.log, err)
+	}
+	fmt.Printf("weir has seen the cluster after %s\n", time.Since(began).Round(time.Millisecond))
+	return w, nil
+}

@@ -1,0 +1,54 @@
+package plane
+
+import "io"
+
+// Controllers is a value of kube-controller-manager's --controllers.
+type Controllers string
+
+const (
+	// None runs no kube-controller-manager.
+	None Controllers = ""
+	// All is a cluster as people know it.
+	All Controllers = "*"
+	// WithoutCollectors is the cluster that Weir's replace mode is for.
+	WithoutCollectors Controllers = "*,-garbage-collector-controller,-namespace-controller"
+	// CollectorOnly and NamespaceOnly are what Weir is compared with.
+	CollectorOnly Controllers = "garbage-collector-controller"
+	NamespaceOnly Controllers = "namespace-controller"
+	Collectors    Controllers = "garbage-collector-controller,namespace-controller"
+)
+
+// Options say what runs besides etcd and kube-apiserver. The zero value is an
+// API server alone: nothing collects, no namespace ever empties.
+type Options struct {
+	Controllers Controllers
+	Scheduler   bool
+	// Kwok adds a node that runs nothing and makes its pods Running.
+	Kwok bool
+
+	// Flags come after the plane's own, so that they win.
+	APIServerFlags         []string
+	ControllerManagerFlags []string
+
+	// Audit writes one line per request to Plane.AuditLog.
+	Audit bool
+	// Out receives the progress of builds; nil discards it.
+	Out io.Writer
+	// Dir is where the plane keeps its files, and keeps them after Stop.
+	// Empty means a temporary directory that Stop removes.
+	Dir string
+}
+
+func (o Options) parts() []Part {
+	parts := []Part{APIServer, Etcd}
+	if o.Controllers != None {
+		parts = append(parts, ControllerManager)
+	}
+	if o.Scheduler {
+		parts = append(parts, Scheduler)
+	}
+	if o.Kwok {
+		parts = append(parts, Kwok)
+	}
+	return parts
+}

@@ -1,0 +1,59 @@
+package plane
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Part is one program of the control plane, named as its binary is.
+type Part string
+
+const (
+	Etcd              Part = "etcd"
+	APIServer         Part = "kube-apiserver"
+	ControllerManager Part = "kube-controller-manager"
+	Scheduler         Part = "kube-scheduler"
+	Kubectl           Part = "kubectl"
+	Kwok              Part = "kwok"
+	E2ETest           Part = "e2e.test"
+)
+
+// Parts lists all parts, in the order in which they share most of the build.
+var Parts = []Part{APIServer, Etcd, ControllerManager, Scheduler, Kubectl, Kwok, E2ETest}
+
+// Binaries says where each built part is.
+type Binaries map[Part]string
+
+// recipe is how one part is built.
+type recipe struct {
+	module  string // folder of the go.mod that pins it, below the e2e module
+	pkg     string
+	command []string
+}
+
+var recipes = map[Part]recipe{
+	Etcd:              {".", "go.etcd.io/etcd/server/v3", goBuild},
+	APIServer:         {".", "k8s.io/kubernetes/cmd/kube-apiserver", goBuild},
+	ControllerManager: {".", "k8s.io/kubernetes/cmd/kube-controller-manager", goBuild},
+	Scheduler:         {".", "k8s.io/kubernetes/cmd/kube-scheduler", goBuild},
+	Kubectl:           {".", "k8s.io/kubernetes/cmd/kubectl", goBuild},
+	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok", goBuild},
+	E2ETest:           {".", "k8s.io/kubernetes/test/e2e", goTest},
+}
+
+var (
+	goBuild = []string{"build"}
+	goTest  = []string{"test", "-c"}
+)
+
+// ParsePart is the Part that a user means by name.
+func ParsePart(name string) (Part, error) {
+	if _, ok := recipes[Part(name)]; ok {
+		return Part(name), nil
+	}
+	var known []string
+	for _, p := range Parts {
+		known = append(known, string(p))
+	}
+	return "", fmt.Errorf("no part %q: want one of %s", name, strings.Join(known, ", "))
+}
