@@ -51,7 +51,7 @@ func (m *metrics) acted(a graph.Action, o outcome) {
 func (m *metrics) request(verb string, err error, latency time.Duration) {
 	code := "200"
 	if err != nil {
-		code = "none"                                    // no answer
+		code = "none" // no answer
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 			code = strconv.Itoa(int(status.Status().Code))
 		}
