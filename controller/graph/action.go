@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,11 +71,17 @@ type Action struct {
 func (a Action) Request() bool { return a.Verb > Wait }
 
 // Same tells whether two actions are the same decision: what is done, on which version of what. The
-// words may differ.
+// words may differ, and so may the lists that a lookup rests on: it is the same question.
 func (a Action) Same(b Action) bool {
+	a.Claim.Lists, b.Claim.Lists = 0, 0
 	return a.Verb == b.Verb && a.Trouble == b.Trouble && (!a.Request() ||
 		a.Object == b.Object && a.Claim == b.Claim && a.Propagation == b.Propagation && a.Finalizer == b.Finalizer &&
-			fmt.Sprint(a.Owners) == fmt.Sprint(b.Owners) && fmt.Sprint(a.Finalizers) == fmt.Sprint(b.Finalizers))
+			slices.EqualFunc(a.Owners, b.Owners, sameReference) && slices.Equal(a.Finalizers, b.Finalizers))
+}
+
+// sameReference compares what references say; their optional booleans are pointers.
+func sameReference(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID && bitsOf(&a) == bitsOf(&b)
 }
 
 func (a Action) String() string {

@@ -13,6 +13,7 @@ func (g *Graph) Check() error {
 	c.nodes()
 	c.claims()
 	c.interners()
+	c.inventories()
 	return errors.Join(c.errs...)
 }
 
@@ -120,12 +121,44 @@ func (c *checker) claims() {
 		c.that(found == id, "claim %v is indexed as %d, is %d", name, found, id)
 		v, owner := g.judge(k)
 		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
+		c.that(owner == 0 || k.looked == lookedNot || k.looked == lookedNow, "claim %v has an owner and an answer", name)
 		_, parked := g.claims.parked[id]
 		c.that(parked == (k.looked == lookedFailed || k.looked == lookedPresent), "claim %v: parked is %t", name, parked)
 	})
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
 	c.that(used == len(g.claims.byKey), "%d claims in use, %d indexed", used, len(g.claims.byKey))
 	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)
+}
+
+func (c *checker) inventories() {
+	g := c.g
+	kinds, finalizers := map[[2]uint32]tally{}, map[[2]uint32]int32{}
+	for id := uint32(1); id < g.nodes.next; id++ {
+		n := g.nodes.at(id)
+		if n.entry == 0 || g.namespaces.val(n.namespace) == "" {
+			continue
+		}
+		t := kinds[[2]uint32{n.namespace, n.slot}]
+		t.total++
+		if n.flags&deleting != 0 {
+			t.terminating++
+		}
+		kinds[[2]uint32{n.namespace, n.slot}] = t
+		if n.finalizers != 0 {
+			finalizers[[2]uint32{n.namespace, n.finalizers}]++
+		}
+	}
+	counted := 0
+	for ns, inv := range g.inventories {
+		counted += len(inv.kinds) + len(inv.finalizers)
+		for s, t := range inv.kinds {
+			c.that(kinds[[2]uint32{ns, s}] == t, "namespace %s counts %v of %s, has %v", g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[[2]uint32{ns, s}])
+		}
+		for f, n := range inv.finalizers {
+			c.that(finalizers[[2]uint32{ns, f}] == n, "namespace %s counts %d objects with %v", g.namespaces.val(ns), n, unpack(g.finalizers.val(f)))
+		}
+	}
+	c.that(counted == len(kinds)+len(finalizers), "%d things are counted in namespaces, %d are there", counted, len(kinds)+len(finalizers))
 }
 
 func (c *checker) interners() {

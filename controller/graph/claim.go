@@ -238,10 +238,10 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 	e.claim = id
 	g.claims.byKey[k] = id
 	c := g.claims.at(id)
-	if g.orphaned.has(r.UID) {
+	if c.verdict, c.owner = g.judge(c); c.owner == 0 && g.orphaned.has(r.UID) {
 		c.looked, c.orphaned = lookedAbsent, true
+		c.verdict, c.owner = g.judge(c)
 	}
-	c.verdict, c.owner = g.judge(c)
 	g.claims.byVerdict[c.verdict]++
 	return id
 }
@@ -449,6 +449,7 @@ func (g *Graph) answer(ev Looked) {
 		switch {
 		case ev.Answer == Absent:
 			to = lookedAbsent
+			c.orphaned = g.orphaned.has(ev.Claim.UID)
 		case ev.Answer == Unanswered:
 			to, reason = lookedFailed, ev.Reason
 			c.tries = min(c.tries+1, 7)
@@ -459,16 +460,15 @@ func (g *Graph) answer(ev Looked) {
 	})
 }
 
-// recheck is one round: what failed is tried again, the later the more often it failed; what cannot
-// be watched is asked again.
+// recheck is one round: what failed is tried again, the later the more often it failed; what was found
+// by a lookup alone is asked again. Also in a kind that is watched: the answer may have come after the
+// watch had shown the owner come and go, when nobody made the claim.
 func (g *Graph) recheck(round uint64) {
 	for _, id := range slices.Sorted(maps.Keys(g.claims.parked)) {
 		c := g.claims.at(id)
 		after := uint8(64)
 		if c.looked == lookedFailed {
 			after = 1 << (c.tries - 1)
-		} else if g.slots[g.typeInfos[c.typ].slot].state == Synced {
-			continue // its watch will tell
 		}
 		if c.since++; c.since >= after {
 			g.forgetLook(id)

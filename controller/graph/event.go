@@ -68,9 +68,15 @@ type (
 	// object is left alone.
 	Accepted struct{ Action Action }
 
+	// Draining begins or ends telling of changes to what a namespace holds; see Touched.
+	Draining struct {
+		Namespace string
+		On        bool
+	}
+
 	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are tried
-	// again after 1, 2, 4 … 64 rounds; what cannot be watched, and requests whose effect never showed,
-	// every 64.
+	// again after 1, 2, 4 … 64 rounds; owners that were found by a lookup alone, and requests whose effect
+	// never showed, every 64.
 	Recheck struct{ Round uint64 }
 )
 
@@ -84,6 +90,7 @@ func (Stopped) event()    {}
 func (Looking) event()    {}
 func (Looked) event()     {}
 func (Accepted) event()   {}
+func (Draining) event()   {}
 func (Recheck) event()    {}
 
 // Answer is what a live, consistent read said about a claim.

@@ -37,6 +37,10 @@ type Graph struct {
 	accepted    int                 // nodes with the accepted flag
 	orphaned    tombs
 
+	inventories map[uint32]*inventory // by namespace
+	draining    map[string]struct{}   // namespaces whose changes are told
+	touched     map[string]struct{}   // those that have changed
+
 	dirty []uint32 // nodes marked since the last Apply
 }
 
@@ -56,6 +60,9 @@ func New() *Graph {
 		oddVersions: map[uint32]string{},
 		ending:      map[uint32]struct{}{},
 		orphaned:    newTombs(),
+		inventories: map[uint32]*inventory{},
+		draining:    map[string]struct{}{},
+		touched:     map[string]struct{}{},
 	}
 }
 
@@ -82,7 +89,7 @@ const (
 	foreground       // deleting, with the foregroundDeletion finalizer: waits for its dependents
 	orphaning        // deleting, with the orphan finalizer: lets its dependents go
 	accepted         // a request was accepted whose effect the watch has not shown yet
-	released         // the accepted request took the orphan finalizer off
+	released         // deleting, and was orphaning before: what still refers to it is let go, not collected
 	marked           // in Graph.dirty
 )
 
@@ -119,6 +126,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.answer(ev)
 	case Accepted:
 		g.accept(ev.Action)
+	case Draining:
+		g.drain(ev)
 	case Recheck:
 		g.recheck(ev.Round)
 	default:
@@ -144,8 +153,10 @@ func (g *Graph) takeDirty() []types.UID {
 		if n.flags&marked == 0 {
 			continue // left the graph, and the id may serve another
 		}
-		n.flags &^= marked
 		uids = append(uids, g.uidOf(n.entry))
+		for same := g.entries.at(n.entry).node; same != 0; same = g.nodes.at(same).next {
+			g.nodes.at(same).flags &^= marked // one uid under two kinds is one decision
+		}
 	}
 	g.dirty = g.dirty[:0]
 	return uids
@@ -185,24 +196,29 @@ func (g *Graph) observe(o *Object) {
 	n.epoch = s.epoch
 	moved := !fresh && (n.name != o.Name || g.namespaces.val(n.namespace) != o.Namespace)
 	if moved { // not a thing that Kubernetes does; an aggregated API might
+		g.stock(placeOf(n), -1)
 		n.name = o.Name
 		g.namespaces.drop(n.namespace)
 		n.namespace, _ = g.namespaces.hold(o.Namespace)
 	}
 	newer := g.setVersion(id, o.ResourceVersion)
-	if n.flags&accepted != 0 {
+	shown := newer && n.flags&accepted != 0 // the same version again is not the effect of anything
+	if shown {
 		g.clearAccepted(n)
-		newer = true
 	}
-	ended := g.setEnding(id, o)
+	stocked := !fresh && !moved
+	ended := g.setEnding(id, o, stocked)
+	if !stocked {
+		g.stock(placeOf(n), 1)
+	}
 	if fresh || moved || ended {
 		g.rejudgeEntry(entryID)
 	}
-	owned := !g.sameOwners(n.owners, o.Owners)
+	owned := moved || !g.sameOwners(n.owners, o.Owners) // where it is says which owners are meant
 	if owned {
 		g.setOwners(id, o.Owners)
 	}
-	if fresh || moved || ended || owned || newer && !g.quiet(n) {
+	if fresh || moved || ended || owned || shown || newer && !g.quiet(n) {
 		g.mark(id)
 	}
 }
@@ -221,18 +237,13 @@ func (g *Graph) quiet(n *node) bool {
 }
 
 // setEnding takes over finalizers and deletion, and tells whether the graph is to be judged anew.
-func (g *Graph) setEnding(id uint32, o *Object) bool {
+// stocked: the node is counted in its namespace's inventory.
+func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
 	n := g.nodes.at(id)
 	finalizers := uint32(0)
 	if len(o.Finalizers) > 0 {
 		finalizers, _ = g.finalizers.hold(pack(o.Finalizers))
 	}
-	if n.finalizers != 0 {
-		g.finalizers.drop(n.finalizers)
-	}
-	changed := n.finalizers != finalizers
-	n.finalizers = finalizers
-
 	var now flags
 	if o.Deleting {
 		now |= deleting
@@ -249,13 +260,30 @@ func (g *Graph) setEnding(id uint32, o *Object) bool {
 		}
 	}
 	before := n.flags & (deleting | ending)
+	changed := before != now || n.finalizers != finalizers
+	if stocked && changed {
+		g.stock(placeOf(n), -1)
+	}
+	if n.finalizers != 0 {
+		g.finalizers.drop(n.finalizers)
+	}
+	n.finalizers = finalizers
 	n.flags = n.flags&^(deleting|ending) | now
+	if stocked && changed {
+		g.stock(placeOf(n), 1)
+	}
+	switch {
+	case now&foreground != 0:
+		n.flags &^= released // deleted again, with another wish
+	case before&orphaning != 0 && now&orphaning == 0:
+		n.flags |= released // whoever did it: we, the leader before us, the built-in collector
+	}
 	if now&ending != 0 {
 		g.ending[id] = struct{}{}
 	} else if before&ending != 0 {
 		delete(g.ending, id)
 	}
-	return changed || before != now
+	return changed
 }
 
 // gone removes a node that the watch saw deleted: every claim that meant it is answered for good.
@@ -265,12 +293,22 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
 	if id == 0 {
 		return
 	}
+	g.settle(id, g.leavesOrphans(id))
+	g.remove(id)
+}
+
+// leavesOrphans tells whether what still refers to a node when it leaves the graph is let go, however
+// late it is seen. Known only in this process: see DESIGN.md.
+func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
-	// What an orphaning owner leaves behind is let go, however late it is seen. Known only here, and
-	// only in this process: see DESIGN.md.
-	orphans := n.flags&(orphaning|released) != 0
+	return n.flags&(orphaning|released) != 0 || len(g.orphaned.set) > 0 && g.orphaned.has(g.uidOf(n.entry))
+}
+
+// settle answers every claim that means a node, for good.
+func (g *Graph) settle(id uint32, orphans bool) {
+	entryID := g.nodes.at(id).entry
 	if orphans {
-		g.orphaned.add(uid)
+		g.orphaned.add(g.uidOf(entryID))
 	}
 	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
 		if g.claims.at(c).owner == id {
@@ -278,7 +316,6 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
 			g.claims.at(c).orphaned = orphans
 		}
 	}
-	g.remove(id)
 }
 
 // remove takes a node out of the graph, for whatever reason.
@@ -291,8 +328,12 @@ func (g *Graph) remove(id uint32) {
 		link = &g.nodes.at(*link).next
 	}
 	*link = n.next
+	for same := g.entries.at(entryID).node; same != 0; same = g.nodes.at(same).next {
+		g.mark(same) // the uid stays, and what is decided about it may have been this node's
+	}
 	g.rejudgeEntry(entryID)
 
+	g.stock(placeOf(n), -1)
 	g.namespaces.drop(n.namespace)
 	if n.finalizers != 0 {
 		g.finalizers.drop(n.finalizers)
@@ -331,9 +372,15 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	g.holdsChanged()
 }
 
+// sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner that
+// was letting its dependents go when it was last seen is settled: a lookup would tell that it is absent,
+// but not how it went.
 func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
+			if g.leavesOrphans(id) {
+				g.settle(id, true)
+			}
 			g.remove(id)
 		}
 	}
@@ -369,9 +416,6 @@ func (g *Graph) accept(a Action) {
 		return
 	}
 	n := g.nodes.at(id)
-	if a.Verb == Unfinalize && a.Finalizer == metav1.FinalizerOrphanDependents {
-		n.flags |= released
-	}
 	if n.flags&accepted != 0 || g.versionOf(id) != a.Object.ResourceVersion {
 		return
 	}

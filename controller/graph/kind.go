@@ -20,6 +20,8 @@ type Resource struct {
 	// Collected kinds can be listed, watched and deleted, and nobody asked for them to be ignored.
 	// The others resolve references, and are looked up live, but have no nodes.
 	Collected bool
+	// Deletable and Listable are what the server offers; a namespace is drained of all that is deletable.
+	Deletable, Listable bool
 }
 
 // GroupResource names the kind without a version: versions are views of the same objects.
@@ -68,9 +70,10 @@ func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
 // typeInfo resolves a typeKey. slot stays after the type is no longer served, so that deletions which
 // are still on their way from the watch are understood.
 type typeInfo struct {
-	slot      uint32 // 0: never resolved
-	served    bool
-	ambiguous bool // two resources claim this apiVersion and kind: no lookup could be trusted
+	slot       uint32 // 0: never resolved
+	served     bool
+	ambiguous  bool // two resources claim this apiVersion and kind: no lookup could be trusted
+	namespaced bool // as the slot is: a kind that comes back with another scope resolves differently
 }
 
 // slotOf returns the index of a kind's slot, making an unserved one when it is new.
@@ -93,6 +96,9 @@ func (g *Graph) serve(resources []Resource) {
 	for _, r := range resources {
 		id := g.slotOf(r.GroupResource())
 		s := &g.slots[id]
+		if s.Namespaced != r.Namespaced {
+			g.heldKinds = "?" // owners of the kind may have dependents of other kinds now
+		}
 		s.Resource, s.served = r, true
 		if r.Collected && s.state == Unwatched {
 			s.state, s.reason = Listing, ""
@@ -100,8 +106,12 @@ func (g *Graph) serve(resources []Resource) {
 		for _, v := range r.Versions {
 			k := typeKey{schema.GroupVersion{Group: r.Group, Version: v}.String(), r.Kind}
 			before, twice := resolved[k]
-			resolved[k] = typeInfo{slot: id, served: true, ambiguous: twice && before.slot != id}
+			resolved[k] = typeInfo{slot: id, served: true, ambiguous: twice && (before.ambiguous || before.slot != id)}
 		}
+	}
+	for k, t := range resolved {
+		t.namespaced = g.slots[t.slot].Namespaced
+		resolved[k] = t
 	}
 	g.resolved = resolved
 
@@ -119,6 +129,7 @@ func (g *Graph) serve(resources []Resource) {
 						g.setLooked(id, lookedNot, "")
 					}
 				})
+				g.markDependents(c) // where to look may be another place now
 			}
 		})
 	}
@@ -133,7 +144,7 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	before := g.typeInfos[id]
 	after, ok := g.resolved[k]
 	if !ok {
-		after = typeInfo{slot: before.slot}
+		after = typeInfo{slot: before.slot, namespaced: g.slots[before.slot].Namespaced}
 	}
 	g.typeInfos[id] = after
 	return before != after
@@ -174,13 +185,16 @@ func (g *Graph) holdsChanged() {
 	}
 }
 
-// listingKinds is a fingerprint of which kinds hold, and why.
+// listingKinds is a fingerprint of which kinds hold, why, and whom.
 func (g *Graph) listingKinds() string {
 	var b strings.Builder
 	for i := range g.slots {
 		if s := &g.slots[i]; s.holds() {
 			b.WriteString(s.GroupResource().String())
 			b.WriteByte(byte('0' + s.state))
+			if s.Namespaced {
+				b.WriteByte('n')
+			}
 		}
 	}
 	return b.String()

@@ -1,0 +1,143 @@
+package graph_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/script"
+)
+
+// history plays lines on a graph and on the model at once, and verifies after each event that
+//
+//	the invariants of the graph hold,
+//	the graph decides about every object as the model does,
+//	every object that is still there and whose decision changed was said to be dirty.
+type history struct {
+	*script.Runner
+	model  model
+	before map[types.UID]graph.Action
+	events int
+	broken string // what did not hold, first
+}
+
+func newHistory() *history {
+	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}}
+	h.Each = h.each
+	return h
+}
+
+func (h *history) each(ev graph.Event) []types.UID {
+	dirty := h.Graph.Apply(ev)
+	h.model.apply(ev)
+	h.events++
+	if h.broken == "" {
+		h.broken = h.whatIsBroken(dirty)
+	}
+	return dirty
+}
+
+func (h *history) whatIsBroken(dirty []types.UID) string {
+	if err := h.Graph.Check(); err != nil {
+		return "invariant: " + err.Error()
+	}
+	uids := h.Graph.UIDs()
+	sorted := slices.Sorted(slices.Values(dirty))
+	if len(slices.Compact(sorted)) != len(dirty) {
+		return fmt.Sprintf("dirty more than once: %q", dirty)
+	}
+	for _, uid := range dirty {
+		if !slices.Contains(uids, uid) {
+			return fmt.Sprintf("dirty, and not in the graph: %q", uid)
+		}
+	}
+	after := map[types.UID]graph.Action{}
+	for _, uid := range uids {
+		a := h.Graph.Decide(uid)
+		if want, got := plain(h.model.decide(uid)), plain(a); !reflect.DeepEqual(want, got) {
+			return fmt.Sprintf("%s is decided otherwise than by the model (-model +graph):\n%s", uid, cmp.Diff(want, got))
+		}
+		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
+			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
+		}
+		after[uid] = a
+	}
+	if n := len(h.model.objects); len(uids) != n {
+		return fmt.Sprintf("%d objects in the graph, %d in the model", len(uids), n)
+	}
+	h.before = after
+	return ""
+}
+
+// plain leaves of an action what is carried out: a decision to do nothing has no words to compare.
+func plain(a graph.Action) graph.Action {
+	if !a.Request() {
+		return graph.Action{Verb: a.Verb, Trouble: a.Trouble}
+	}
+	a.Why, a.Stray = "", nil
+	a.Owners = append([]metav1.OwnerReference{}, a.Owners...) // none is none
+	a.Finalizers = append([]string{}, a.Finalizers...)
+	return a
+}
+
+// play runs lines until something is broken, and returns what. A line that does not apply is passed
+// over, so that lines can be left out before it.
+func play(lines []string) string {
+	h := newHistory()
+	for _, line := range lines {
+		h.Run(line) //nolint:errcheck // see above
+		if h.broken != "" {
+			return h.broken
+		}
+	}
+	return ""
+}
+
+// shrink leaves out lines for as long as something is still broken.
+func shrink(lines []string) []string {
+	for size := len(lines) / 2; size > 0; {
+		shorter := false
+		for i := 0; i+size <= len(lines); {
+			less := slices.Delete(slices.Clone(lines), i, i+size)
+			if play(less) != "" {
+				lines, shorter = less, true
+			} else {
+				i += size
+			}
+		}
+		if !shorter || size > len(lines) {
+			size /= 2
+		}
+	}
+	return lines
+}
+
+// asScript writes lines as testdata has them, with what the graph answers today.
+func asScript(lines []string) string {
+	var b strings.Builder
+	r := script.New()
+	for _, line := range lines {
+		answer, err := r.Run(line)
+		if err != nil {
+			answer = "error: " + err.Error() + "\n"
+		}
+		fmt.Fprintf(&b, "%s\n----\n%s\n", line, answer)
+	}
+	return b.String()
+}
+
+// report says what broke a history, and how to get it again.
+func report(broken string, lines []string) string {
+	short := shrink(lines)
+	if now := play(short); now != "" {
+		broken = now
+	}
+	return fmt.Sprintf("%s\n\n%d of %d lines are enough. To be committed as testdata/….txt, and run with -rewrite when fixed:\n\n%s",
+		broken, len(short), len(lines), asScript(short))
+}

@@ -1,0 +1,247 @@
+package graph_test
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// class is what a reference means, as in the table of the package comment.
+func (m *model) class(r metav1.OwnerReference, namespace string) string {
+	w := wordsOf(r, namespace)
+	c := m.claimOf(w)
+	o := m.meant(w)
+	switch {
+	case o != nil && o.orphaning():
+		return "O"
+	case o != nil && o.foreground():
+		return "W"
+	case o != nil:
+		return "S"
+	case c.look == "absent" && c.orphaned:
+		return "O"
+	case c.look == "absent":
+		return "A"
+	case m.trouble(c) != graph.NoTrouble:
+		return "T"
+	case c.look == "present":
+		return "S"
+	case c.look == "now":
+		return "asked"
+	}
+	return "U"
+}
+
+func (m *model) trouble(c mClaim) graph.Trouble {
+	t := m.typeOf(c.words)
+	switch {
+	case !t.served:
+		return graph.UnservedKind
+	case t.ambiguous:
+		return graph.AmbiguousKind
+	case c.namespace == "" && m.kind(t.resource).Namespaced:
+		return graph.Misplaced
+	case c.look == "failed":
+		return graph.Unreadable
+	}
+	return graph.NoTrouble
+}
+
+// dependents counts the references that mean an object, and those among them that block it.
+func (m *model) dependents(o *mObject) (all, blocking int) {
+	for _, d := range m.objects {
+		for _, r := range d.Owners {
+			if m.meant(wordsOf(r, d.Namespace)) != o {
+				continue
+			}
+			all++
+			if blocks(r) {
+				blocking++
+			}
+		}
+	}
+	return all, blocking
+}
+
+func blocks(r metav1.OwnerReference) bool {
+	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
+}
+
+// blocked are the objects that can be reached over blocking references to waiting owners, in at least
+// one step; start counts as waiting.
+func (m *model) blocked(from, start *mObject) (reached []*mObject) {
+	todo := []*mObject{from}
+	for len(todo) > 0 {
+		o := todo[0]
+		todo = todo[1:]
+		for _, r := range o.Owners {
+			owner := m.meant(wordsOf(r, o.Namespace))
+			if owner == nil || !blocks(r) || !owner.foreground() && owner != start || slices.Contains(reached, owner) {
+				continue
+			}
+			reached = append(reached, owner)
+			todo = append(todo, owner)
+		}
+	}
+	return reached
+}
+
+// cycle are the objects that wait for each other if start waits: reached from it, and reaching it.
+func (m *model) cycle(start *mObject) (members []*mObject) {
+	for _, o := range m.blocked(start, start) {
+		if slices.Contains(m.blocked(o, start), start) {
+			members = append(members, o)
+		}
+	}
+	return members
+}
+
+func (m *model) leads(o *mObject, members []*mObject) bool {
+	place := func(o *mObject) int {
+		return slices.IndexFunc(m.kinds, func(k mKind) bool { return k.GroupResource() == o.Kind })
+	}
+	for _, other := range members {
+		if other.UID < o.UID || other.UID == o.UID && place(other) < place(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// incomplete tells whether a kind that could have dependents of o is in one of the states.
+func (m *model) incomplete(o *mObject, states ...graph.ListState) bool {
+	for _, k := range m.kinds {
+		if k.served && k.Collected && slices.Contains(states, k.state) && (k.Namespaced || !m.kind(o.Kind).Namespaced) {
+			return true
+		}
+	}
+	return false
+}
+
+// decide is the decision about a uid: of its objects, the newest that has something to ask for.
+func (m *model) decide(uid types.UID) (a graph.Action) {
+	for i := len(m.objects) - 1; i >= 0; i-- {
+		if o := &m.objects[i]; o.UID == uid {
+			if a = m.decideObject(o); a.Request() {
+				return a
+			}
+		}
+	}
+	return a
+}
+
+func (m *model) decideObject(o *mObject) graph.Action {
+	n := map[string]int{}
+	for _, r := range o.Owners {
+		n[m.class(r, o.Namespace)]++
+	}
+	dependents, blocking := m.dependents(o)
+	a := graph.Action{Object: graph.Ref{
+		Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+	}}
+	release := func(goes ...string) graph.Action {
+		a.Verb = graph.Release
+		for _, r := range o.Owners {
+			if !slices.Contains(goes, m.class(r, o.Namespace)) {
+				a.Owners = append(a.Owners, r)
+			}
+		}
+		return a
+	}
+	unblock := func(members []*mObject) graph.Action {
+		a.Verb = graph.Unblock
+		for _, r := range o.Owners {
+			if owner := m.meant(wordsOf(r, o.Namespace)); blocks(r) && slices.Contains(members, owner) {
+				r.BlockOwnerDeletion = new(bool)
+			}
+			a.Owners = append(a.Owners, r)
+		}
+		return a
+	}
+	unfinalize := func(finalizer string) graph.Action {
+		a.Verb, a.Finalizer = graph.Unfinalize, finalizer
+		for _, f := range o.Finalizers {
+			if f != finalizer {
+				a.Finalizers = append(a.Finalizers, f)
+			}
+		}
+		return a
+	}
+	wait := graph.Action{Verb: graph.Wait}
+	keep := graph.Action{Verb: graph.Keep}
+
+	switch {
+	case o.accepted:
+		return wait
+	case n["O"] > 0 && o.Deleting:
+		return release("O")
+	case n["O"] > 0:
+		return release("O", "A", "W")
+	case o.orphaning() && dependents > 0:
+		return wait
+	case o.orphaning() && m.incomplete(o, graph.Listing, graph.Failing):
+		return wait
+	case o.orphaning():
+		return unfinalize(metav1.FinalizerOrphanDependents)
+	case o.foreground() && blocking > 0:
+		if members := m.cycle(o); len(members) > 0 && m.leads(o, members) {
+			return unblock(members)
+		}
+		return wait
+	case o.foreground() && m.incomplete(o, graph.Listing):
+		return wait
+	case o.foreground():
+		return unfinalize(metav1.FinalizerDeleteDependents)
+	case o.Deleting, len(o.Owners) == 0:
+		return keep
+	case n["S"] > 0 && n["A"]+n["W"] > 0:
+		return release("A", "W")
+	case n["S"] > 0:
+		return keep
+	case n["U"] > 0:
+		return m.look(o, a)
+	case n["asked"] > 0:
+		return wait
+	case n["T"] > 0:
+		for _, r := range o.Owners {
+			if m.class(r, o.Namespace) == "T" {
+				keep.Trouble = m.trouble(m.claimOf(wordsOf(r, o.Namespace)))
+				return keep
+			}
+		}
+	case n["W"] > 0 && dependents > 0:
+		if members := m.cycle(o); len(members) > 0 {
+			return unblock(members)
+		}
+		a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationForeground
+		return a
+	}
+	a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationBackground
+	if slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) {
+		a.Propagation = metav1.DeletePropagationForeground
+	}
+	if slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents) {
+		a.Propagation = metav1.DeletePropagationOrphan
+	}
+	return a
+}
+
+// look asks for the first unknown owner.
+func (m *model) look(o *mObject, a graph.Action) graph.Action {
+	a.Verb = graph.Look
+	for _, r := range o.Owners {
+		if m.class(r, o.Namespace) != "U" {
+			continue
+		}
+		k := m.kind(m.typeOf(wordsOf(r, o.Namespace)).resource)
+		a.Claim = graph.Claim{
+			APIVersion: r.APIVersion, Kind: r.Kind, Namespace: o.Namespace, Name: r.Name, UID: r.UID,
+			Resource: k.GroupResource(), Namespaced: k.Namespaced, Lists: k.lists,
+		}
+		break
+	}
+	return a
+}

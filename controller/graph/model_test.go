@@ -1,0 +1,353 @@
+package graph_test
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// model is the graph once more, as simple as it can be: lists, loops, and nothing that is kept up to
+// date. What it says about an object it works out from the lists each time it is asked.
+type model struct {
+	kinds     []mKind
+	objects   []mObject // oldest first
+	claims    []mClaim  // what is known of the claims that objects make
+	types     []mType   // of these claims
+	resources []graph.Resource
+	orphaned  []types.UID // gone, and what referred to them was to live
+}
+
+type mKind struct {
+	graph.Resource
+	served bool
+	state  graph.ListState
+	lists  uint32
+}
+
+type mObject struct {
+	graph.Object
+	accepted bool
+	released bool // was orphaning, and is not any more
+	shown    bool // since its kind's last list began
+}
+
+func (o *mObject) orphaning() bool {
+	return o.Deleting && slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents)
+}
+
+func (o *mObject) foreground() bool {
+	return o.Deleting && slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) && !o.orphaning()
+}
+
+// words are what a reference says, with the namespace of the object that has it.
+type words struct {
+	apiVersion, kind, namespace, name string
+	uid                               types.UID
+}
+
+func wordsOf(r metav1.OwnerReference, namespace string) words {
+	return words{r.APIVersion, r.Kind, namespace, r.Name, r.UID}
+}
+
+type mClaim struct {
+	words
+	look     string // "", now, failed, present or absent
+	tries    int
+	rounds   int
+	orphaned bool
+}
+
+// mType is what an apiVersion and kind stand for; known stays when it is no longer served.
+type mType struct {
+	apiVersion, kind         string
+	resource                 schema.GroupResource
+	known, served, ambiguous bool
+	namespaced               bool
+}
+
+func (m *model) kind(gr schema.GroupResource) *mKind {
+	for i := range m.kinds {
+		if m.kinds[i].GroupResource() == gr {
+			return &m.kinds[i]
+		}
+	}
+	m.kinds = append(m.kinds, mKind{Resource: graph.Resource{Group: gr.Group, Resource: gr.Resource}})
+	return &m.kinds[len(m.kinds)-1]
+}
+
+func (m *model) object(gr schema.GroupResource, uid types.UID) *mObject {
+	for i := range m.objects {
+		if o := &m.objects[i]; o.Kind == gr && o.UID == uid {
+			return o
+		}
+	}
+	return nil
+}
+
+// apply takes in an event, and then makes the lists of claims and types what the objects say.
+func (m *model) apply(ev graph.Event) {
+	switch ev := ev.(type) {
+	case graph.Serving:
+		m.serve(ev.Resources)
+	case graph.Observed:
+		m.observe(*ev.Object)
+	case graph.Gone:
+		if o := m.object(ev.Kind, ev.UID); o != nil {
+			m.settle(o, m.leavesOrphans(o))
+			m.remove(func(other *mObject) bool { return other.Kind == ev.Kind && other.UID == ev.UID })
+		}
+	case graph.ListBegins:
+		m.kind(ev.Kind)
+		for i := range m.objects {
+			m.objects[i].shown = m.objects[i].shown && m.objects[i].Kind != ev.Kind
+		}
+	case graph.ListEnds:
+		m.listEnds(ev.Kind)
+	case graph.ListFailed:
+		if k := m.kind(ev.Kind); k.state != graph.Synced && k.state != graph.Unwatched {
+			k.state = graph.Failing
+			if ev.Forbidden {
+				k.state = graph.Forbidden
+			}
+		}
+	case graph.Stopped:
+		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind })
+		k := m.kind(ev.Kind)
+		k.state = graph.Unwatched
+		if k.served && k.Collected {
+			k.state = graph.Listing
+		}
+	case graph.Looking:
+		m.alike(ev.Claim, func(c *mClaim) {
+			if c.look == "" {
+				c.look = "now"
+			}
+		})
+	case graph.Looked:
+		m.alike(ev.Claim, func(c *mClaim) { m.answer(c, ev) })
+	case graph.Accepted:
+		if o := m.object(ev.Action.Object.Kind, ev.Action.Object.UID); o != nil {
+			o.accepted = o.accepted || o.ResourceVersion == ev.Action.Object.ResourceVersion
+		}
+	case graph.Recheck:
+		m.recheck(ev.Round)
+	}
+	m.tidy()
+}
+
+func (m *model) serve(resources []graph.Resource) {
+	m.resources = resources
+	for i := range m.kinds {
+		m.kinds[i].served = false
+	}
+	for _, r := range resources {
+		k := m.kind(r.GroupResource())
+		k.Resource, k.served = r, true
+		if r.Collected && k.state == graph.Unwatched {
+			k.state = graph.Listing
+		}
+	}
+	for i, before := range m.types {
+		after := m.resolve(before.apiVersion, before.kind)
+		if !after.known && before.known {
+			after.known, after.resource = true, before.resource
+			after.namespaced = m.kind(before.resource).Namespaced
+		}
+		m.types[i] = after
+		for j := range m.claims {
+			c := &m.claims[j]
+			if before != after && c.apiVersion == after.apiVersion && c.kind == after.kind && c.look != "absent" {
+				c.look = ""
+			}
+		}
+	}
+}
+
+func (m *model) resolve(apiVersion, kind string) mType {
+	t := mType{apiVersion: apiVersion, kind: kind}
+	for _, r := range m.resources {
+		for _, v := range r.Versions {
+			if r.Kind != kind || (schema.GroupVersion{Group: r.Group, Version: v}).String() != apiVersion {
+				continue
+			}
+			t.ambiguous = t.ambiguous || t.known && t.resource != r.GroupResource()
+			t.known, t.served, t.resource = true, true, r.GroupResource()
+		}
+	}
+	t.namespaced = t.known && m.kind(t.resource).Namespaced
+	return t
+}
+
+func (m *model) observe(seen graph.Object) {
+	if m.kind(seen.Kind).state == graph.Unwatched {
+		return
+	}
+	o := m.object(seen.Kind, seen.UID)
+	if o == nil {
+		m.objects = append(m.objects, mObject{Object: graph.Object{Kind: seen.Kind, UID: seen.UID}})
+		o = m.object(seen.Kind, seen.UID)
+	}
+	wasOrphaning := o.orphaning()
+	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion
+	o.Object, o.shown = seen, true
+	o.released = !o.foreground() && (o.released || wasOrphaning && !o.orphaning())
+}
+
+func (m *model) leavesOrphans(o *mObject) bool {
+	return o.orphaning() || o.released || slices.Contains(m.orphaned, o.UID)
+}
+
+// settle answers the claims that mean an object, for good.
+func (m *model) settle(o *mObject, orphans bool) {
+	if orphans {
+		m.orphaned = append(m.orphaned, o.UID)
+	}
+	for i := range m.claims {
+		if c := &m.claims[i]; m.meant(c.words) == o {
+			c.look, c.orphaned, c.tries = "absent", orphans, 0
+		}
+	}
+}
+
+func (m *model) remove(which func(*mObject) bool) {
+	m.objects = slices.DeleteFunc(m.objects, func(o mObject) bool { return which(&o) })
+}
+
+// lose removes objects that are not shown any more, which proves nothing about all but those that were
+// leaving orphans.
+func (m *model) lose(which func(*mObject) bool) {
+	for i := range m.objects {
+		if o := &m.objects[i]; which(o) && m.leavesOrphans(o) {
+			m.settle(o, true)
+		}
+	}
+	m.remove(which)
+}
+
+func (m *model) listEnds(gr schema.GroupResource) {
+	k := m.kind(gr)
+	if k.state == graph.Unwatched {
+		return
+	}
+	k.state = graph.Synced
+	k.lists++
+	m.lose(func(o *mObject) bool { return o.Kind == gr && !o.shown })
+	for i := range m.claims {
+		c := &m.claims[i]
+		if t := m.typeOf(c.words); c.look == "present" && t.known && t.resource == gr {
+			c.look = ""
+		}
+	}
+}
+
+// alike are the claims that a lookup answers.
+func (m *model) alike(v graph.Claim, f func(*mClaim)) {
+	for i := range m.claims {
+		c := &m.claims[i]
+		t := m.typeOf(c.words)
+		if c.uid == v.UID && c.name == v.Name && t.served && !t.ambiguous && t.resource == v.Resource &&
+			(!v.Namespaced || c.namespace == v.Namespace) {
+			f(c)
+		}
+	}
+}
+
+func (m *model) answer(c *mClaim, ev graph.Looked) {
+	switch {
+	case c.look == "absent":
+	case m.meant(c.words) != nil:
+		c.look = ""
+	case ev.Answer == graph.Absent:
+		c.look, c.tries = "absent", 0
+		c.orphaned = slices.Contains(m.orphaned, c.uid)
+	case ev.Answer == graph.Unanswered:
+		c.look, c.rounds = "failed", 0
+		c.tries = min(c.tries+1, 7)
+	case ev.Claim.Lists != m.kind(m.typeOf(c.words).resource).lists:
+		c.look = ""
+	default:
+		c.look, c.rounds, c.tries = "present", 0, 0
+	}
+}
+
+func (m *model) recheck(round uint64) {
+	for i := range m.claims {
+		c := &m.claims[i]
+		if c.look != "failed" && c.look != "present" {
+			continue
+		}
+		c.rounds++
+		if c.look == "failed" && c.rounds >= 1<<(c.tries-1) || c.rounds >= 64 {
+			c.look = ""
+		}
+	}
+	for i := range m.objects {
+		m.objects[i].accepted = m.objects[i].accepted && round%64 != 0
+	}
+}
+
+func (m *model) tidy() {
+	var types []mType
+	var claims []mClaim
+	for _, o := range m.objects {
+		for _, r := range o.Owners {
+			w := wordsOf(r, o.Namespace)
+			if !slices.ContainsFunc(types, func(t mType) bool { return t.apiVersion == w.apiVersion && t.kind == w.kind }) {
+				types = append(types, m.typeOf(w))
+			}
+			if slices.ContainsFunc(claims, func(c mClaim) bool { return c.words == w }) {
+				continue
+			}
+			claims = append(claims, m.claimOf(w))
+		}
+	}
+	m.types, m.claims = types, claims
+	for i := range m.claims {
+		c := &m.claims[i]
+		if m.meant(c.words) != nil && c.look != "now" {
+			c.look, c.orphaned = "", false // what is seen needs no answer
+		}
+	}
+}
+
+func (m *model) typeOf(w words) mType {
+	for _, t := range m.types {
+		if t.apiVersion == w.apiVersion && t.kind == w.kind {
+			return t
+		}
+	}
+	return m.resolve(w.apiVersion, w.kind)
+}
+
+func (m *model) claimOf(w words) mClaim {
+	for _, c := range m.claims {
+		if c.words == w {
+			return c
+		}
+	}
+	c := mClaim{words: w}
+	if slices.Contains(m.orphaned, w.uid) {
+		c.look, c.orphaned = "absent", true
+	}
+	return c
+}
+
+// meant is the object that a claim means: exactly as it says, or none.
+func (m *model) meant(w words) *mObject {
+	t := m.typeOf(w)
+	if !t.known || t.ambiguous {
+		return nil
+	}
+	for i := range m.objects {
+		o := &m.objects[i]
+		here := o.Namespace == w.namespace || !m.kind(o.Kind).Namespaced
+		if o.UID == w.uid && o.Kind == t.resource && o.Name == w.name && here {
+			return o
+		}
+	}
+	return nil
+}

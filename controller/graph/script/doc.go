@@ -1,0 +1,40 @@
+// Package script is the text language of the ownership graph: one line, one thing that happens.
+//
+// Golden tests are written in it; random tests, the fuzzer and the simulation print what they found
+// in it, so that a failure can be committed as it is.
+//
+//	serve [KIND…]                        the kinds that the cluster serves; none named: the usual ones
+//	list KIND [begin | end]              a complete list: begin, see…, end. Without either word the
+//	                                     lines below are its objects, written as after "see KIND"
+//	list KIND fail [forbidden] [reason=WORD]
+//	sync [KIND…]                         an empty list of each kind that was never listed
+//	see KIND [NS/]NAME uid=UID [rv=RV] [owners=(OWNER, …)] [finalizers=(WORD, …)] [deleting]
+//	gone KIND UID                        its watch reports the deletion
+//	stop KIND                            its watch ends
+//	look UID [as=LABEL]                  what the object is to look at is being looked up
+//	answer LABEL present|absent|unanswered [reason=WORD]
+//	send UID [as=LABEL]                  its action goes out
+//	accept LABEL                         and was accepted
+//	recheck [N]                          N rounds of the clock
+//	decide [UID…]                        what is to be done, about everything if none is named
+//	dump                                 the whole graph
+//	stats                                its size
+//	check                                its invariants
+//
+// KIND is one of the usual ones (a resource, resource.group or short name: configmaps cm, pods po,
+// nodes no, replicasets rs, deployments deploy, widgets wd, events ev), or it is spelled out:
+//
+//	RESOURCE[.GROUP]:KIND:VERSION[,VERSION…][:cluster][:uncollected]
+//
+// in "serve", and RESOURCE[.GROUP] everywhere else. "serve all -widgets" takes one out; the first
+// version is the preferred one.
+//
+// OWNER is KIND/NAME/UID with an optional !block, !unblock (false, spelled out), *controller,
+// *uncontroller. Its KIND is the singular with a capital letter: a usual one, or KIND.VERSION[.GROUP].
+//
+// An rv that is not given counts up. LABEL is the uid if it is not given; looking and answering, sending
+// and accepting are apart because the world goes on in between. A WORD is escaped as in a URL query
+// where it has to be: a name may contain anything.
+//
+// Each line answers with the objects that it made dirty, sorted by uid, and what is decided about them.
+package script

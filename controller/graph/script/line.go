@@ -1,0 +1,51 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Line writes an event as the line that repeats it. The label joins a lookup and its answer, or a
+// request and its acceptance; who is the object on whose behalf they were made.
+func Line(ev graph.Event, who, label string) string {
+	switch ev := ev.(type) {
+	case graph.Serving:
+		words := []string{"serve"}
+		for _, r := range ev.Resources {
+			words = append(words, resourceWord(r))
+		}
+		if len(ev.Resources) == 0 {
+			words = append(words, "none")
+		}
+		return strings.Join(words, " ")
+	case graph.Observed:
+		return "see " + kindWord(ev.Object.Kind) + " " + objectWords(ev.Object)
+	case graph.Gone:
+		return "gone " + kindWord(ev.Kind) + " " + escape(string(ev.UID))
+	case graph.ListBegins:
+		return "list " + kindWord(ev.Kind) + " begin"
+	case graph.ListEnds:
+		return "list " + kindWord(ev.Kind) + " end"
+	case graph.ListFailed:
+		w := "list " + kindWord(ev.Kind) + " fail"
+		if ev.Forbidden {
+			w += " forbidden"
+		}
+		return w + " reason=" + escapePath(ev.Reason)
+	case graph.Stopped:
+		return "stop " + kindWord(ev.Kind)
+	case graph.Looking:
+		return "look " + escape(who) + " as=" + escape(label)
+	case graph.Looked:
+		return "answer " + escape(label) + " " + answers[ev.Answer] + " reason=" + escapePath(ev.Reason)
+	case graph.Accepted:
+		return "accept " + escape(label)
+	case graph.Recheck:
+		return "recheck"
+	}
+	panic(fmt.Sprintf("script: unknown event %T", ev))
+}
+
+var answers = map[graph.Answer]string{graph.Unanswered: "unanswered", graph.Present: "present", graph.Absent: "absent"}
