@@ -67,7 +67,7 @@ func run(ctx context.Context, f *flags) error {
 		return err
 	}
 	c, err := controller.New(controller.Options{
-		Config: config, Concurrency: f.concurrency, Ignored: f.ignored(), Registry: metrics.Registry, Log: log,
+		Config: config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Registry: metrics.Registry, Log: log,
 	})
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ type flags struct {
 	kubeconfig, context string
 	mode                string
 	concurrency         int
+	drain               bool
+	namespaces          int
 	ignore              []string
 
 	metricsAddress string
@@ -40,6 +42,8 @@ func (f *flags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", "replace", "replace: do the work of kube-controller-manager's garbage collector, which must be off")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
+	fs.BoolVar(&f.drain, "drain-namespaces", true, "also do the work of kube-controller-manager's namespace controller, which must be off then")
+	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics and of the debug graph; 0 turns them off")
 	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics and the debug graph over TLS, to authenticated and authorized clients only")
@@ -67,6 +71,9 @@ func (f *flags) check() error {
 	if f.concurrency < 1 || f.concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
 	}
+	if f.namespaces < 1 || f.namespaces > 1000 {
+		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
+	}
 	if f.logFormat != "text" && f.logFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format %q: must be text or json", f.logFormat))
 	}
@@ -77,6 +84,14 @@ func (f *flags) check() error {
 		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
 	}
 	return errors.Join(errs...)
+}
+
+// namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.
+func (f *flags) namespaceSyncs() int {
+	if !f.drain {
+		return 0
+	}
+	return f.namespaces
 }
 
 func (f *flags) ignored() []schema.GroupResource {

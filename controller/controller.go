@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -36,6 +38,7 @@ type Options struct {
 	Config      *rest.Config
 	Concurrency int                    // most requests under way at once; DefaultConcurrency
 	Ignored     []schema.GroupResource // kinds to leave alone, besides events
+	Namespaces  int                    // most namespaces drained at once; 0: none is, somebody else does it
 	Registry    prometheus.Registerer  // where the metrics go; nowhere
 	Log         logr.Logger            // discards by default
 }
@@ -47,6 +50,7 @@ type Controller struct {
 	store     *store
 	watcher   *watcher
 	workers   *workers
+	drainer   *drainer
 	requester *requester
 	events    record.EventBroadcaster
 	sink      typedcorev1.EventInterface
@@ -95,6 +99,14 @@ func New(o Options) (*Controller, error) {
 		req.kindOf)
 	c.watcher = newWatcher(disco, meta, s, ignoredByDefault.Union(sets.New(o.Ignored...)), req.serve, o.Log, m)
 	c.workers = newWorkers(s, req, rep, m, o.Log)
+	if o.Namespaces > 0 {
+		leases, err := typedcoordinationv1.NewForConfigAndClient(config, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("make a leases client: %w", err)
+		}
+		c.drainer = newDrainer(s, req, c.watcher.undiscovered, core.Namespaces(), leases, o.Log)
+		c.watcher.namespace = c.drainer.changed
+	}
 	if err := o.Registry.Register(newGraphMetrics(s.stats, c.workers.ages.oldest, l.bound)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -118,7 +130,12 @@ func (c *Controller) Lead(ctx context.Context) error {
 	}
 	st := c.store.stats()
 	c.options.Log.Info("leading: collecting garbage", "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
+	var wg sync.WaitGroup
+	if c.drainer != nil {
+		wg.Go(func() { c.drainer.run(ctx, c.options.Namespaces) })
+	}
 	c.workers.run(ctx, c.options.Concurrency)
+	wg.Wait()
 	return nil
 }
 

@@ -24,7 +24,9 @@ var ignoredByDefault = sets.New(
 
 // discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
 // them: an aggregated API that is down has not ceased to exist. An empty answer is an error.
-func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) ([]graph.Resource, error) {
+//
+// unknown are the group versions that do not answer and of which nothing was known.
+func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
 	groups, lists, err := client.ServerGroupsAndResources()
 	failed := sets.New[schema.GroupVersion]()
 	var partly *discovery.ErrGroupDiscoveryFailed
@@ -34,13 +36,14 @@ func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.Group
 			failed.Insert(gv)
 		}
 	case err != nil:
-		return nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
+		return nil, nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
 	}
-	found := resourcesOf(groups, lists, ignored)
+	found = resourcesOf(groups, lists, ignored)
 	if len(found) == 0 {
-		return nil, errors.New("discover the kinds that the cluster serves: the answer is empty")
+		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer is empty")
 	}
-	return keepFailed(found, before, failed), partial(partly)
+	found, unknown = keepFailed(found, before, failed)
+	return found, unknown, partial(partly)
 }
 
 // partial is nil for nil: an interface around a nil pointer would not be.
@@ -87,6 +90,7 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ign
 		r := graph.Resource{
 			Group: gr.Group, Resource: gr.Resource, Kind: best.r.Kind, Version: best.gv.Version,
 			Namespaced: best.r.Namespaced, Collected: collectable(best.r) && !ignored.Has(gr),
+			Deletable: slices.Contains(best.r.Verbs, "delete"), Listable: slices.Contains(best.r.Verbs, "list"),
 		}
 		for _, v := range versions {
 			r.Versions = append(r.Versions, v.gv.Version)
@@ -102,11 +106,13 @@ func collectable(r metav1.APIResource) bool {
 	return sets.New(r.Verbs...).HasAll("delete", "list", "watch")
 }
 
-// keepFailed adds what was known of the versions that failed to answer.
-func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) []graph.Resource {
+// keepFailed adds what was known of the versions that failed to answer, and returns those of which
+// nothing was.
+func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) (all []graph.Resource, unknown []string) {
 	if len(failed) == 0 {
-		return found
+		return found, nil
 	}
+	unheard := failed.Clone()
 	index := map[schema.GroupResource]int{}
 	for i, r := range found {
 		index[r.GroupResource()] = i
@@ -114,8 +120,9 @@ func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVers
 	for _, old := range before {
 		var kept []string
 		for _, v := range old.Versions {
-			if failed.Has(schema.GroupVersion{Group: old.Group, Version: v}) {
+			if gv := (schema.GroupVersion{Group: old.Group, Version: v}); failed.Has(gv) {
 				kept = append(kept, v)
+				unheard.Delete(gv)
 			}
 		}
 		if len(kept) == 0 {
@@ -129,7 +136,11 @@ func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVers
 		found = append(found, old)
 	}
 	slices.SortFunc(found, compareResources)
-	return found
+	for gv := range unheard {
+		unknown = append(unknown, gv.String())
+	}
+	slices.Sort(unknown)
+	return found, unknown
 }
 
 func compareResources(a, b graph.Resource) int {

@@ -40,7 +40,7 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("apps/v1beta1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all}),
 				list("apps/v1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all}),
 			},
-			want: []graph.Resource{{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1", "v1beta1"}, Namespaced: true, Collected: true}},
+			want: []graph.Resource{{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1", "v1beta1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}},
 		},
 		"other version can be watched": {
 			reason: "RB 1.1: a kind whose preferred version cannot be watched is collected through another",
@@ -49,7 +49,7 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("x.io/v2", metav1.APIResource{Name: "xs", Kind: "X", Verbs: metav1.Verbs{"get"}}),
 				list("x.io/v1", metav1.APIResource{Name: "xs", Kind: "X", Verbs: all}),
 			},
-			want: []graph.Resource{{Group: "x.io", Resource: "xs", Kind: "X", Version: "v1", Versions: []string{"v1", "v2"}, Collected: true}},
+			want: []graph.Resource{{Group: "x.io", Resource: "xs", Kind: "X", Version: "v1", Versions: []string{"v1", "v2"}, Collected: true, Deletable: true, Listable: true}},
 		},
 		"subresources and events": {
 			reason: "subresources are no kinds; events are ignored in both groups, and still resolve (RB 1.2)",
@@ -62,16 +62,16 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("events.k8s.io/v1", metav1.APIResource{Name: "events", Kind: "Event", Namespaced: true, Verbs: all}),
 			},
 			want: []graph.Resource{
-				{Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true},
-				{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
-				{Group: "events.k8s.io", Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true},
+				{Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true},
+				{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+				{Group: "events.k8s.io", Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true},
 			},
 		},
 		"not deletable": {
 			reason: "a kind that cannot be deleted is looked up, never collected",
 			groups: []*metav1.APIGroup{group("", "v1")},
 			lists:  []*metav1.APIResourceList{list("v1", metav1.APIResource{Name: "componentstatuses", Kind: "ComponentStatus", Verbs: metav1.Verbs{"get", "list"}})},
-			want:   []graph.Resource{{Resource: "componentstatuses", Kind: "ComponentStatus", Version: "v1", Versions: []string{"v1"}}},
+			want:   []graph.Resource{{Resource: "componentstatuses", Kind: "ComponentStatus", Version: "v1", Versions: []string{"v1"}, Listable: true}},
 		},
 	}
 	for name, tc := range tests {
@@ -90,12 +90,17 @@ func TestGroupsThatDoNotAnswerKeepWhatWasKnown(t *testing.T) {
 		{Group: "gone.io", Resource: "cs", Kind: "C", Version: "v1", Versions: []string{"v1"}, Collected: true},
 	}
 	found := []graph.Resource{{Group: "half.io", Resource: "bs", Kind: "B", Version: "v1", Versions: []string{"v1"}, Collected: true}}
-	failed := sets.New(schema.GroupVersion{Group: "down.io", Version: "v1"}, schema.GroupVersion{Group: "half.io", Version: "v2"})
+	failed := sets.New(schema.GroupVersion{Group: "down.io", Version: "v1"}, schema.GroupVersion{Group: "half.io", Version: "v2"},
+		schema.GroupVersion{Group: "new.io", Version: "v1"})
 	want := []graph.Resource{
 		{Group: "down.io", Resource: "as", Kind: "A", Version: "v1", Versions: []string{"v1"}, Collected: true},
 		{Group: "half.io", Resource: "bs", Kind: "B", Version: "v1", Versions: []string{"v1", "v2"}, Collected: true},
 	}
-	if diff := cmp.Diff(want, keepFailed(found, before, failed)); diff != "" {
+	all, unknown := keepFailed(found, before, failed)
+	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("a group that is down is kept, one that answered without its kind is not\n(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"new.io/v1"}, unknown); diff != "" {
+		t.Errorf("a group that is down from the start is unknown\n(-want +got)\n%s", diff)
 	}
 }

@@ -22,8 +22,17 @@ type feed struct {
 	kind  schema.GroupResource
 	store *store
 	// seen is told of each object of the kind that comes, changes or goes; nil if nobody asks.
-	seen func(name string, gone bool)
+	seen func(name string, how change)
 }
+
+// change is what happened to an object, for those who are told of it by name.
+type change uint8
+
+const (
+	there    change = iota // it came or changed
+	deleting               // it is being deleted
+	went                   // it is gone
+)
 
 var _ cache.TransformingStore = (*feed)(nil)
 
@@ -47,7 +56,7 @@ func (f *feed) Update(obj any) error {
 		return fmt.Errorf("watch of %s: unexpected %T", f.kind, obj)
 	}
 	f.store.apply(graph.Observed{Object: toObject(f.kind, m)})
-	f.tell(m.Name, false)
+	f.tell(m)
 	return nil
 }
 
@@ -58,7 +67,9 @@ func (f *feed) Delete(obj any) error {
 		return fmt.Errorf("watch of %s: unexpected %T", f.kind, obj)
 	}
 	f.store.apply(graph.Gone{Kind: f.kind, UID: m.UID})
-	f.tell(m.Name, true)
+	if f.seen != nil {
+		f.seen(m.Name, went)
+	}
 	return nil
 }
 
@@ -74,22 +85,26 @@ func (f *feed) Replace(list []any, _ string) error {
 		}
 		list[i] = nil // let go of it as soon as the graph has it
 		events = append(events, graph.Observed{Object: toObject(f.kind, m)})
+		f.tell(m)
 		if len(events) == piece {
 			f.store.apply(events...)
 			events = events[:0]
 		}
 	}
 	f.store.apply(append(events, graph.ListEnds{Kind: f.kind})...)
-	f.tell("", false)
 	return nil
 }
 
 // Resync does nothing: the graph is level with the watch, and nothing is delivered twice.
 func (f *feed) Resync() error { return nil }
 
-func (f *feed) tell(name string, gone bool) {
-	if f.seen != nil {
-		f.seen(name, gone)
+func (f *feed) tell(m *metav1.PartialObjectMetadata) {
+	switch {
+	case f.seen == nil:
+	case m.DeletionTimestamp != nil:
+		f.seen(m.Name, deleting)
+	default:
+		f.seen(m.Name, there)
 	}
 }
 

@@ -72,14 +72,22 @@ func (r *requester) versionOf(gr schema.GroupResource) (schema.GroupVersion, err
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// object addresses one object. client-go's own retries are off: they would hide 429s from the limiter
-// and hold a worker while they sleep.
+const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// object addresses one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
+	return collection(req, gv, resource, namespace).Name(name)
+}
+
+// collection addresses all objects of a kind. client-go's own retries are off: they would hide 429s from
+// the limiter and hold a worker while they sleep.
+func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace string) *rest.Request {
 	prefix := []string{"/apis", gv.Group, gv.Version}
 	if gv.Group == "" {
 		prefix = []string{"/api", gv.Version}
 	}
-	return req.AbsPath(prefix...).NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).MaxRetries(0)
+	return req.AbsPath(prefix...).NamespaceIfScoped(namespace, namespace != "").Resource(resource).MaxRetries(0)
 }
 
 func (r *requester) do(ctx context.Context, verb string, req *rest.Request) (rest.Result, error) {
@@ -116,22 +124,25 @@ func (r *requester) doForMetadata(ctx context.Context, verb string, req *rest.Re
 	return m, nil
 }
 
-// delete sends the DELETE of an action, for the given resourceVersion.
-func (r *requester) delete(ctx context.Context, a graph.Action, resourceVersion string) error {
-	gv, err := r.versionOf(a.Object.Kind)
+// delete sends a DELETE that only the object with the uid of ref answers to, and only at the
+// resourceVersion of ref if it has one.
+func (r *requester) delete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation) error {
+	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
 		return err
 	}
-	uid := a.Object.UID
+	preconditions := &metav1.Preconditions{UID: &ref.UID}
+	if ref.ResourceVersion != "" {
+		preconditions.ResourceVersion = &ref.ResourceVersion
+	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
-		PropagationPolicy: &a.Propagation,
-		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &resourceVersion},
+		PropagationPolicy: &propagation, Preconditions: preconditions,
 	})
 	if err != nil {
 		return fmt.Errorf("encode delete options: %w", err)
 	}
-	req := object(r.client.Delete(), gv, a.Object.Kind.Resource, a.Object.Namespace, a.Object.Name).
+	req := object(r.client.Delete(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).
 		SetHeader("Content-Type", "application/json").Body(body)
 	_, err = r.do(ctx, "delete", req)
 	return err
@@ -178,6 +189,48 @@ func (r *requester) getObject(ctx context.Context, ref graph.Ref) (*metav1.Parti
 		return nil, err
 	}
 	return r.get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
+}
+
+// list reads what a namespace holds of a kind, live and whole.
+func (r *requester) list(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	gv, err := r.versionOf(kind)
+	if err != nil {
+		return nil, err
+	}
+	var all []metav1.PartialObjectMetadata
+	for next := ""; ; {
+		req := collection(r.client.Get(), gv, kind.Resource, namespace).SetHeader("Accept", acceptMetadataList).Param("limit", "1000")
+		if next != "" {
+			req.Param("continue", next)
+		}
+		result, err := r.do(ctx, "list", req)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := result.Get()
+		if err != nil {
+			return nil, fmt.Errorf("decode the list: %w", err)
+		}
+		list, ok := obj.(*metav1.PartialObjectMetadataList)
+		if !ok {
+			return nil, fmt.Errorf("decode the list: a list of metadata expected, not %T", obj)
+		}
+		all = append(all, list.Items...)
+		if next = list.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// deleteCollection deletes what a namespace holds of a kind, unseen.
+func (r *requester) deleteCollection(ctx context.Context, kind schema.GroupResource, namespace string) error {
+	gv, err := r.versionOf(kind)
+	if err != nil {
+		return err
+	}
+	_, err = r.do(ctx, "deletecollection", collection(r.client.Delete(), gv, kind.Resource, namespace).
+		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
+	return err
 }
 
 // look answers a claim by a live read of the place that it names.

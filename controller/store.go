@@ -17,6 +17,8 @@ type store struct {
 	graph *graph.Graph
 	// dirty receives the objects to decide about anew; nil while this process only follows.
 	dirty atomic.Pointer[func([]types.UID)]
+	// touched receives the draining namespaces whose content has changed.
+	touched atomic.Pointer[func([]string)]
 }
 
 func newStore() *store { return &store{graph: graph.New()} }
@@ -41,9 +43,13 @@ func (s *store) apply(events ...graph.Event) {
 			dirty = append(dirty, d...)
 		}
 	}
+	touched := s.graph.Touched()
 	s.mu.Unlock()
 	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
 		(*f)(dirty)
+	}
+	if f := s.touched.Load(); f != nil && len(touched) > 0 {
+		(*f)(touched)
 	}
 }
 
@@ -101,6 +107,28 @@ func (s *store) connected(uids []types.UID) []graph.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Connected(uids...)
+}
+
+func (s *store) inventory(namespace string) graph.Inventory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Inventory(namespace)
+}
+
+// content copies the objects of a kind in a namespace, piece by piece.
+func (s *store) content(namespace string, kind schema.GroupResource) []graph.View {
+	const piece = 1000
+	var all []graph.View
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		views, cursor := s.graph.Content(namespace, kind, next, piece)
+		s.mu.Unlock()
+		all = append(all, views...)
+		if cursor == 0 {
+			return all
+		}
+		next = cursor
+	}
 }
 
 func toObject(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *graph.Object {

@@ -17,6 +17,7 @@ import (
 
 var (
 	crds        = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	namespaces  = schema.GroupResource{Resource: "namespaces"}
 	apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 )
 
@@ -42,10 +43,12 @@ type watcher struct {
 	log       logr.Logger
 	metrics   *metrics
 	served    func([]graph.Resource) // told of each discovery before the graph is
+	namespace func(string, change)   // told of each change to a namespace; may be nil
 
 	poke chan struct{} // something changed: ask discovery now
 
 	mu      sync.Mutex
+	unknown []string // group versions that do not answer and whose kinds are not known
 	running map[schema.GroupResource]*kindWatch
 	wg      sync.WaitGroup
 }
@@ -69,13 +72,16 @@ func (w *watcher) run(ctx context.Context) {
 	defer w.wg.Wait()
 	var known []graph.Resource
 	refresh := func() {
-		found, err := discover(w.discovery, w.ignored, known)
+		found, unknown, err := discover(w.discovery, w.ignored, known)
 		if err != nil {
 			w.metrics.discoveryErrors.Inc()
 			w.log.Info("discovery is incomplete", "err", err.Error())
 		}
 		if found != nil {
 			known = found
+			w.mu.Lock()
+			w.unknown = unknown
+			w.mu.Unlock()
 			w.follow(ctx, known)
 		}
 	}
@@ -150,9 +156,11 @@ func (w *watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	f := &feed{kind: gr, store: w.store}
 	switch gr {
 	case apiServices:
-		f.seen = func(string, bool) { w.ask() }
+		f.seen = func(string, change) { w.ask() }
 	case crds:
-		f.seen = func(name string, gone bool) { w.crdChanged(ctx, name, gone) }
+		f.seen = func(name string, how change) { w.crdChanged(ctx, name, how == went) }
+	case namespaces:
+		f.seen = w.namespace
 	}
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
@@ -193,4 +201,11 @@ func (w *watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 		w.log.V(1).Info("stopped watching", "kind", k.gvr.String())
 		w.ask()
 	})
+}
+
+// undiscovered are the group versions that do not answer and of which nothing is known.
+func (w *watcher) undiscovered() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unknown
 }

@@ -125,7 +125,9 @@ func (w *workers) send(ctx context.Context, a graph.Action, version string) erro
 		if since, ok := w.ages.get(a.Object.UID); ok {
 			w.metrics.lag.Observe(time.Since(since).Seconds())
 		}
-		return w.requester.delete(ctx, a, version)
+		ref := a.Object
+		ref.ResourceVersion = version
+		return w.requester.delete(ctx, ref, a.Propagation)
 	}
 	after, err := w.requester.patch(ctx, a, version)
 	if err == nil && !tookEffect(a, after) {

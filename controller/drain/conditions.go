@@ -1,0 +1,85 @@
+package drain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Draining is Weir's own condition: which wave is under way, and what it waits for.
+const Draining corev1.NamespaceConditionType = "WeirDraining"
+
+// Conditions describes a drain at a step: Kubernetes' five conditions with their types, reasons and
+// messages (RB 7.20), and Weir's own. Unlike the reference's they are true in every phase (RB 7.22).
+// The same state gives the same text.
+func Conditions(s State, step Step) []corev1.NamespaceCondition {
+	return []corev1.NamespaceCondition{
+		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), draining(step),
+	}
+}
+
+func condition(t corev1.NamespaceConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string) corev1.NamespaceCondition {
+	if bad {
+		return corev1.NamespaceCondition{Type: t, Status: corev1.ConditionTrue, Reason: badReason, Message: badMessage}
+	}
+	return corev1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: goodReason, Message: goodMessage}
+}
+
+func discoveryFailure(s State) corev1.NamespaceCondition {
+	return condition(corev1.NamespaceDeletionDiscoveryFailure, len(s.Undiscovered) > 0, "DiscoveryFailed",
+		fmt.Sprintf("Discovery failed for some groups, %d failing: %s", len(s.Undiscovered), strings.Join(s.Undiscovered, ", ")),
+		"ResourcesDiscovered", "All resources successfully discovered")
+}
+
+// parsingFailure is never true here: a group version that cannot be parsed is not served to anybody.
+func parsingFailure() corev1.NamespaceCondition {
+	return condition(corev1.NamespaceDeletionGVParsingFailure, false, "", "",
+		"ParsedGroupVersions", "All legacy kube types successfully parsed")
+}
+
+func contentFailure(s State) corev1.NamespaceCondition {
+	var failures []string
+	for _, k := range s.Kinds {
+		if k.Refused != "" {
+			failures = append(failures, fmt.Sprintf("%s: %s", k.Kind, k.Refused))
+		}
+		if k.Unreadable != "" {
+			failures = append(failures, fmt.Sprintf("%s cannot be listed: %s", k.Kind, k.Unreadable))
+		}
+	}
+	slices.Sort(failures)
+	return condition(corev1.NamespaceDeletionContentFailure, len(failures) > 0, "ContentDeletionFailed",
+		fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(failures, ", ")),
+		"ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+}
+
+func contentRemaining(s State) corev1.NamespaceCondition {
+	var remaining []string
+	for _, k := range s.Kinds {
+		if k.Total > 0 { // "pods." with the dot: tools match the reference's text (RB 7.23)
+			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", k.Kind.Resource, k.Kind.Group, k.Total))
+		}
+	}
+	slices.Sort(remaining)
+	return condition(corev1.NamespaceContentRemaining, len(remaining) > 0, "SomeResourcesRemain",
+		"Some resources are remaining: "+strings.Join(remaining, ", "),
+		"ContentRemoved", "All content successfully removed")
+}
+
+func finalizersRemaining(s State) corev1.NamespaceCondition {
+	var remaining []string
+	for _, f := range slices.Sorted(maps.Keys(s.Finalizers)) {
+		remaining = append(remaining, fmt.Sprintf("%s in %d resource instances", f, s.Finalizers[f]))
+	}
+	return condition(corev1.NamespaceFinalizersRemaining, len(remaining) > 0, "SomeFinalizersRemain",
+		"Some content in the namespace has finalizers remaining: "+strings.Join(remaining, ", "),
+		"ContentHasNoFinalizers", "All content-preserving finalizers finished")
+}
+
+func draining(step Step) corev1.NamespaceCondition {
+	reasons := map[Verb]string{List: "Counting", Delete: "Deleting", Wait: "Waiting", Finalize: "Finalizing"}
+	return corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Reason: reasons[step.Verb], Message: step.Why}
+}
