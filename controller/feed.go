@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -112,14 +113,29 @@ func (f *feed) tell(m *metav1.PartialObjectMetadata) {
 // is complete; after that the reflector catches up by itself.
 func (f *feed) follow(ctx context.Context, client metadata.Interface, gvr schema.GroupVersionResource, log logr.Logger) {
 	resource := client.Resource(gvr)
+	var last atomic.Pointer[error] // what the reflector was told, and may keep to itself
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, o)
+			list, err := resource.List(ctx, o)
+			last.Store(&err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, o)
+			w, err := resource.Watch(ctx, o)
+			last.Store(&err)
+			return w, err
 		},
 	}, client)
+	// A reflector that is sent away with 429, or never answered, tries on without returning. Others must
+	// not wait for it.
+	late := time.AfterFunc(firstListsTimeout, func() {
+		reason := fmt.Sprintf("no list within %s", firstListsTimeout)
+		if err := last.Load(); err != nil && *err != nil {
+			reason += ": " + (*err).Error()
+		}
+		f.store.apply(graph.ListFailed{Kind: f.kind, Reason: reason})
+	})
+	defer late.Stop()
 	expected := &metav1.PartialObjectMetadata{}
 	reflector := cache.NewReflectorWithOptions(lw, expected, f, cache.ReflectorOptions{
 		Name: gvr.GroupResource().String(), TypeDescription: gvr.String(),

@@ -125,6 +125,7 @@ func (p *pass) delete(ctx context.Context, kinds []schema.GroupResource) (same b
 	p.ns = ns
 
 	var mu sync.Mutex
+	kept := 0
 	p.each(len(refs)+len(blind), func(i int) {
 		var kind schema.GroupResource
 		var err error
@@ -141,11 +142,12 @@ func (p *pass) delete(ctx context.Context, kinds []schema.GroupResource) (same b
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		kept++
 		if k := p.kind(kind); k.Refused == "" || err.Error() < k.Refused { // the same one each time
 			k.Refused = err.Error()
 		}
 	})
-	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs), "kinds", len(kinds), "why", "the namespace is being deleted")
+	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(kinds), "why", "the namespace is being deleted")
 	p.show(ctx, kinds)
 	return true, nil
 }

@@ -29,21 +29,27 @@ type reporter struct {
 	kindOf              func(schema.GroupResource) schema.GroupVersionKind
 
 	mu   sync.Mutex
-	told map[types.UID]string // what was last said of an object
+	told map[topic]string // what was last said
+}
+
+// topic is an object and the reason of an Event on it: each reason has its own last word.
+type topic struct {
+	uid    types.UID
+	reason string
 }
 
 func newReporter(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *reporter {
-	return &reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[types.UID]string{}}
+	return &reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[topic]string{}}
 }
 
 // decided says what is wrong with the references of an object, if anything is.
 func (r *reporter) decided(a graph.Action) {
-	if s := a.Stray; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace+s.Name) {
+	if s := a.Stray; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
 		r.asReference.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace,
 			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
 	}
-	if a.Trouble != graph.NoTrouble && r.first(a.Object.UID, a.Why) {
+	if a.Trouble != graph.NoTrouble && r.first(a.Object.UID, ReasonUnresolvable, a.Why) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonUnresolvable, a.Why)
 	}
 }
@@ -54,7 +60,7 @@ func (r *reporter) refused(a graph.Action, o outcome, err error, tries int) {
 		return
 	}
 	text := fmt.Sprintf("cannot %s (%s): %v", a.Verb, a.Why, err)
-	if r.first(a.Object.UID, text) {
+	if r.first(a.Object.UID, ReasonRefused, text) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonRefused, text)
 	}
 }
@@ -63,22 +69,25 @@ func (r *reporter) refused(a graph.Action, o outcome, err error, tries int) {
 func (r *reporter) succeeded(a graph.Action) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, a.Object.UID)
+	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused} {
+		delete(r.told, topic{a.Object.UID, reason})
+	}
 }
 
 // mostTold bounds the memory of what was said. Past it everything may be said once more.
 const mostTold = 100_000
 
-func (r *reporter) first(uid types.UID, text string) bool {
+func (r *reporter) first(uid types.UID, reason, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told[uid] == text {
+	about := topic{uid, reason}
+	if r.told[about] == text {
 		return false
 	}
 	if len(r.told) >= mostTold {
 		clear(r.told)
 	}
-	r.told[uid] = text
+	r.told[about] = text
 	return true
 }
 

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// drop deletes the world's namespace, and returns its uid.
+func (w *world) drop() types.UID {
+	w.Helper()
+	ns, err := w.typed.CoreV1().Namespaces().Get(w.Context(), w.namespace, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	return ns.UID
+}
+
+// awaitDropped waits until the world's namespace is gone, whatever has its name by then.
+func (w *world) awaitDropped(uid types.UID) {
+	w.Helper()
+	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
+		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return err == nil && ns.UID != uid, err
+	})
+}
+
+// awaitConditions waits until the namespace has conditions, as TYPE=STATUS REASON: MESSAGE; a message
+// that ends in … may go on.
+func (w *world) awaitConditions(want ...string) {
+	w.Helper()
+	var have []string
+	missing := func(ctx context.Context) (string, error) {
+		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		have = nil
+		for _, c := range ns.Status.Conditions {
+			have = append(have, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+		for _, x := range want {
+			begin, goesOn := strings.CutSuffix(x, "…")
+			if !slices.ContainsFunc(have, func(h string) bool { return h == x || goesOn && strings.HasPrefix(h, begin) }) {
+				return x, nil
+			}
+		}
+		return "", nil
+	}
+	w.Cleanup(func() {
+		if w.Failed() {
+			w.Logf("conditions of %s:\n%s", w.namespace, strings.Join(have, "\n"))
+		}
+	})
+	w.until("the conditions are as wanted", func(ctx context.Context) (bool, error) {
+		x, err := missing(ctx)
+		return x == "" && err == nil, err
+	})
+}
+
+func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Now()
+	w.awaitDropped(w.drop())
+	if took := time.Since(began); took > 10*time.Second { // alone on a machine: a tenth of a second
+		t.Errorf("took %s", took)
+	}
+	w.settle()
+	if n := len(w.audit(weirUser)); n == 0 || n > 35 {
+		t.Errorf("%d requests, want at most 35: %v", n, w.requests(weirUser))
+	}
+}
+
+func TestNamespaceGoesWithAllKindsOfContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		deploy web
+		rc     old
+		cm     settings owners=(web)
+		sec    keys
+		po     lone
+	`)
+	w.awaitDropped(w.drop())
+	w.awaitGone("web", "old", "settings", "keys", "lone")
+}
+
+// The reference says that all content is removed while pods remain (RB 7.22).
+func TestPodsGoBeforeEverythingElseAndTheConditionsSaySo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		po held finalizers=(example.com/hold)
+		cm settings
+		sec keys
+	`)
+	uid := w.drop()
+	w.awaitConditions(
+		"NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered: All resources successfully discovered",
+		"NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions: All legacy kube types successfully parsed",
+		"NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization",
+		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: configmaps. has …",
+		"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
+		"WeirDraining=True Waiting: wave 1 of 2 (pods): waiting for 1 pods (1 terminating)",
+	)
+	for _, name := range []string{"settings", "keys"} {
+		if o := w.get(name); o == nil || o.GetDeletionTimestamp() != nil {
+			t.Errorf("%s went before the pod", name)
+		}
+	}
+	w.unfinalize("held")
+	w.awaitDropped(uid)
+	w.awaitGone("held", "settings", "keys")
+}
+
+// RB 10b: upstream's TestNamespaceCondition, message for message.
+func TestConditionsHaveTheReferencesWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`deploy stuck finalizers=(custom.io/finalizer)`)
+	uid := w.drop()
+	w.awaitConditions(
+		"NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization",
+		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: deployments.apps has 1 resource instances",
+		"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: custom.io/finalizer in 1 resource instances",
+	)
+	w.unfinalize("stuck")
+	w.awaitDropped(uid)
+}
+
+func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.newHook(false, named("kept", refusal(403, 0))) // it refuses its probe too
+	w.make(`
+		cm kept
+		cm other
+		sec keys
+	`)
+	uid := w.drop()
+	w.awaitConditions(
+		"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: configmaps: admission webhook …",
+		"WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for 2 configmaps: admission webhook …",
+	)
+	w.awaitGone("other", "keys")
+	if w.get("kept") == nil {
+		t.Error("the refused object is gone")
+	}
+	hooks := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if err := hooks.Delete(t.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitDropped(uid)
+}
+
+func TestNamespaceHeldByOthersStaysEmptyUntilTheyLetGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make("cm settings")
+	namespaces := w.typed.CoreV1().Namespaces()
+	ns, err := namespaces.Get(t.Context(), w.namespace, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/spec")
+	if ns, err = namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Finalizers = []string{"example.com/meta"}
+	if _, err = namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	uid := w.drop()
+	w.awaitGone("settings")
+	w.until("only others hold it", func(ctx context.Context) (bool, error) {
+		ns, err := namespaces.Get(ctx, w.namespace, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return slices.Equal(ns.Spec.Finalizers, []corev1.FinalizerName{"example.com/spec"}) &&
+			slices.Equal(ns.Finalizers, []string{"example.com/meta"}), nil
+	})
+	if ns, err = namespaces.Get(t.Context(), w.namespace, metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Spec.Finalizers = nil
+	if ns, err = namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Finalizers = nil
+	if _, err = namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitDropped(uid)
+}
+
+func TestNamespaceOfTheSameNameIsNotTouched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for round := range 5 {
+		for i := range 20 {
+			w.create("cm", fmt.Sprintf("old-%d-%d", round, i), nil)
+		}
+		w.awaitDropped(w.drop())
+		again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+		if _, err := w.typed.CoreV1().Namespaces().Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range 20 {
+			name := fmt.Sprintf("new-%d-%d", round, i)
+			w.create("cm", name, nil)
+			names = append(names, name)
+		}
+		w.mustStay(names...)
+	}
+}
+
+func TestDrainingGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
+	w.startWeir()
+	var names []string
+	for i := range 300 {
+		name := fmt.Sprintf("content-%d", i)
+		w.create("cm", name, nil)
+		names = append(names, name)
+	}
+	uid := w.drop()
+	w.until("some of it is gone", func(ctx context.Context) (bool, error) {
+		left, err := w.left(ctx, names)
+		return len(left) < len(names), err
+	})
+	w.weir.Kill()
+	if err := w.weir.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitDropped(uid)
+	w.awaitGone(names...)
+}
