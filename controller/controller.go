@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -115,8 +116,23 @@ func New(o Options) (*Controller, error) {
 
 // Follow watches the cluster until ctx ends. Every replica does.
 func (c *Controller) Follow(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { c.tidy(ctx) })
 	c.watcher.run(ctx)
 	return nil
+}
+
+// tidy gives back what the first lists needed: the whole objects, of which the graph keeps a tenth. The
+// runtime would by and by.
+func (c *Controller) tidy(ctx context.Context) {
+	if c.awaitLists(ctx) {
+		select {
+		case <-time.After(time.Second): // the reflectors let go of their lists
+			debug.FreeOSMemory()
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow must be

@@ -23,13 +23,20 @@ type store struct {
 
 func newStore() *store { return &store{graph: graph.New()} }
 
-// lead turns dirty objects into work from now on. Everything is dirty for a new leader.
+// lead turns dirty objects into work from now on, beginning with what is there to do already.
 func (s *store) lead(dirty func([]types.UID)) {
+	const piece = 1000
 	s.dirty.Store(&dirty)
-	s.mu.Lock()
-	all := s.graph.UIDs()
-	s.mu.Unlock()
-	dirty(all)
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		uids, cursor := s.graph.Pending(next, piece)
+		s.mu.Unlock()
+		dirty(uids)
+		if cursor == 0 {
+			return
+		}
+		next = cursor
+	}
 }
 
 // apply takes in events in order.

@@ -89,6 +89,9 @@ func (w *workers) work(ctx context.Context, uid types.UID) {
 	w.reporter.decided(a)
 	switch a.Verb {
 	case graph.Keep, graph.Wait:
+		if log := w.log.V(1); a.Object.UID != "" && log.Enabled() {
+			log.Info("nothing to do", "object", a.Object.String(), "uid", uid, "why", a.Why)
+		}
 		w.done(uid)
 	case graph.Look:
 		answer, reason := w.requester.look(ctx, a.Claim)
@@ -194,6 +197,7 @@ var doing = [...]string{
 type ages struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
+	peak  int
 }
 
 func (a *ages) begin(uids []types.UID) {
@@ -211,6 +215,9 @@ func (a *ages) end(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.since, uid)
+	if a.peak = max(a.peak, len(a.since)+1); a.peak > 10_000 && len(a.since) == 0 {
+		a.since, a.peak = map[types.UID]time.Time{}, 0 // maps never shrink
+	}
 }
 
 func (a *ages) get(uid types.UID) (time.Time, bool) {

@@ -94,7 +94,7 @@ func (g *Graph) view(id uint32) View {
 	return v
 }
 
-// UIDs returns the uid of every object: what a new leader has to look at once.
+// UIDs returns the uid of every object.
 func (g *Graph) UIDs() []types.UID {
 	uids := make([]types.UID, 0, g.nodes.used)
 	for id := uint32(1); id < g.nodes.next; id++ {
@@ -103,6 +103,27 @@ func (g *Graph) UIDs() []types.UID {
 		}
 	}
 	return uids
+}
+
+// Pending returns up to n uids of objects about which there is something to do or to say, from a cursor
+// that starts at 0, and the next cursor, 0 at the end: what a new leader begins with. One call looks at
+// a bounded part of the graph.
+func (g *Graph) Pending(from uint32, n int) ([]types.UID, uint32) {
+	const most = 1 << 14
+	var uids []types.UID
+	for id := max(from, 1); id < g.nodes.next; id++ {
+		if len(uids) == n || id-from >= most {
+			return uids, id
+		}
+		v := g.nodes.at(id)
+		if v.entry == 0 || g.quiet(v) {
+			continue
+		}
+		if a := g.decide(id); a.Request() || a.Trouble != NoTrouble {
+			uids = append(uids, g.uidOf(v.entry))
+		}
+	}
+	return uids, 0
 }
 
 // KindStats is how far one kind has been seen.
