@@ -27,8 +27,10 @@ e2e: build ## end-to-end tests on a real control plane, which is built first (so
 demo: build ## a real control plane with Weir as its collector, and a story; DEMO_EXIT=1 ends after the story
 	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir
 
-conformance: build ## upstream's own garbage-collector suite against Weir: 11 of 11
+conformance: build ## upstream's own suites against Weir: garbage collector 11 of 11, namespaces 9 of 9
 	cd e2e && $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir
+	cd e2e && $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --want 9 \
+	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
