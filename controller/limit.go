@@ -33,6 +33,9 @@ func newLimiter(most int) *limiter {
 
 // acquire waits for a place. Every successful call must be followed by release.
 func (l *limiter) acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	if quiet := time.Until(l.pause); quiet > 0 {
 		l.mu.Unlock()
@@ -46,7 +49,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 	if float64(l.inflight) < l.limit && len(l.waiting) == 0 {
 		l.inflight++
 		l.mu.Unlock()
-		return ctx.Err()
+		return nil
 	}
 	place := make(chan struct{})
 	l.waiting = append(l.waiting, place)
