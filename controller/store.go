@@ -80,12 +80,14 @@ func (s *store) accepted(a graph.Action) {
 	s.graph.Apply(graph.Accepted{Action: a})
 }
 
-// unchanged tells whether a live object still is what the graph decided about, its resourceVersion
-// aside.
-func (s *store) unchanged(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
+// stands tells whether a decision is still right for a live object: the graph would decide the same, on
+// the same version, and the object is as the graph has it, its resourceVersion aside. One without the
+// other is not enough. The watch may have been faster than the live read: then both show a change of
+// which the decision knew nothing.
+func (s *store) stands(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graph.Shows(toObject(kind, live))
+	return s.graph.Decide(a.Object.UID).Same(a) && s.graph.Shows(toObject(a.Object.Kind, live))
 }
 
 func (s *store) stats() graph.Stats {

@@ -104,8 +104,9 @@ func (w *workers) work(ctx context.Context, uid types.UID) {
 }
 
 // request carries out an action. A conflict means that the graph's view was old: the object is read
-// live, and if nothing that the decision rests on has changed, the decision stands for the newer
-// resourceVersion. Otherwise the watch will bring the change, and another decision.
+// live, and if nothing that the decision rests on has changed, there or in the graph, the decision
+// stands for the newer resourceVersion. Otherwise the watch has brought the change, or will, and with
+// it another decision.
 func (w *workers) request(ctx context.Context, a graph.Action) error {
 	const tries = 3
 	version := a.Object.ResourceVersion
@@ -116,7 +117,7 @@ func (w *workers) request(ctx context.Context, a graph.Action) error {
 		}
 		live, readErr := w.requester.getObject(ctx, a.Object)
 		if readErr != nil || live.UID != a.Object.UID || live.ResourceVersion == version ||
-			!w.store.unchanged(a.Object.Kind, live) {
+			!w.store.stands(a, live) {
 			return err
 		}
 		version = live.ResourceVersion

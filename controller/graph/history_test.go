@@ -18,17 +18,20 @@ import (
 //
 //	the invariants of the graph hold,
 //	the graph decides about every object as the model does,
-//	every object that is still there and whose decision changed was said to be dirty.
+//	every object that is still there and whose decision changed was said to be dirty,
+//	what a new leader would begin with is what there is to do,
+//	the inventory of each namespace is what the model counts, and its change was told if it is draining.
 type history struct {
 	*script.Runner
 	model  model
+	stock  map[string]graph.Inventory // of each namespace, before
 	before map[types.UID]graph.Action
 	events int
 	broken string // what did not hold, first
 }
 
 func newHistory() *history {
-	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}}
+	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}, stock: map[string]graph.Inventory{}}
 	h.Each = h.each
 	return h
 }
@@ -57,6 +60,7 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 			return fmt.Sprintf("dirty, and not in the graph: %q", uid)
 		}
 	}
+	pending := h.pending()
 	after := map[types.UID]graph.Action{}
 	for _, uid := range uids {
 		a := h.Graph.Decide(uid)
@@ -66,13 +70,45 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
 			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
 		}
+		if todo := a.Request() || a.Trouble != graph.NoTrouble; todo != slices.Contains(pending, uid) && h.model.nodes(uid) == 1 {
+			return fmt.Sprintf("%s is pending: %t, and the decision is: %s", uid, !todo, a)
+		}
 		after[uid] = a
 	}
 	if n := len(h.model.objects); len(uids) != n {
 		return fmt.Sprintf("%d objects in the graph, %d in the model", len(uids), n)
 	}
 	h.before = after
+	return h.whatIsMiscounted()
+}
+
+func (h *history) whatIsMiscounted() string {
+	touched := h.Graph.Touched()
+	for _, ns := range []string{"", "x", "y"} {
+		want, got := h.model.inventory(ns), h.Graph.Inventory(ns)
+		if !reflect.DeepEqual(want, got) {
+			return fmt.Sprintf("inventory of %q (-model +graph):\n%s", ns, cmp.Diff(want, got))
+		}
+		told, due := slices.Contains(touched, ns), !reflect.DeepEqual(h.stock[ns], got)
+		if h.stock[ns].Finalizers != nil && due && h.model.draining[ns] && !told {
+			return fmt.Sprintf("the inventory of %q changed, and it was not told", ns)
+		}
+		if told && !h.model.draining[ns] {
+			return fmt.Sprintf("a change of %q was told, and it is not draining", ns)
+		}
+		h.stock[ns] = got
+	}
 	return ""
+}
+
+func (h *history) pending() (all []types.UID) {
+	for next := uint32(0); ; {
+		uids, cursor := h.Graph.Pending(next, 2)
+		all = append(all, uids...)
+		if next = cursor; next == 0 {
+			return all
+		}
+	}
 }
 
 // plain leaves of an action what is carried out: a decision to do nothing has no words to compare.

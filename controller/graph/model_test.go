@@ -18,6 +18,7 @@ type model struct {
 	claims    []mClaim  // what is known of the claims that objects make
 	types     []mType   // of these claims
 	resources []graph.Resource
+	draining  map[string]bool
 	orphaned  []types.UID // gone, and what referred to them was to live
 }
 
@@ -88,6 +89,16 @@ func (m *model) object(gr schema.GroupResource, uid types.UID) *mObject {
 	return nil
 }
 
+// nodes tells under how many kinds a uid is shown.
+func (m *model) nodes(uid types.UID) (n int) {
+	for _, o := range m.objects {
+		if o.UID == uid {
+			n++
+		}
+	}
+	return n
+}
+
 // apply takes in an event, and then makes the lists of claims and types what the objects say.
 func (m *model) apply(ev graph.Event) {
 	switch ev := ev.(type) {
@@ -135,6 +146,11 @@ func (m *model) apply(ev graph.Event) {
 		}
 	case graph.Recheck:
 		m.recheck(ev.Round)
+	case graph.Draining:
+		if m.draining == nil {
+			m.draining = map[string]bool{}
+		}
+		m.draining[ev.Namespace] = ev.On
 	}
 	m.tidy()
 }

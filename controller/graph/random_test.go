@@ -15,7 +15,7 @@ import (
 
 var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: from the clock")
-	cases = flag.Int("cases", 3000, "number of random histories")
+	cases = flag.Int("cases", 1500, "number of random histories")
 )
 
 // TestRandomHistories plays random histories on the graph and the model.
@@ -123,6 +123,8 @@ func (w world) line(before int) string {
 		return "list " + pick(w.dice, someKinds) + " end"
 	case n < 90:
 		return "list " + pick(w.dice, someKinds) + pick(w.dice, []string{" fail", " fail forbidden"})
+	case n < 91:
+		return "drain " + pick(w.dice, []string{"x", "y", "x off", "y off"})
 	case n < 92:
 		return "stop " + pick(w.dice, someKinds)
 	case n < 94:

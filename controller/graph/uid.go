@@ -9,32 +9,32 @@ import (
 // key is a canonical UUID in 16 bytes. Almost every uid is one; the others are kept as strings.
 type key [16]byte
 
-// hyphens of a canonical UUID: 8-4-4-4-12 lower-case hexadecimal digits.
-func isHyphen(i int) bool { return i == 8 || i == 13 || i == 18 || i == 23 }
+// digits are the places of a canonical UUID's bytes: 8-4-4-4-12 lower-case hexadecimal digits.
+var digits = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
 
-// parseKey tells whether uid is a UUID exactly as the key would be printed again.
-func parseKey(uid types.UID) (k key, ok bool) {
-	if len(uid) != 36 {
-		return k, false
+// nibbles are the values of digits, 0xff for what is none.
+var nibbles = func() (t [256]uint8) {
+	for c := range t {
+		t[c] = 0xff
 	}
-	nibble := 0
-	for i := 0; i < 36; i++ {
-		c := uid[i]
-		switch {
-		case isHyphen(i):
-			if c != '-' {
-				return key{}, false
-			}
-			continue
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		default:
+	for v, c := range []byte("0123456789abcdef") {
+		t[c] = uint8(v)
+	}
+	return t
+}()
+
+// parseKey tells whether uid is a UUID exactly as the key would be printed again. It is where a list
+// spends its time, hence the table.
+func parseKey(uid types.UID) (k key, ok bool) {
+	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' || uid[18] != '-' || uid[23] != '-' {
+		return key{}, false
+	}
+	for i, at := range digits {
+		high, low := nibbles[uid[at]], nibbles[uid[at+1]]
+		if high|low == 0xff {
 			return key{}, false
 		}
-		k[nibble/2] = k[nibble/2]<<4 | c
-		nibble++
+		k[i] = high<<4 | low
 	}
 	return k, true
 }

@@ -16,8 +16,11 @@
 //	send UID [as=LABEL]                  its action goes out
 //	accept LABEL                         and was accepted
 //	recheck [N]                          N rounds of the clock
+//	drain NAMESPACE [off]                from now on it is told when its inventory changes
+//	inventory NAMESPACE                  what it holds
 //	decide [UID…]                        what is to be done, about everything if none is named
 //	dump                                 the whole graph
+//	dot [UID…]                           a drawing of it, or of what hangs together with the named
 //	stats                                its size
 //	check                                its invariants
 //

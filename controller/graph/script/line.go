@@ -44,6 +44,11 @@ func Line(ev graph.Event, who, label string) string {
 		return "accept " + escape(label)
 	case graph.Recheck:
 		return "recheck"
+	case graph.Draining:
+		if !ev.On {
+			return "drain " + escape(ev.Namespace) + " off"
+		}
+		return "drain " + escape(ev.Namespace)
 	}
 	panic(fmt.Sprintf("script: unknown event %T", ev))
 }

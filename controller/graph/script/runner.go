@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +52,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.decide(words)
 	case "dump":
 		return r.Graph.Dump(), nil
+	case "dot":
+		return r.dot(words)
 	case "stats":
 		return r.stats(), nil
 	case "check":
@@ -59,6 +61,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 			return "", err
 		}
 		return "ok\n", nil
+	case "inventory":
+		return r.inventory(words)
 	case "send":
 		return r.send(words)
 	}
@@ -67,59 +71,6 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return "", err
 	}
 	return r.apply(events...), nil
-}
-
-// events translates a line that tells of something that happened.
-func (r *Runner) events(verb string, words, below []string) ([]graph.Event, error) {
-	switch verb {
-	case "serve":
-		resources, err := served(words)
-		return []graph.Event{graph.Serving{Resources: resources}}, err
-	case "see":
-		o, err := r.object(words)
-		return []graph.Event{graph.Observed{Object: o}}, err
-	case "list":
-		return r.list(words, below)
-	case "sync":
-		return r.sync(words)
-	case "gone":
-		if len(words) != 2 {
-			return nil, fmt.Errorf("a kind and a uid wanted, got %q", words)
-		}
-		uid, err := unescape(words[1])
-		if err != nil {
-			return nil, err
-		}
-		gr, err := kindOf(words[0])
-		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
-	case "stop":
-		if len(words) != 1 {
-			return nil, fmt.Errorf("one kind wanted, got %q", words)
-		}
-		gr, err := kindOf(words[0])
-		return []graph.Event{graph.Stopped{Kind: gr}}, err
-	case "look":
-		return r.look(words)
-	case "answer":
-		return r.answer(words)
-	case "accept":
-		a, err := newArgs(words)
-		if err != nil {
-			return nil, err
-		}
-		label, err := a.exactly(1)
-		if err != nil {
-			return nil, err
-		}
-		action, ok := r.sent[label[0]]
-		if !ok {
-			return nil, fmt.Errorf("nothing was sent as %q", label[0])
-		}
-		return []graph.Event{graph.Accepted{Action: action}}, nil
-	case "recheck":
-		return r.recheck(words)
-	}
-	return nil, fmt.Errorf("unknown verb")
 }
 
 // apply feeds events to the graph and answers with what they made dirty.
@@ -134,7 +85,11 @@ func (r *Runner) apply(events ...graph.Event) string {
 			dirty[uid] = true
 		}
 	}
-	return r.decisions(slices.Collect(maps.Keys(dirty)))
+	answer := r.decisions(slices.Collect(maps.Keys(dirty)))
+	for _, ns := range r.Graph.Touched() {
+		answer += "namespace " + escape(ns) + ": changed\n"
+	}
+	return answer
 }
 
 func (r *Runner) decisions(uids []types.UID) string {
@@ -161,71 +116,6 @@ func Decision(a graph.Action) string {
 	return s
 }
 
-func (r *Runner) object(words []string) (*graph.Object, error) {
-	o, err := objectOf(words)
-	if err != nil {
-		return nil, err
-	}
-	if o.ResourceVersion == "" {
-		o.ResourceVersion = strconv.FormatUint(r.version+1, 10)
-	}
-	if v, err := strconv.ParseUint(o.ResourceVersion, 10, 64); err == nil {
-		r.version = max(r.version, v)
-	}
-	return o, nil
-}
-
-func (r *Runner) list(words, below []string) ([]graph.Event, error) {
-	a, err := newArgs(words, "reason")
-	if err != nil {
-		return nil, err
-	}
-	begin, end, fail, forbidden := a.take("begin"), a.take("end"), a.take("fail"), a.take("forbidden")
-	if len(a.words) != 1 {
-		return nil, fmt.Errorf("one kind wanted, got %q", a.words)
-	}
-	gr, err := kindOf(a.words[0])
-	if err != nil {
-		return nil, err
-	}
-	if fail {
-		reason, err := unescape(a.named["reason"])
-		return []graph.Event{graph.ListFailed{Kind: gr, Forbidden: forbidden, Reason: reason}}, err
-	}
-	var events []graph.Event
-	if !end {
-		events = append(events, graph.ListBegins{Kind: gr})
-	}
-	for _, line := range below {
-		o, err := r.object(append([]string{kindWord(gr)}, split(line)...))
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, graph.Observed{Object: o})
-	}
-	if !begin {
-		events = append(events, graph.ListEnds{Kind: gr})
-	}
-	return events, nil
-}
-
-func (r *Runner) sync(words []string) (events []graph.Event, err error) {
-	for _, k := range r.Graph.Stats().Kinds {
-		wanted := len(words) == 0
-		for _, w := range words {
-			gr, err := kindOf(w)
-			if err != nil {
-				return nil, err
-			}
-			wanted = wanted || gr == k.GroupResource()
-		}
-		if wanted && k.State == graph.Listing {
-			events = append(events, graph.ListBegins{Kind: k.GroupResource()}, graph.ListEnds{Kind: k.GroupResource()})
-		}
-	}
-	return events, nil
-}
-
 // labelled reads "UID [as=LABEL]".
 func labelled(words []string) (uid types.UID, label string, err error) {
 	a, err := newArgs(words, "as")
@@ -240,44 +130,6 @@ func labelled(words []string) (uid types.UID, label string, err error) {
 	return types.UID(one[0]), cmp.Or(label, one[0]), err
 }
 
-func (r *Runner) look(words []string) ([]graph.Event, error) {
-	uid, label, err := labelled(words)
-	if err != nil {
-		return nil, err
-	}
-	a := r.Graph.Decide(uid)
-	if a.Verb != graph.Look {
-		return nil, fmt.Errorf("%s is not to be looked at: %s", uid, a)
-	}
-	r.looks[label] = a.Claim
-	return []graph.Event{graph.Looking{Claim: a.Claim}}, nil
-}
-
-func (r *Runner) answer(words []string) ([]graph.Event, error) {
-	a, err := newArgs(words, "reason")
-	if err != nil {
-		return nil, err
-	}
-	said, err := a.exactly(2)
-	if err != nil {
-		return nil, err
-	}
-	reason, err := unescape(a.named["reason"])
-	if err != nil {
-		return nil, err
-	}
-	claim, ok := r.looks[said[0]]
-	if !ok {
-		return nil, fmt.Errorf("nothing is being looked up as %q", said[0])
-	}
-	for answer, word := range answers {
-		if word == said[1] {
-			return []graph.Event{graph.Looked{Claim: claim, Answer: answer, Reason: reason}}, nil
-		}
-	}
-	return nil, fmt.Errorf("%q is no answer", said[1])
-}
-
 func (r *Runner) send(words []string) (string, error) {
 	uid, label, err := labelled(words)
 	if err != nil {
@@ -289,22 +141,6 @@ func (r *Runner) send(words []string) (string, error) {
 	}
 	r.sent[label] = a
 	return r.decisions([]types.UID{uid}), nil
-}
-
-func (r *Runner) recheck(words []string) ([]graph.Event, error) {
-	n := 1
-	if len(words) > 0 {
-		var err error
-		if n, err = strconv.Atoi(words[0]); err != nil || n < 1 || n > 1000 {
-			return nil, fmt.Errorf("%q is no number of rounds", words[0])
-		}
-	}
-	var events []graph.Event
-	for range n {
-		r.round++
-		events = append(events, graph.Recheck{Round: r.round})
-	}
-	return events, nil
 }
 
 func (r *Runner) decide(words []string) (string, error) {
@@ -321,6 +157,44 @@ func (r *Runner) decide(words []string) (string, error) {
 	}
 	slices.Sort(uids)
 	return r.decisions(slices.Compact(uids)), nil
+}
+
+func (r *Runner) dot(words []string) (string, error) {
+	views, _ := r.Graph.Views(0, math.MaxInt)
+	if len(words) > 0 {
+		var uids []types.UID
+		for _, w := range words {
+			uid, err := unescape(w)
+			if err != nil {
+				return "", err
+			}
+			uids = append(uids, types.UID(uid))
+		}
+		views = r.Graph.Connected(uids...)
+	}
+	var b strings.Builder
+	err := graph.WriteDOT(&b, views)
+	return b.String(), err
+}
+
+func (r *Runner) inventory(words []string) (string, error) {
+	a, err := newArgs(words)
+	if err != nil {
+		return "", err
+	}
+	ns, err := a.exactly(1)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	inv := r.Graph.Inventory(ns[0])
+	for _, k := range inv.Kinds {
+		fmt.Fprintf(&b, "%s: %d, %d of them terminating\n", k.Kind, k.Total, k.Terminating)
+	}
+	for _, f := range slices.Sorted(maps.Keys(inv.Finalizers)) {
+		fmt.Fprintf(&b, "finalizer %s: %d\n", f, inv.Finalizers[f])
+	}
+	return b.String(), nil
 }
 
 func (r *Runner) stats() string {

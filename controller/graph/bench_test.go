@@ -1,0 +1,193 @@
+package graph_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/script"
+)
+
+// The benchmarks are to be run with -cpu 1: the graph is one goroutine's.
+//
+//	go test ./controller/graph -run '^$' -bench . -cpu 1
+
+const (
+	million     = 1_000_000
+	perOwner    = 100
+	bigBranches = million / (perOwner + 1)
+)
+
+// uuid is a canonical uid: random enough that neighbours are strangers, as real ones are.
+func uuid(n uint64) types.UID {
+	r := rand.New(rand.NewPCG(n, n^0x9e3779b97f4a7c15))
+	hi, lo := r.Uint64(), r.Uint64()
+	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xfff, lo>>48&0x3fff|0x8000, lo&0xffffffffffff))
+}
+
+// branch is an owner with its dependents, as a list shows them.
+func branch(n int) []*graph.Object {
+	yes := true
+	ns := "namespace-" + strconv.Itoa(n%500)
+	owner := &graph.Object{
+		Kind: podKind, UID: uuid(uint64(n) << 20), Namespace: ns, Name: "owner-" + strconv.Itoa(n), ResourceVersion: strconv.Itoa(1000 + n),
+	}
+	objects := []*graph.Object{owner}
+	for i := range perOwner {
+		objects = append(objects, &graph.Object{
+			Kind: mapKind, UID: uuid(uint64(n)<<20 + uint64(i) + 1), Namespace: ns, Name: "owner-" + strconv.Itoa(n) + "-" + strconv.Itoa(i),
+			ResourceVersion: strconv.Itoa(1000 + n + i),
+			Owners: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID, Controller: &yes, BlockOwnerDeletion: &yes,
+			}},
+		})
+	}
+	return objects
+}
+
+func emptyGraph() *graph.Graph {
+	g := graph.New()
+	g.Apply(graph.Serving{Resources: script.Usual()})
+	for _, k := range g.Stats().Kinds {
+		g.Apply(graph.ListBegins{Kind: k.GroupResource()})
+		g.Apply(graph.ListEnds{Kind: k.GroupResource()})
+	}
+	return g
+}
+
+// grown is a graph of so many branches. What was shown to it is not kept by anybody else.
+func grown(branches int) *graph.Graph {
+	g := emptyGraph()
+	for n := range branches {
+		for _, o := range branch(n) {
+			g.Apply(graph.Observed{Object: o})
+		}
+	}
+	return g
+}
+
+var bigGraph = sync.OnceValue(func() *graph.Graph { return grown(bigBranches) })
+
+func perSecond(b *testing.B, events int) {
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkInitialList shows a million objects to an empty graph, dependents after their owners.
+func BenchmarkInitialList(b *testing.B) {
+	var objects []*graph.Object
+	for n := range bigBranches {
+		objects = append(objects, branch(n)...)
+	}
+	runtime.GC()
+	events := 0
+	for b.Loop() {
+		g := emptyGraph()
+		g.Apply(graph.ListBegins{Kind: mapKind})
+		for _, o := range objects {
+			g.Apply(graph.Observed{Object: o})
+		}
+		g.Apply(graph.ListEnds{Kind: mapKind})
+		events += len(objects) + 2
+	}
+	perSecond(b, events)
+}
+
+// BenchmarkHeartbeats changes nothing but resourceVersions, all over a graph of a million.
+func BenchmarkHeartbeats(b *testing.B) {
+	g := bigGraph()
+	var beats []graph.Observed
+	for n := 0; n < bigBranches; n += 100 {
+		for _, o := range branch(n) {
+			o.ResourceVersion = strconv.Itoa(10_000_000 + len(beats))
+			beats = append(beats, graph.Observed{Object: o})
+		}
+	}
+	other := make([]graph.Observed, len(beats)) // no version comes twice in a row
+	for i := range beats {
+		o := *beats[i].Object
+		o.ResourceVersion = strconv.Itoa(20_000_000 + i)
+		other[i] = graph.Observed{Object: &o}
+	}
+	runtime.GC()
+	events := 0
+	for b.Loop() {
+		for _, ev := range beats {
+			g.Apply(ev)
+		}
+		for _, ev := range other {
+			g.Apply(ev)
+		}
+		events += 2 * len(beats)
+	}
+	perSecond(b, events)
+}
+
+// BenchmarkChurn lets branches come, go and come again in a graph of a million: owners first, so that
+// every dependent is decided about anew.
+func BenchmarkChurn(b *testing.B) {
+	g := bigGraph()
+	var come, leave []graph.Event
+	for n := bigBranches; n < bigBranches+100; n++ {
+		for _, o := range branch(n) {
+			come = append(come, graph.Observed{Object: o})
+			leave = append(leave, graph.Gone{Kind: o.Kind, UID: o.UID})
+		}
+	}
+	runtime.GC()
+	events := 0
+	for b.Loop() {
+		for _, ev := range come {
+			g.Apply(ev)
+		}
+		for _, ev := range leave {
+			g.Apply(ev)
+		}
+		events += len(come) + len(leave)
+	}
+	perSecond(b, events)
+}
+
+// BenchmarkDecide asks about every object of a million, in the order in which they came.
+func BenchmarkDecide(b *testing.B) {
+	g := bigGraph()
+	uids := g.UIDs()
+	runtime.GC()
+	for i := 0; b.Loop(); i++ {
+		g.Decide(uids[i%len(uids)])
+	}
+}
+
+// BenchmarkSweep ends a list that shows every object of a graph of a million: the price of a relist on
+// top of its objects.
+func BenchmarkSweep(b *testing.B) {
+	g := bigGraph()
+	for b.Loop() {
+		g.Apply(graph.ListEnds{Kind: podKind})
+	}
+}
+
+// BenchmarkMemory measures what a million objects take: their names and references, and all that leads
+// to them. Uids and versions are not kept as strings, and nothing else is kept at all.
+func BenchmarkMemory(b *testing.B) {
+	var g *graph.Graph
+	var before, after runtime.MemStats
+	for b.Loop() {
+		g = nil
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		g = grown(bigBranches)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+	}
+	objects := g.Stats().Objects
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(objects), "B/object")
+	b.ReportMetric(float64(objects), "objects")
+	runtime.KeepAlive(g)
+}

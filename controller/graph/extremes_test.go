@@ -1,0 +1,143 @@
+package graph_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// TestTenThousandReferencesOnOneObject takes them all through: present, gone, found by a look, and in
+// another order.
+func TestTenThousandReferencesOnOneObject(t *testing.T) {
+	const n = 10_000
+	g := emptyGraph()
+	object := &graph.Object{Kind: podKind, UID: "dependent", Namespace: "x", Name: "dependent", ResourceVersion: "1"}
+	owner := func(i int) types.UID { return uuid(uint64(i)) }
+	for i := range n {
+		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: owner(i)})
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: owner(i), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}})
+	}
+	g.Apply(graph.Observed{Object: object})
+	for i := range n - 1 {
+		if dirty := g.Apply(graph.Gone{Kind: mapKind, UID: owner(i)}); !slices.Contains(dirty, object.UID) {
+			t.Fatalf("owner %d went, and the dependent is not dirty", i)
+		}
+	}
+	a := g.Decide(object.UID)
+	if a.Verb != graph.Release || len(a.Owners) != 1 || a.Owners[0].UID != owner(n-1) {
+		t.Errorf("with one owner left: %s, keeping %d", a, len(a.Owners))
+	}
+	if len(a.Why) > 300 {
+		t.Errorf("the reason takes %d bytes", len(a.Why))
+	}
+
+	reversed := *object
+	reversed.Owners = slices.Clone(object.Owners)
+	slices.Reverse(reversed.Owners)
+	g.Apply(graph.Observed{Object: &reversed})
+	if a := g.Decide(object.UID); a.Verb != graph.Release || len(a.Owners) != 1 {
+		t.Errorf("in another order: %s, keeping %d", a, len(a.Owners))
+	}
+	g.Apply(graph.Gone{Kind: mapKind, UID: owner(n - 1)})
+	if a := g.Decide(object.UID); a.Verb != graph.Delete {
+		t.Errorf("with no owner left: %s", a)
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+	g.Apply(graph.Gone{Kind: podKind, UID: object.UID})
+	if s := g.Stats(); s.Objects != 0 || s.Claims["absent"] != 0 {
+		t.Errorf("something is left: %+v", s)
+	}
+}
+
+// TestManyObjectsInOneCycle is one ring of blocking references: whoever asks must not walk it over and
+// over, and exactly one of them unblocks.
+func TestManyObjectsInOneCycle(t *testing.T) {
+	const n = 500
+	g := emptyGraph()
+	yes := true
+	member := func(i int) *graph.Object {
+		next := (i + 1) % n
+		return &graph.Object{
+			Kind: podKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1",
+			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(next), UID: uuid(uint64(next)), BlockOwnerDeletion: &yes}},
+		}
+	}
+	for i := range n {
+		g.Apply(graph.Observed{Object: member(i)})
+	}
+	for i := range n {
+		o := member(i)
+		o.Deleting, o.Finalizers, o.ResourceVersion = true, []string{metav1.FinalizerDeleteDependents}, "2"
+		g.Apply(graph.Observed{Object: o})
+	}
+	var lead []types.UID
+	for i := range n {
+		if g.Decide(uuid(uint64(i))).Verb == graph.Unblock {
+			lead = append(lead, uuid(uint64(i)))
+		}
+	}
+	if len(lead) != 1 {
+		t.Errorf("%d of %d unblock", len(lead), n)
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOrphansAreRememberedUpToABound: the oldest are forgotten first, and forgetting is asking.
+func TestOrphansAreRememberedUpToABound(t *testing.T) {
+	const bound = 1 << 16
+	g := emptyGraph()
+	owner := func(i int) types.UID { return uuid(uint64(i)) }
+	for i := range bound + 1 {
+		g.Apply(graph.Observed{Object: &graph.Object{
+			Kind: mapKind, UID: owner(i), Namespace: "x", Name: "o", ResourceVersion: "1", Deleting: true,
+			Finalizers: []string{metav1.FinalizerOrphanDependents},
+		}})
+		g.Apply(graph.Gone{Kind: mapKind, UID: owner(i)})
+	}
+	for i, want := range map[int]graph.Verb{0: graph.Look, 1: graph.Release, bound: graph.Release} {
+		late := types.UID(fmt.Sprint("late", i))
+		g.Apply(graph.Observed{Object: &graph.Object{
+			Kind: podKind, UID: late, Namespace: "x", Name: string(late), ResourceVersion: "1",
+			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: owner(i)}},
+		}})
+		if a := g.Decide(late); a.Verb != want {
+			t.Errorf("dependent of orphaning owner %d of %d: %s, not %s", i, bound, a, want)
+		}
+	}
+}
+
+// TestAnEmptiedGraphIsEmpty: nothing stays behind in any index, and ids are used again.
+func TestAnEmptiedGraphIsEmpty(t *testing.T) {
+	g := emptyGraph()
+	for round := range 3 {
+		for n := range 20 {
+			for _, o := range branch(n) {
+				g.Apply(graph.Observed{Object: o})
+			}
+		}
+		for _, k := range g.Stats().Kinds {
+			g.Apply(graph.Stopped{Kind: k.GroupResource()})
+		}
+		s := g.Stats()
+		for verdict, n := range s.Claims {
+			if n != 0 {
+				t.Errorf("round %d: %d claims are %s", round, n, verdict)
+			}
+		}
+		if views, next := g.Views(0, 10); s.Objects != 0 || len(views) != 0 || next != 0 {
+			t.Errorf("round %d: %d objects, %d views, cursor %d", round, s.Objects, len(views), next)
+		}
+		if err := g.Check(); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+}

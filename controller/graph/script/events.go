@@ -1,0 +1,193 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// events translates a line that tells of something that happened.
+func (r *Runner) events(verb string, words, below []string) ([]graph.Event, error) {
+	switch verb {
+	case "serve":
+		resources, err := served(words)
+		return []graph.Event{graph.Serving{Resources: resources}}, err
+	case "see":
+		o, err := r.object(words)
+		return []graph.Event{graph.Observed{Object: o}}, err
+	case "list":
+		return r.list(words, below)
+	case "sync":
+		return r.sync(words)
+	case "gone":
+		if len(words) != 2 {
+			return nil, fmt.Errorf("a kind and a uid wanted, got %q", words)
+		}
+		uid, err := unescape(words[1])
+		if err != nil {
+			return nil, err
+		}
+		gr, err := kindOf(words[0])
+		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
+	case "stop":
+		if len(words) != 1 {
+			return nil, fmt.Errorf("one kind wanted, got %q", words)
+		}
+		gr, err := kindOf(words[0])
+		return []graph.Event{graph.Stopped{Kind: gr}}, err
+	case "look":
+		return r.look(words)
+	case "answer":
+		return r.answer(words)
+	case "accept":
+		a, err := newArgs(words)
+		if err != nil {
+			return nil, err
+		}
+		label, err := a.exactly(1)
+		if err != nil {
+			return nil, err
+		}
+		action, ok := r.sent[label[0]]
+		if !ok {
+			return nil, fmt.Errorf("nothing was sent as %q", label[0])
+		}
+		return []graph.Event{graph.Accepted{Action: action}}, nil
+	case "recheck":
+		return r.recheck(words)
+	case "drain":
+		a, err := newArgs(words)
+		if err != nil {
+			return nil, err
+		}
+		on := !a.take("off")
+		ns, err := a.exactly(1)
+		if err != nil {
+			return nil, err
+		}
+		return []graph.Event{graph.Draining{Namespace: ns[0], On: on}}, nil
+	}
+	return nil, fmt.Errorf("unknown verb")
+}
+
+func (r *Runner) object(words []string) (*graph.Object, error) {
+	o, err := objectOf(words)
+	if err != nil {
+		return nil, err
+	}
+	if o.ResourceVersion == "" {
+		o.ResourceVersion = strconv.FormatUint(r.version+1, 10)
+	}
+	if v, err := strconv.ParseUint(o.ResourceVersion, 10, 64); err == nil {
+		r.version = max(r.version, v)
+	}
+	return o, nil
+}
+
+func (r *Runner) list(words, below []string) ([]graph.Event, error) {
+	a, err := newArgs(words, "reason")
+	if err != nil {
+		return nil, err
+	}
+	begin, end, fail, forbidden := a.take("begin"), a.take("end"), a.take("fail"), a.take("forbidden")
+	if len(a.words) != 1 {
+		return nil, fmt.Errorf("one kind wanted, got %q", a.words)
+	}
+	gr, err := kindOf(a.words[0])
+	if err != nil {
+		return nil, err
+	}
+	if fail {
+		reason, err := unescape(a.named["reason"])
+		return []graph.Event{graph.ListFailed{Kind: gr, Forbidden: forbidden, Reason: reason}}, err
+	}
+	var events []graph.Event
+	if !end {
+		events = append(events, graph.ListBegins{Kind: gr})
+	}
+	for _, line := range below {
+		o, err := r.object(append([]string{kindWord(gr)}, split(line)...))
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, graph.Observed{Object: o})
+	}
+	if !begin {
+		events = append(events, graph.ListEnds{Kind: gr})
+	}
+	return events, nil
+}
+
+func (r *Runner) sync(words []string) (events []graph.Event, err error) {
+	for _, k := range r.Graph.Stats().Kinds {
+		wanted := len(words) == 0
+		for _, w := range words {
+			gr, err := kindOf(w)
+			if err != nil {
+				return nil, err
+			}
+			wanted = wanted || gr == k.GroupResource()
+		}
+		if wanted && k.State == graph.Listing {
+			events = append(events, graph.ListBegins{Kind: k.GroupResource()}, graph.ListEnds{Kind: k.GroupResource()})
+		}
+	}
+	return events, nil
+}
+
+func (r *Runner) look(words []string) ([]graph.Event, error) {
+	uid, label, err := labelled(words)
+	if err != nil {
+		return nil, err
+	}
+	a := r.Graph.Decide(uid)
+	if a.Verb != graph.Look {
+		return nil, fmt.Errorf("%s is not to be looked at: %s", uid, a)
+	}
+	r.looks[label] = a.Claim
+	return []graph.Event{graph.Looking{Claim: a.Claim}}, nil
+}
+
+func (r *Runner) answer(words []string) ([]graph.Event, error) {
+	a, err := newArgs(words, "reason")
+	if err != nil {
+		return nil, err
+	}
+	said, err := a.exactly(2)
+	if err != nil {
+		return nil, err
+	}
+	reason, err := unescape(a.named["reason"])
+	if err != nil {
+		return nil, err
+	}
+	claim, ok := r.looks[said[0]]
+	if !ok {
+		return nil, fmt.Errorf("nothing is being looked up as %q", said[0])
+	}
+	for answer, word := range answers {
+		if word == said[1] {
+			return []graph.Event{graph.Looked{Claim: claim, Answer: answer, Reason: reason}}, nil
+		}
+	}
+	return nil, fmt.Errorf("%q is no answer", said[1])
+}
+
+func (r *Runner) recheck(words []string) ([]graph.Event, error) {
+	n := 1
+	if len(words) > 0 {
+		var err error
+		if n, err = strconv.Atoi(words[0]); err != nil || n < 1 || n > 1000 {
+			return nil, fmt.Errorf("%q is no number of rounds", words[0])
+		}
+	}
+	var events []graph.Event
+	for range n {
+		r.round++
+		events = append(events, graph.Recheck{Round: r.round})
+	}
+	return events, nil
+}

@@ -1,0 +1,307 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/script"
+)
+
+// collector is one process: a graph, the watches that feed it, and, while it leads, a queue and workers.
+type collector struct {
+	name    string
+	graph   *graph.Graph
+	watches []*watch
+	served  []graph.Resource // as it was last told
+	round   uint64
+
+	leads   bool
+	queue   map[types.UID]*item
+	workers int // busy ones
+
+	// orphaning are the objects that it saw orphaning and did not see ending foreground after that: what
+	// they left, it may not delete.
+	orphaning map[types.UID]bool
+	trace     []line
+	events    int
+}
+
+// item is an object that is to be decided about.
+type item struct {
+	at    int // the tick from which it may be worked on; -1: nothing to do
+	tries int
+	busy  bool
+	again bool // became dirty while busy
+}
+
+// line is one event, to be written as a script if it comes to that.
+type line struct {
+	ev         graph.Event
+	who, label string
+}
+
+const mostWorkers = 4
+
+func newCollector(name string, s *server) *collector {
+	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}}
+	for _, k := range s.kinds {
+		c.watches = append(c.watches, &watch{kind: k})
+	}
+	return c
+}
+
+// lead begins to work, with what there is to do already.
+func (c *collector) lead() {
+	c.leads = true
+	for next := uint32(0); ; {
+		uids, cursor := c.graph.Pending(next, 3)
+		for _, uid := range uids {
+			c.dirty(uid)
+		}
+		if next = cursor; next == 0 {
+			return
+		}
+	}
+}
+
+func (c *collector) dirty(uid types.UID) {
+	if !c.leads {
+		return
+	}
+	it := c.queue[uid]
+	if it == nil {
+		it = &item{}
+		c.queue[uid] = it
+	}
+	it.at = 0
+	it.again = it.busy
+}
+
+// apply takes in an event.
+func (c *collector) apply(ev graph.Event, who types.UID, label string) error {
+	c.trace = append(c.trace, line{ev, string(who), label})
+	c.events++
+	if seen, ok := ev.(graph.Observed); ok {
+		o := object{Object: *seen.Object}
+		if o.orphaning() {
+			c.orphaning[o.UID] = true
+		}
+		if o.foreground() {
+			delete(c.orphaning, o.UID)
+		}
+	}
+	dirty := c.graph.Apply(ev)
+	slices.Sort(dirty) // for the sake of the seed
+	for _, uid := range dirty {
+		c.dirty(uid)
+	}
+	if c.events%64 == 0 {
+		return c.graph.Check()
+	}
+	return nil
+}
+
+// discover tells the graph which kinds the server serves, and starts and ends watches accordingly.
+func (c *collector) discover(s *server) error {
+	c.served = nil
+	for _, k := range s.kinds {
+		if k.served {
+			c.served = append(c.served, k.Resource)
+		}
+	}
+	if err := c.apply(graph.Serving{Resources: c.served}, "", ""); err != nil {
+		return err
+	}
+	for _, w := range c.watches {
+		if w.kind.served && w.kind.Collected && !w.running {
+			w.start()
+		}
+	}
+	return nil
+}
+
+// leave ends the watches of kinds that are no longer served: some time after discovery, and whether or
+// not they have shown all.
+func (c *collector) leave() error {
+	for _, w := range c.watches {
+		gone := !slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == w.kind.GroupResource() })
+		if w.running && gone {
+			w.running = false
+			if err := c.apply(graph.Stopped{Kind: w.kind.GroupResource()}, "", ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stale tells whether discovery has something to tell.
+func (c *collector) stale(s *server) bool {
+	for _, k := range s.kinds {
+		told := slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == k.GroupResource() })
+		if told != k.served {
+			return true
+		}
+	}
+	return false
+}
+
+// ready are the objects that a worker could take, sorted.
+func (c *collector) ready(now int) (uids []types.UID) {
+	if !c.leads || c.workers >= mostWorkers {
+		return nil
+	}
+	for uid, it := range c.queue {
+		if !it.busy && it.at >= 0 && it.at <= now {
+			uids = append(uids, uid)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// waiting tells whether an object is queued, now or later, or being worked on.
+func (c *collector) waiting() bool {
+	for _, it := range c.queue {
+		if it.busy || it.at >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// finish ends a worker's turn with an object: it is done, or it is to be tried again later.
+func (c *collector) finish(uid types.UID, now int, retry bool) {
+	c.workers--
+	it := c.queue[uid]
+	it.busy = false
+	switch {
+	case retry:
+		it.at = now + 1<<min(it.tries, 6)
+		it.tries++
+	case it.again:
+		it.at, it.tries = 0, 0
+	default:
+		it.at, it.tries = -1, 0
+	}
+	if it.again {
+		it.at = min(it.at, now)
+	}
+	it.again = false
+	if it.at < 0 {
+		delete(c.queue, uid)
+	}
+}
+
+// quietly takes in what only makes objects wait: as at the edge, nothing becomes work by it.
+func (c *collector) quietly(ev graph.Event, who types.UID, label string) {
+	c.trace = append(c.trace, line{ev, string(who), label})
+	c.events++
+	c.graph.Apply(ev)
+}
+
+// begin takes an object from the queue, and returns what is to be done about it. A lookup counts as
+// under way from here on.
+func (c *collector) begin(uid types.UID, label string) graph.Action {
+	it := c.queue[uid]
+	it.busy, it.again = true, false
+	c.workers++
+	a := c.graph.Decide(uid)
+	switch a.Verb {
+	case graph.Look:
+		c.quietly(graph.Looking{Claim: a.Claim}, uid, label)
+	case graph.Keep, graph.Wait:
+	default:
+		c.trace = append(c.trace, line{nil, string(uid), label}) // sent
+	}
+	return a
+}
+
+// tick is one round of the graph's clock.
+func (c *collector) tick() error {
+	c.round++
+	return c.apply(graph.Recheck{Round: c.round}, "", "")
+}
+
+// script writes what happened to this collector as far as it concerns some objects: those that hang
+// together with them, whatever they were called in between.
+func (c *collector) script(uids ...types.UID) []string {
+	concerned := c.concerned(uids)
+	var out []string
+	for _, l := range c.trace {
+		switch ev := l.ev.(type) {
+		case nil:
+			if concerned[types.UID(l.who)] {
+				out = append(out, "send "+l.who+" as="+l.label)
+			}
+			continue
+		case graph.Observed:
+			if !concerned[ev.Object.UID] {
+				continue
+			}
+		case graph.Gone:
+			if !concerned[ev.UID] {
+				continue
+			}
+		case graph.Looking, graph.Looked, graph.Accepted:
+			if !concerned[types.UID(l.who)] {
+				continue
+			}
+		}
+		out = append(out, script.Line(l.ev, l.who, l.label))
+	}
+	return out
+}
+
+// concerned are the objects that owned or were owned by the given ones, directly or not.
+func (c *collector) concerned(uids []types.UID) map[types.UID]bool {
+	linked := map[types.UID]map[types.UID]bool{}
+	link := func(a, b types.UID) {
+		if linked[a] == nil {
+			linked[a] = map[types.UID]bool{}
+		}
+		linked[a][b] = true
+	}
+	for _, l := range c.trace {
+		if seen, ok := l.ev.(graph.Observed); ok {
+			for _, r := range seen.Object.Owners {
+				link(seen.Object.UID, r.UID)
+				link(r.UID, seen.Object.UID)
+			}
+		}
+	}
+	out := map[types.UID]bool{}
+	for todo := uids; len(todo) > 0; todo = todo[1:] {
+		if uid := todo[0]; !out[uid] {
+			out[uid] = true
+			todo = slices.AppendSeq(todo, maps.Keys(linked[uid]))
+		}
+	}
+	return out
+}
+
+// task is one request on its way: sent, carried out at some later time, answered later still.
+type task struct {
+	from   *collector
+	uid    types.UID
+	label  string
+	action graph.Action
+	// orphaning is what the collector had seen when it decided
+	orphaning map[types.UID]bool
+	// retried: the server said conflict, and the object read then was as the graph has it but newer
+	version string
+	tries   int
+
+	executed bool
+	outcome  outcome
+	answer   graph.Answer // of a lookup
+}
+
+func (t *task) String() string {
+	return fmt.Sprintf("%s: %s of %s (%s)", t.from.name, t.action.Verb, t.uid, cmp.Or(t.action.Why, "no reason"))
+}
