@@ -1,0 +1,114 @@
+package policies
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Access is a permission that the user of a question may have or not: what a SubjectAccessReview asks.
+type Access struct {
+	Verb        string `json:"verb"`
+	Group       string `json:"group"`
+	Version     string `json:"version,omitempty"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+// Answer is what the API server says about an Access. An answer that could not be had is a no.
+type Answer bool
+
+func (a Access) resource() string {
+	if a.Subresource == "" {
+		return a.Resource
+	}
+	return a.Resource + "/" + a.Subresource
+}
+
+// rule is the RBAC rule that grants the access.
+func (a Access) rule() string {
+	kind := "ClusterRole"
+	if a.Namespace != "" {
+		kind = fmt.Sprintf("Role in namespace %q, or ClusterRole", a.Namespace)
+	}
+	return fmt.Sprintf("Missing RBAC rule (%s):\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%q]", kind, a.Group, a.resource(), a.Verb)
+}
+
+// lacks says that the user does not have the access.
+func (a Access) lacks(user string) string {
+	s := fmt.Sprintf("user %q may not %s %s in API group %q", user, a.Verb, a.resource(), a.Group)
+	if a.Namespace != "" {
+		s += fmt.Sprintf(" in namespace %q", a.Namespace)
+	}
+	return s
+}
+
+// everyFinalizer is the permission that spares looking up owners' kinds: who has it must not be held up by discovery.
+var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
+
+// ask returns the answer to a question, or notes that there is none yet.
+func (j *ownerJudge) ask(a Access) (yes, known bool) {
+	answer, known := j.q.Answers[a]
+	if !known {
+		key := fmt.Sprint(a)
+		if !j.seen[key] {
+			j.seen[key] = true
+			j.d.Needs = append(j.d.Needs, a)
+		}
+	}
+	return bool(answer), known
+}
+
+// mayChange: who changes references must be allowed to delete the dependent, because that is what it can amount to.
+func (j *ownerJudge) mayChange(c *compiled) {
+	q := j.q
+	gvr, sub := q.RequestResource, q.RequestSubresource
+	if gvr.Empty() {
+		gvr, sub = q.Resource, q.Subresource
+	}
+	a := Access{Verb: "delete", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Subresource: sub, Namespace: q.Namespace, Name: q.name()}
+	if q.isNamespace() {
+		a.Namespace = q.Namespace // the API server says that a Namespace is in itself
+	}
+	if yes, known := j.ask(a); known && !yes {
+		j.v.add(finding{policy: c.key, code: 403,
+			text: fmt.Sprintf("the owner references of %s may be changed only by who may delete it: %s", q.what(), a.lacks(q.User.Name)),
+			way:  a.rule(),
+		}, refuse)
+	}
+}
+
+// mayBlock: who blocks an owner's deletion must be allowed to set its finalizers, which would do the same.
+func (j *ownerJudge) mayBlock(c *compiled) {
+	if yes, known := j.ask(everyFinalizer); yes || !known {
+		return
+	}
+	if j.q.Facts.Kind == nil {
+		j.v.fail(c, "the owner references of "+j.q.what(), "the kinds that the cluster serves are not known yet")
+		return
+	}
+	for _, i := range j.edit.blocking {
+		ref := j.edit.now[i]
+		cannot := fmt.Sprintf("%s may not block the deletion of its owner %s: ", j.q.what(), ref)
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		kind := Kind{}
+		if err == nil {
+			kind = j.q.Facts.Kind(gv.WithKind(ref.Kind))
+		}
+		if err != nil || !kind.Served || len(kind.Resources) == 0 {
+			j.v.add(finding{policy: c.key, code: 403, text: cannot + fmt.Sprintf("no resource is known for kind %s in %q", ref.Kind, ref.APIVersion)}, refuse)
+			continue
+		}
+		for _, r := range kind.Resources { // all of them, if the kind has several
+			a := Access{Verb: "update", Group: r.Group, Version: gv.Version, Resource: r.Resource, Subresource: "finalizers", Name: ref.Name}
+			if kind.Namespaced {
+				a.Namespace = j.q.Namespace
+			}
+			if yes, known := j.ask(a); known && !yes {
+				j.v.add(finding{policy: c.key, code: 403, text: cannot + a.lacks(j.q.User.Name), way: a.rule()}, refuse)
+			}
+		}
+	}
+}

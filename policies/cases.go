@@ -1,0 +1,292 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// CaseFile is what weir policy test reads: policies, and requests with the decisions they should have.
+type CaseFile struct {
+	// Policies are files, by their path from this one.
+	Policies []string `json:"policies"`
+	Cases    []Case   `json:"cases"`
+}
+
+// Case is a request and the decision it should have.
+type Case struct {
+	Name string `json:"name"`
+	// Request is an AdmissionRequest. Kind, resource, namespace and name may be left out: they are then those of the
+	// object, with the usual plural.
+	Request admissionv1.AdmissionRequest `json:"request"`
+	// NamespaceObject is the live namespace; left out, one with the request's name and no labels.
+	NamespaceObject *runtime.RawExtension `json:"namespaceObject,omitempty"`
+	Facts           CaseFacts             `json:"facts,omitempty"`
+	// May are the permissions of the user, beside which there are none.
+	May    []Access `json:"may,omitempty"`
+	Expect Expect   `json:"expect"`
+}
+
+// CaseFacts are what the cluster knows.
+type CaseFacts struct {
+	// Falls, Instances and Content are what falls with an object, a CustomResourceDefinition, a Namespace. Left out,
+	// nothing does.
+	Falls     []FallKind `json:"falls,omitempty"`
+	Instances []FallKind `json:"instances,omitempty"`
+	Content   []FallKind `json:"content,omitempty"`
+	// Unknown says that none of these is known.
+	Unknown bool `json:"unknown,omitempty"`
+	// Owners are the objects that owner references may name. Left out, nothing is known about them.
+	Owners []CaseOwner `json:"owners,omitempty"`
+	// Kinds are those that the cluster serves. Left out, nothing is known about them.
+	Kinds []CaseKind `json:"kinds,omitempty"`
+	// Depends are uids of owners that depend on the object of the request.
+	Depends []string `json:"depends,omitempty"`
+}
+
+// CaseOwner is an object that an owner reference may name.
+type CaseOwner struct {
+	UID        string `json:"uid"`
+	Absent     bool   `json:"absent,omitempty"`
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+}
+
+// CaseKind is a kind that the cluster serves in a version, or knows and does not.
+type CaseKind struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources,omitempty"`
+	Namespaced bool     `json:"namespaced,omitempty"`
+	Unserved   bool     `json:"unserved,omitempty"`
+}
+
+// Expect is the decision that a request should have. What is left out is not compared, but for Allowed.
+type Expect struct {
+	Allowed bool `json:"allowed"`
+	// Code is that of a refusal.
+	Code int32 `json:"code,omitempty"`
+	// Message and Warnings are parts of what the user is told; an empty list of warnings says that there are none.
+	Message  string   `json:"message,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Audit are parts of audit annotations, by their key.
+	Audit       map[string]string `json:"audit,omitempty"`
+	Propagation string            `json:"propagation,omitempty"`
+	// By is the DeletionPolicy whose propagation holds.
+	By string `json:"by,omitempty"`
+	// Stamp is Put, Take or Keep.
+	Stamp string `json:"stamp,omitempty"`
+	Arm   *bool  `json:"arm,omitempty"`
+	// Patch is the whole JSON patch.
+	Patch []PatchOperation `json:"patch,omitempty"`
+}
+
+// CaseResult is what became of a case. Diff is empty for one that passed.
+type CaseResult struct {
+	File string `json:"file"`
+	Name string `json:"name"`
+	Diff string `json:"diff,omitempty"`
+}
+
+// HasCases tells whether a file is one of cases, and not, for instance, of policies.
+func HasCases(data []byte) bool {
+	var f struct {
+		Cases []any `json:"cases"`
+	}
+	return yaml.Unmarshal(data, &f) == nil && f.Cases != nil
+}
+
+// RunCases runs the cases of a file. read reads a file of policies by the path that stands in the file. An error means
+// that the cases could not be run.
+func RunCases(file string, data []byte, read func(path string) ([]byte, error)) ([]CaseResult, error) {
+	var f CaseFile
+	if err := yaml.UnmarshalStrict(data, &f); err != nil {
+		return nil, fmt.Errorf("read cases of %s: %s", file, oneLine(err.Error()))
+	}
+	if len(f.Policies) == 0 || len(f.Cases) == 0 {
+		return nil, fmt.Errorf("read cases of %s: it names no policies, or has no cases", file)
+	}
+	var sources []Source
+	var problems []Problem
+	for _, p := range f.Policies {
+		text, err := read(p)
+		if err != nil {
+			return nil, fmt.Errorf("read policies of %s: %w", file, err)
+		}
+		s, bad := Parse(p, text)
+		sources, problems = append(sources, s...), append(problems, bad...)
+	}
+	set := Build(nil, sources, Options{})
+	problems = append(problems, set.Problems()...)
+	for _, p := range problems {
+		if !p.Warning {
+			return nil, fmt.Errorf("compile policies of %s: %s", file, p)
+		}
+	}
+	var out []CaseResult
+	for i, c := range f.Cases {
+		if c.Name == "" {
+			c.Name = fmt.Sprintf("cases[%d]", i)
+		}
+		q, err := c.question()
+		if err != nil {
+			return nil, fmt.Errorf("read case %q of %s: %w", c.Name, file, err)
+		}
+		out = append(out, CaseResult{File: file, Name: c.Name, Diff: c.Expect.diff(c.decide(set, q))})
+	}
+	return out, nil
+}
+
+// decide asks until nothing is needed any more, with the user's permissions as answers.
+func (c *Case) decide(set *Set, q Question) Decision {
+	q.Answers = map[Access]Answer{}
+	for {
+		d := set.Decide(q)
+		if len(d.Needs) == 0 {
+			return d
+		}
+		for _, a := range d.Needs {
+			q.Answers[a] = Answer(slices.ContainsFunc(c.May, func(m Access) bool { return m.grants(a) }))
+		}
+	}
+}
+
+// grants: a version, namespace or name that is left out is any.
+func (a Access) grants(b Access) bool {
+	return a.Verb == b.Verb && a.Group == b.Group && a.Resource == b.Resource && a.Subresource == b.Subresource &&
+		(a.Version == "" || a.Version == b.Version) && (a.Namespace == "" || a.Namespace == b.Namespace) && (a.Name == "" || a.Name == b.Name)
+}
+
+func (c *Case) question() (Question, error) {
+	q, err := FromRequest(&c.Request)
+	if err != nil {
+		return Question{}, err
+	}
+	o := q.judged()
+	if q.Kind.Empty() {
+		q.Kind = schema.FromAPIVersionAndKind(o.str("apiVersion"), o.str("kind"))
+	}
+	if q.Resource.Empty() {
+		q.Resource, _ = meta.UnsafeGuessKindToResource(q.Kind)
+	}
+	if q.Namespace == "" {
+		if q.Namespace = o.namespace(); q.isNamespace() {
+			q.Namespace = o.name() // as the API server says it
+		}
+	}
+	if q.Name == "" {
+		q.Name = o.name()
+	}
+	if c.NamespaceObject != nil {
+		if err := decode(c.NamespaceObject.Raw, &q.NamespaceObject); err != nil {
+			return Question{}, fmt.Errorf("decode namespaceObject: %w", err)
+		}
+	} else if q.namespaced() {
+		q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": q.Namespace}}
+	}
+	q.Facts = c.Facts.facts()
+	return q, nil
+}
+
+func (f *CaseFacts) facts() Facts {
+	out := Facts{
+		Falls: func(_ types.UID, spared func(schema.GroupResource) bool) (Fall, bool) {
+			var fall Fall
+			for _, k := range f.Falls {
+				if !spared(schema.ParseGroupResource(k.Resource)) {
+					fall.Kinds = append(fall.Kinds, k)
+				}
+			}
+			return fall, !f.Unknown
+		},
+		Instances: func(schema.GroupResource) (Fall, bool) { return Fall{Kinds: f.Instances}, !f.Unknown },
+		Content:   func(string) (Fall, bool) { return Fall{Kinds: f.Content}, !f.Unknown },
+		Depends:   func(owner, _ types.UID) bool { return slices.Contains(f.Depends, string(owner)) },
+	}
+	out.Owner = func(ref OwnerRef, _ string) Owner {
+		for _, o := range f.Owners {
+			if o.UID != string(ref.UID) {
+				continue
+			}
+			if o.Absent {
+				return Owner{Presence: Absent}
+			}
+			return Owner{Presence: Present, Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+		}
+		return Owner{}
+	}
+	out.Kind = func(gvk schema.GroupVersionKind) Kind {
+		for _, k := range f.Kinds {
+			if schema.FromAPIVersionAndKind(k.APIVersion, k.Kind) != gvk {
+				continue
+			}
+			kind := Kind{Known: true, Served: !k.Unserved, Namespaced: k.Namespaced}
+			for _, r := range k.Resources {
+				kind.Resources = append(kind.Resources, schema.GroupResource{Group: gvk.Group, Resource: r})
+			}
+			return kind
+		}
+		return Kind{}
+	}
+	return out
+}
+
+var stampNames = [...]string{KeepStamp: "Keep", PutStamp: "Put", TakeStamp: "Take"}
+
+// diff says, line by line, what is not as expected.
+func (e *Expect) diff(d Decision) string {
+	var b strings.Builder
+	add := func(field string, want, got any) {
+		fmt.Fprintf(&b, "%s:\n  - %s\n  + %s\n", field, indent(want), indent(got))
+	}
+	if e.Allowed != d.Allowed {
+		add("allowed", e.Allowed, fmt.Sprintf("%t %s", d.Allowed, d.Message))
+	}
+	if e.Code != 0 && e.Code != d.Code {
+		add("code", e.Code, d.Code)
+	}
+	if !strings.Contains(d.Message, strings.TrimSpace(e.Message)) {
+		add("message", strings.TrimSpace(e.Message), d.Message)
+	}
+	if e.Warnings != nil && len(e.Warnings) == 0 && len(d.Warnings) > 0 {
+		add("warnings", "none", strings.Join(d.Warnings, "\n"))
+	}
+	for _, w := range e.Warnings {
+		if !slices.ContainsFunc(d.Warnings, func(g string) bool { return strings.Contains(g, w) }) {
+			add("warnings", w, strings.Join(d.Warnings, "\n"))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Audit)) {
+		if got, ok := d.Audit[k]; !ok || !strings.Contains(got, e.Audit[k]) {
+			add("audit."+k, e.Audit[k], got)
+		}
+	}
+	if e.Propagation != "" && e.Propagation != string(d.Propagation) {
+		add("propagation", e.Propagation, d.Propagation)
+	}
+	if e.By != "" && e.By != d.By {
+		add("by", e.By, d.By)
+	}
+	if e.Stamp != "" && e.Stamp != stampNames[d.Stamp] {
+		add("stamp", e.Stamp, stampNames[d.Stamp])
+	}
+	if e.Arm != nil && *e.Arm != d.Arm {
+		add("arm", *e.Arm, d.Arm)
+	}
+	if e.Patch != nil && fmt.Sprint(e.Patch) != fmt.Sprint(d.Patch) {
+		add("patch", e.Patch, d.Patch)
+	}
+	return b.String()
+}
+
+func indent(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "\n", "\n    ") }

@@ -1,0 +1,170 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// condition is a compiled CEL expression.
+type condition struct {
+	name    string
+	program cel.Program
+	// most is what the program costs at most, of one without a meter; 0 of one with.
+	most uint64
+}
+
+// The compiler is the API server's own for admission policies: its variables, libraries and limit per expression.
+var compiler = sync.OnceValue(func() admissioncel.Compiler {
+	return admissioncel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+})
+
+// expression is what the compiler wants to know of an expression.
+type expression string
+
+// GetExpression implements cel.ExpressionAccessor.
+func (e expression) GetExpression() string { return string(e) }
+
+// ReturnTypes implements cel.ExpressionAccessor.
+func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
+
+func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, field.ErrorList) {
+	var out []condition
+	var errs field.ErrorList
+	for i, c := range in {
+		// The stored environment is that of configuration files: everything this version of Kubernetes knows.
+		r := compiler().CompileCELExpression(expression(c.Expression), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+		if r.Error != nil {
+			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
+			continue
+		}
+		if p := unmetered(c.Expression); p != nil {
+			out = append(out, condition{name: c.Name, program: p, most: uint64(len(c.Expression))})
+		} else {
+			out = append(out, condition{name: c.Name, program: r.Program})
+		}
+	}
+	return out, errs
+}
+
+// evaluation is a question as CEL sees it. Its variables are made once, when the first expression asks.
+type evaluation struct {
+	q       *Question
+	request map[string]any
+}
+
+// all tells whether all conditions are true. One that is false decides, whatever the others would say.
+func (e *evaluation) all(conditions []condition) (bool, error) {
+	var failed error
+	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
+	for _, c := range conditions {
+		// Eval needs no context: the limit of cost in the program ends what would run for long.
+		val, details, err := c.program.Eval(e)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("condition %q: %s", c.name, oneLine(err.Error())))
+		} else if val != types.True {
+			return false, nil
+		}
+		cost := c.most
+		if details != nil && details.ActualCost() != nil {
+			cost = *details.ActualCost()
+		}
+		if cost > budget {
+			return false, fmt.Errorf("condition %q: the conditions together cost too much", c.name)
+		}
+		budget -= cost
+	}
+	return failed == nil, failed
+}
+
+var _ interpreter.Activation = (*evaluation)(nil)
+
+// ResolveName implements interpreter.Activation.
+func (e *evaluation) ResolveName(name string) (any, bool) {
+	switch name {
+	case admissioncel.ObjectVarName:
+		return orNull(e.q.Object), true
+	case admissioncel.OldObjectVarName:
+		return orNull(e.q.OldObject), true
+	case admissioncel.NamespaceVarName:
+		return orNull(e.q.NamespaceObject), true
+	case admissioncel.RequestVarName:
+		if e.request == nil {
+			e.request = e.q.asRequest()
+		}
+		return e.request, true
+	}
+	return nil, false
+}
+
+// Parent implements interpreter.Activation.
+func (e *evaluation) Parent() interpreter.Activation { return nil }
+
+func orNull(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+// asRequest is the variable request, field by field as the API server makes it of an AdmissionRequest.
+func (q *Question) asRequest() map[string]any {
+	requestKind, requestResource, requestSubresource := q.RequestKind, q.RequestResource, q.RequestSubresource
+	if requestKind.Empty() {
+		requestKind = q.Kind
+	}
+	if requestResource.Empty() {
+		requestResource, requestSubresource = q.Resource, q.Subresource
+	}
+	user := map[string]any{}
+	setString(user, "username", q.User.Name)
+	setString(user, "uid", q.User.UID)
+	if len(q.User.Groups) > 0 {
+		user["groups"] = anyList(q.User.Groups)
+	}
+	if len(q.User.Extra) > 0 {
+		extra := map[string]any{}
+		for k, v := range q.User.Extra {
+			extra[k] = anyList(v)
+		}
+		user["extra"] = extra
+	}
+	r := map[string]any{
+		"uid":             "",
+		"kind":            map[string]any{"group": q.Kind.Group, "version": q.Kind.Version, "kind": q.Kind.Kind},
+		"resource":        map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource},
+		"requestKind":     map[string]any{"group": requestKind.Group, "version": requestKind.Version, "kind": requestKind.Kind},
+		"requestResource": map[string]any{"group": requestResource.Group, "version": requestResource.Version, "resource": requestResource.Resource},
+		"operation":       string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
+		"object": nil, "oldObject": nil, "options": orNull(q.Options),
+	}
+	setString(r, "subResource", q.Subresource)
+	setString(r, "requestSubResource", requestSubresource)
+	setString(r, "name", q.Name)
+	setString(r, "namespace", q.Namespace)
+	return r
+}
+
+func setString(m map[string]any, key, value string) {
+	if value != "" {
+		m[key] = value
+	}
+}
+
+func anyList(in []string) []any {
+	out := make([]any, len(in))
+	for i, s := range in {
+		out[i] = s
+	}
+	return out
+}

@@ -1,0 +1,8 @@
+package policies
+
+import "embed"
+
+// CRDs are the CustomResourceDefinitions of the policies, one file each in the directory crds.
+//
+//go:embed crds/*.yaml
+var CRDs embed.FS

@@ -1,0 +1,113 @@
+package policies
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Whatever is in a file of policies gives policies, or problems with a text, and never a panic; and whatever compiles
+// can be asked.
+func FuzzCompile(f *testing.F) {
+	shipped, err := fs.Glob(Shipped, "*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range shipped {
+		data, err := Shipped.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, text := range []string{
+		"", "---", "--- ---\n", "a: *b", "&a [*a]", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy}",
+		"apiVersion: weir.dev/v1alpha1\nkind: DrainPolicy\nmetadata: 3\nspec: []", rulesPolicies,
+		"apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: a}\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: x, expression: '[1].all(x, '}]}}",
+	} {
+		f.Add([]byte(text))
+	}
+	files, err := filepath.Glob("testdata/semantics/*.policies.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sources, problems := Parse("f", data)
+		set := Build(nil, sources, Options{})
+		for _, p := range append(problems, set.Problems()...) {
+			if p.Message == "" || p.Line < 1 {
+				t.Errorf("a problem without text or line: %+v", p)
+			}
+		}
+		for _, s := range set.Statuses() {
+			if !s.Ready && s.Message == "" {
+				t.Errorf("%s is not ready, and does not say why", s.Policy)
+			}
+		}
+		set.Webhooks()
+		q := web(nil)
+		d := set.Decide(q)
+		if !d.Allowed && (d.Message == "" || d.Code == 0) {
+			t.Errorf("a refusal without a reason: %+v", d)
+		}
+		set.Shape(q)
+		q.Operation, q.Object = Update, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "u"}}}}
+		set.Decide(q)
+		set.DrainOf(q.NamespaceObject)
+	})
+}
+
+// Whatever a request holds is decided, or is no question; never a panic.
+func FuzzDecide(f *testing.F) {
+	for _, text := range []string{
+		`{"metadata":{"name":"web","uid":"u1","finalizers":["a"]}}`, `{"metadata":[]}`, `{"metadata":{"ownerReferences":{}}}`,
+		`{"metadata":{"ownerReferences":[1,null,{"uid":1}],"finalizers":[null,{}],"labels":[],"annotations":3,"deletionTimestamp":{}}}`,
+		`{"metadata":{"name":"веб","ownerReferences":[{"apiVersion":"a/b/c","kind":"","uid":"","blockOwnerDeletion":true,"controller":true}]}}`, `{}`, `[]`,
+	} {
+		f.Add("DELETE", []byte(text), []byte(text), []byte(`{"propagationPolicy":"Sideways"}`))
+		f.Add("UPDATE", []byte(text), []byte(`{}`), []byte(`{}`))
+		f.Add("CREATE", []byte(text), []byte(nil), []byte(nil))
+	}
+	set := shippedSet(f)
+	f.Fuzz(func(t *testing.T, operation string, o, old, options []byte) {
+		for _, r := range []string{"deployments", "namespaces", "customresourcedefinitions"} {
+			q, err := FromRequest(&admissionv1.AdmissionRequest{
+				Operation: admissionv1.Operation(operation), Namespace: "shop",
+				Object: runtime.RawExtension{Raw: o}, OldObject: runtime.RawExtension{Raw: old}, Options: runtime.RawExtension{Raw: options},
+			})
+			if err != nil {
+				return
+			}
+			q.Resource = deployments
+			switch q.Resource.Resource = r; r {
+			case "namespaces":
+				q.Resource.Group = ""
+			case "customresourcedefinitions":
+				q.Resource.Group = "apiextensions.k8s.io"
+			}
+			d := set.Decide(q)
+			if !d.Allowed && (d.Message == "" || d.Code < 400) {
+				t.Errorf("a refusal without a reason: %+v", d)
+			}
+			if len(d.Needs) > 0 {
+				q.Answers = map[Access]Answer{}
+				for _, a := range d.Needs {
+					q.Answers[a] = false
+				}
+				set.Decide(q)
+			}
+			set.Shape(q)
+		}
+	})
+}

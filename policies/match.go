@@ -1,0 +1,112 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// matcher is a compiled Match.
+type matcher struct {
+	resources  []v1alpha1.ResourceRule
+	namespaces labels.Selector // nil: all
+	objects    labels.Selector // nil: all
+	conditions []condition
+	// broken says why conditions cannot be asked.
+	broken string
+}
+
+// namesResource tells whether one of the rules names a resource.
+func namesResource(rules []v1alpha1.ResourceRule, gr schema.GroupResource) bool {
+	return slices.ContainsFunc(rules, func(r v1alpha1.ResourceRule) bool { return ruleNames(r, gr) })
+}
+
+func ruleNames(r v1alpha1.ResourceRule, gr schema.GroupResource) bool {
+	if !slices.Contains(r.APIGroups, gr.Group) && !slices.Contains(r.APIGroups, "*") {
+		return false
+	}
+	return slices.Contains(r.Resources, gr.Resource) ||
+		slices.Contains(r.Resources, "*") && !wildcardLeavesOut(gr.Group, gr.Resource)
+}
+
+// wild tells whether resources can match that no rule spells out.
+func wild(rules []v1alpha1.ResourceRule) bool {
+	return slices.ContainsFunc(rules, func(r v1alpha1.ResourceRule) bool {
+		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "*")
+	})
+}
+
+// spelled are the resources that rules spell out.
+func spelled(rules []v1alpha1.ResourceRule) []schema.GroupResource {
+	var out []schema.GroupResource
+	for _, r := range rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				if g != "*" && res != "*" {
+					out = append(out, schema.GroupResource{Group: g, Resource: res})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func compileSelector(s *metav1.LabelSelector, at *field.Path, errs *field.ErrorList) labels.Selector {
+	if s == nil {
+		return nil
+	}
+	if bad := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at); len(bad) > 0 {
+		*errs = append(*errs, bad...)
+		return nil // a broken policy matches all it might: with failurePolicy Fail it refuses too much, not too little
+	}
+	sel, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		*errs = append(*errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
+		return nil
+	}
+	if sel.Empty() {
+		return nil
+	}
+	return sel
+}
+
+// matches tells whether an object passes all parts; the resource is looked up before. An error is a condition that
+// cannot be answered, which is neither yes nor no.
+func (m *matcher) matches(e *evaluation) (bool, error) {
+	if ok, err := m.selects(e.q); !ok || err != nil {
+		return false, err
+	}
+	if m.broken != "" {
+		return false, fmt.Errorf("%s", m.broken)
+	}
+	return e.all(m.conditions)
+}
+
+func (m *matcher) selects(q *Question) (bool, error) {
+	if m.objects != nil && !m.selectsObject(q) {
+		return false, nil
+	}
+	if m.namespaces == nil || q.Namespace == "" && !q.isNamespace() {
+		return true, nil
+	}
+	ns := q.NamespaceObject
+	if q.isNamespace() {
+		ns = q.judged()
+	}
+	if ns == nil {
+		return false, fmt.Errorf("the labels of namespace %q are not known", q.Namespace)
+	}
+	return m.namespaces.Matches(object(ns).labels()), nil
+}
+
+func (m *matcher) selectsObject(q *Question) bool {
+	return q.Object != nil && m.objects.Matches(object(q.Object).labels()) ||
+		q.OldObject != nil && m.objects.Matches(object(q.OldObject).labels())
+}

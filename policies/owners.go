@@ -1,0 +1,212 @@
+package policies
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// edit is what a request does to the owner references of its object.
+type edit struct {
+	now []OwnerRef
+	// fresh are indices into now: references that were not there before in these words.
+	fresh []int
+	// blocking are those that newly block their owner's deletion.
+	blocking []int
+}
+
+// editOf is nil for a request that changes no reference. Order counts, as it does for the API server's own check.
+func editOf(q *Question) *edit {
+	if q.Operation == Update && sameRefs(object(q.OldObject), object(q.Object)) {
+		return nil
+	}
+	e := &edit{now: object(q.Object).ownerRefs()}
+	var before []OwnerRef
+	if q.Operation == Update {
+		before = object(q.OldObject).ownerRefs()
+	} else if len(e.now) == 0 {
+		return nil
+	}
+	blocked := map[types.UID]bool{}
+	known := map[OwnerRef]bool{}
+	for _, r := range before {
+		blocked[r.UID] = r.Block
+		known[r] = true
+	}
+	for i, r := range e.now {
+		if r.Block && !blocked[r.UID] {
+			e.blocking = append(e.blocking, i)
+		}
+		if !known[r] {
+			e.fresh = append(e.fresh, i)
+		}
+	}
+	return e
+}
+
+// sameRefs compares as apimachinery's semantic equality does: unset and false are two things.
+func sameRefs(a, b object) bool {
+	was, _ := a.at("metadata", "ownerReferences").([]any)
+	is, _ := b.at("metadata", "ownerReferences").([]any)
+	if len(was) != len(is) {
+		return false
+	}
+	for i := range was {
+		x, _ := was[i].(map[string]any)
+		y, _ := is[i].(map[string]any)
+		for _, field := range []string{"apiVersion", "kind", "name", "uid"} {
+			if object(x).str(field) != object(y).str(field) {
+				return false
+			}
+		}
+		for _, field := range []string{"controller", "blockOwnerDeletion"} {
+			v, isBool := x[field].(bool)
+			w, wasBool := y[field].(bool)
+			if v != w || isBool != wasBool {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// decideOwners judges the references that a CREATE or UPDATE writes.
+func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
+	gr := q.Resource.GroupResource()
+	if gr == (schema.GroupResource{Resource: "pods"}) && q.Subresource == "status" {
+		return // cannot change references
+	}
+	list := s.owners.about(gr)
+	if len(list) == 0 {
+		return
+	}
+	ed := editOf(q)
+	if ed == nil {
+		return
+	}
+	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[string]bool{}}
+	e := evaluation{q: q}
+	cleared := false
+	for _, c := range list {
+		ok, err := c.matches(&e)
+		if err != nil {
+			v.fail(c, "the owner references of "+q.what(), err.Error())
+			continue
+		}
+		if !ok {
+			continue
+		}
+		if c.owners.BlockOwnerDeletion == v1alpha1.BlockClear && q.Asked != WebhookOwners && !cleared {
+			cleared = true
+			for _, i := range ed.blocking {
+				d.Patch = append(d.Patch, PatchOperation{Op: "replace", Path: "/metadata/ownerReferences/" + strconv.Itoa(i) + "/blockOwnerDeletion", Value: false})
+			}
+		}
+		if q.Asked != WebhookClear {
+			j.judge(c)
+		}
+	}
+}
+
+// ownerJudge judges one edit by one policy after the other.
+type ownerJudge struct {
+	q    *Question
+	edit *edit
+	d    *Decision
+	v    *verdict
+	seen map[string]bool // what has been asked for in Needs
+}
+
+var refuse = []v1alpha1.ValidationAction{v1alpha1.Deny}
+
+func (j *ownerJudge) judge(c *compiled) {
+	if j.q.Operation == Update && c.owners.Changes == v1alpha1.ChangesRequirePermission {
+		j.mayChange(c)
+	}
+	if len(j.edit.blocking) > 0 {
+		switch c.owners.BlockOwnerDeletion {
+		case v1alpha1.BlockRequirePermission:
+			j.mayBlock(c)
+		case v1alpha1.BlockDeny:
+			for _, i := range j.edit.blocking {
+				j.v.add(finding{policy: c.key, code: 403,
+					text: fmt.Sprintf("%s may not block the deletion of its owner %s", j.q.what(), j.edit.now[i]),
+					way:  "Leave out blockOwnerDeletion, or set it to false",
+				}, refuse)
+			}
+		}
+	}
+	if r := c.owners.Rules; r != nil {
+		j.rules(c, r)
+	}
+}
+
+// String names an owner for the user: Deployment "web".
+func (r OwnerRef) String() string {
+	return fmt.Sprintf("%s %q", r.Kind, r.Name)
+}
+
+// rules looks for references that are likely mistakes.
+func (j *ownerJudge) rules(c *compiled, r *v1alpha1.OwnerRules) {
+	if r.ManyControllers != v1alpha1.RuleIgnore && r.ManyControllers != "" {
+		n := 0
+		for _, ref := range j.edit.now {
+			if ref.Controller {
+				n++
+			}
+		}
+		if n > 1 {
+			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s say controller: one owner can be it", n, j.q.what()))
+		}
+	}
+	for _, i := range j.edit.fresh {
+		j.ref(c, r, j.edit.now[i])
+	}
+}
+
+// ref judges one reference. The rules exclude one another in this order, since what comes later would only repeat what
+// came before in other words; a cycle is apart.
+func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
+	q, what := j.q, j.q.what()
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind := j.kind(gvk)
+	owner := Owner{}
+	if q.Facts.Owner != nil {
+		owner = q.Facts.Owner(ref, q.Namespace)
+	}
+	says := fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, what)
+	switch {
+	case kind.Known && !kind.Served:
+		j.found(c, r.UnservedVersion, fmt.Sprintf("%s is named in a version that is not served: %s would never be collected", says, what))
+	case kind.Known && kind.Namespaced && !q.namespaced():
+		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and what it owns is not: it can never be found", says))
+	case owner.Presence == Absent:
+		j.found(c, r.Dangling, fmt.Sprintf("%s does not exist: the garbage collector would delete %s", says, what))
+	case owner.Presence == Present && (owner.Kind != gvk.GroupKind() || owner.Name != ref.Name):
+		j.found(c, r.Mismatch, fmt.Sprintf("%s is not what has this uid, which is %s %q: the garbage collector would delete %s", says, owner.Kind, owner.Name, what))
+	case owner.Presence == Present && owner.Namespace != "" && owner.Namespace != q.Namespace:
+		j.found(c, r.OtherNamespace, fmt.Sprintf("%s is in namespace %q: the garbage collector would delete %s", says, owner.Namespace, what))
+	}
+	self := q.judged().uid()
+	if self != "" && (ref.UID == self || q.Facts.Depends != nil && q.Facts.Depends(ref.UID, self)) {
+		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", says, what))
+	}
+}
+
+func (j *ownerJudge) kind(gvk schema.GroupVersionKind) Kind {
+	if j.q.Facts.Kind == nil {
+		return Kind{}
+	}
+	return j.q.Facts.Kind(gvk)
+}
+
+func (j *ownerJudge) found(c *compiled, action v1alpha1.RuleAction, text string) {
+	if action == v1alpha1.RuleIgnore || action == "" {
+		return
+	}
+	j.v.add(finding{policy: c.key, code: 403, text: text}, []v1alpha1.ValidationAction{v1alpha1.ValidationAction(action)})
+}

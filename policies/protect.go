@@ -1,0 +1,168 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// protect finds what the policy's protection does not accept about a DELETE.
+func (c *compiled) protect(q *Question, w carriage, count func() (Fall, error), v *verdict) {
+	p := c.deletion.protection
+	if p == nil {
+		return
+	}
+	confirm := p.Confirmation == v1alpha1.ConfirmationRequired
+	if confirm && confirmed(q.judged()) {
+		return
+	}
+	if p.MaxDependents == nil {
+		v.add(finding{policy: c.key, code: 403,
+			text: q.what() + " may not be deleted without confirmation",
+			way:  "To delete it: " + howToConfirm(q),
+		}, c.deletion.actions)
+		return
+	}
+	fall, err := count()
+	if err != nil {
+		v.fail(c, "the delete of "+q.what(), err.Error())
+		return
+	}
+	if fall.Total() <= int(*p.MaxDependents) {
+		return
+	}
+	f := finding{policy: c.key, code: 409,
+		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s",
+			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), fall)}
+	f.way = waysOn(q, w, confirm)
+	v.add(f, c.deletion.actions)
+}
+
+func confirmed(o object) bool {
+	uid := string(o.uid())
+	return uid != "" && o.annotation(v1alpha1.ConfirmDeleteAnnotation) == uid
+}
+
+func howToConfirm(q *Question) string {
+	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s, and delete it again",
+		q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
+}
+
+// waysOn are what the user can do now, one line each.
+func waysOn(q *Question, w carriage, confirm bool) string {
+	var ways []string
+	counted := q.isNamespace() || q.isCRD()
+	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {
+		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
+	}
+	if confirm {
+		ways = append(ways, "To let them fall: "+howToConfirm(q))
+	} else {
+		ways = append(ways, "To let them fall, delete them first")
+	}
+	return strings.Join(ways, ". ")
+}
+
+func atMost(n int32) string {
+	switch n {
+	case 0:
+		return "none is"
+	case 1:
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}
+
+func objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+// falls counts what a DELETE lets fall.
+func falls(q *Question, w carriage) (Fall, error) {
+	unknown := func(what string) (Fall, error) {
+		return Fall{}, fmt.Errorf("%s is not known yet", what)
+	}
+	o := q.judged()
+	switch {
+	case q.isNamespace():
+		if q.Facts.Content == nil {
+			return unknown("what namespaces hold")
+		}
+		if f, ok := q.Facts.Content(q.name()); ok {
+			return f, nil
+		}
+		return unknown("what the namespace holds")
+	case q.isCRD():
+		if q.Facts.Instances == nil {
+			return unknown("the number of custom resources")
+		}
+		gr := schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}
+		if f, ok := q.Facts.Instances(gr); ok {
+			return f, nil
+		}
+		return unknown("the number of " + gr.String())
+	case w.policy == v1alpha1.Orphan:
+		return Fall{}, nil
+	}
+	if q.Facts.Falls == nil {
+		return unknown("the ownership graph")
+	}
+	if f, ok := q.Facts.Falls(o.uid(), w.spares); ok {
+		return f, nil
+	}
+	return unknown("what depends on the object")
+}
+
+// How much of a fall a message says.
+const (
+	mostKinds = 6
+	mostNames = 3
+)
+
+// String says what falls: the largest kinds first, with the first names.
+func (f Fall) String() string {
+	all := slices.Clone(f.Kinds)
+	slices.SortFunc(all, func(a, b FallKind) int {
+		if a.Count != b.Count {
+			return b.Count - a.Count
+		}
+		return compare(a.Resource, b.Resource)
+	})
+	var parts []string
+	rest, restKinds := 0, 0
+	for i, k := range all {
+		if i >= mostKinds {
+			rest, restKinds = rest+k.Count, restKinds+1
+			continue
+		}
+		parts = append(parts, k.String())
+	}
+	if restKinds > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %d other kinds", objects(rest), restKinds))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// String says how many of a kind fall: 12 pods (a, b, c, …).
+func (k FallKind) String() string {
+	names := slices.Sorted(slices.Values(k.Names))
+	s := fmt.Sprintf("%d %s", k.Count, k.Resource)
+	if len(names) == 0 {
+		return s
+	}
+	more := ""
+	if len(names) > mostNames {
+		names = names[:mostNames]
+	}
+	if k.Count > len(names) {
+		more = ", …"
+	}
+	return s + " (" + strings.Join(names, ", ") + more + ")"
+}

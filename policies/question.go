@@ -1,0 +1,277 @@
+package policies
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Operation is what a request does; the words are those of admission.
+type Operation string
+
+// The operations.
+const (
+	Create Operation = "CREATE"
+	Update Operation = "UPDATE"
+	Delete Operation = "DELETE"
+)
+
+// User is who asks.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+}
+
+// Question is one request, as admission sees it, with what the cluster knows about it.
+type Question struct {
+	Operation Operation
+	// Asked is the webhook that asks; only what is its own is then judged. The zero value judges all.
+	Asked Webhook
+	User  User
+
+	Kind        schema.GroupVersionKind
+	Resource    schema.GroupVersionResource
+	Subresource string
+	// The request as the client sent it, where the API server converted it. Left out: the same.
+	RequestKind        schema.GroupVersionKind
+	RequestResource    schema.GroupVersionResource
+	RequestSubresource string
+
+	// Namespace and Name are the request's. A deletecollection has no name: the object's counts then.
+	Namespace, Name string
+	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to.
+	Object, OldObject map[string]any
+	// Options are the request's: DeleteOptions at a DELETE.
+	Options map[string]any
+	DryRun  bool
+
+	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
+	NamespaceObject map[string]any
+	Facts           Facts
+	// Answers are those to Decision.Needs.
+	Answers map[Access]Answer
+}
+
+// Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
+// cannot be judged.
+type Facts struct {
+	// Falls counts what falls with an object: its dependents and theirs, without those of spared kinds.
+	Falls func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
+	// Instances counts the objects of a custom resource.
+	Instances func(schema.GroupResource) (Fall, bool)
+	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap
+	// kube-root-ca.crt, the ServiceAccount default), events and leases.
+	Content func(namespace string) (Fall, bool)
+	// Owner looks for the owner that a dependent in a namespace claims to have.
+	Owner func(ref OwnerRef, namespace string) Owner
+	// Kind looks up a kind in discovery.
+	Kind func(schema.GroupVersionKind) Kind
+	// Depends tells whether one object is, perhaps through others, a dependent of another.
+	Depends func(dependent, on types.UID) bool
+}
+
+// Fall is what falls with an object.
+type Fall struct {
+	Kinds []FallKind `json:"kinds,omitempty"`
+}
+
+// FallKind is how many objects of a resource fall, and the first names of them, namespace/name where that helps.
+type FallKind struct {
+	Resource string   `json:"resource"`
+	Count    int      `json:"count"`
+	Names    []string `json:"names,omitempty"`
+}
+
+// Total is how many objects fall.
+func (f Fall) Total() int {
+	n := 0
+	for _, k := range f.Kinds {
+		n += k.Count
+	}
+	return n
+}
+
+// OwnerRef is an owner reference.
+type OwnerRef struct {
+	APIVersion, Kind, Name string
+	UID                    types.UID
+	Controller, Block      bool
+}
+
+// Presence is what is known about an object.
+type Presence uint8
+
+// Zero is the safe value: nothing is concluded from what is not known.
+const (
+	Unknown Presence = iota
+	Present
+	Absent
+)
+
+// Owner is what is known about the object that has an owner's uid.
+type Owner struct {
+	Presence  Presence
+	Kind      schema.GroupKind // of the object that is Present, and so below
+	Namespace string
+	Name      string
+}
+
+// Kind is what discovery knows about a kind in one version.
+type Kind struct {
+	Known      bool // discovery has answered for the group
+	Served     bool // in that version
+	Namespaced bool
+	Resources  []schema.GroupResource
+}
+
+// FromRequest makes a question of an admission request. Facts, answers and the namespace are the caller's to add.
+func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
+	q := Question{
+		Operation:   Operation(r.Operation),
+		User:        User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups},
+		Kind:        schema.GroupVersionKind(r.Kind),
+		Resource:    schema.GroupVersionResource(r.Resource),
+		Subresource: r.SubResource, RequestSubresource: r.RequestSubResource,
+		Namespace: r.Namespace, Name: r.Name,
+		DryRun: r.DryRun != nil && *r.DryRun,
+	}
+	if len(r.UserInfo.Extra) > 0 {
+		q.User.Extra = make(map[string][]string, len(r.UserInfo.Extra))
+		for k, v := range r.UserInfo.Extra {
+			q.User.Extra[k] = v
+		}
+	}
+	if r.RequestKind != nil {
+		q.RequestKind = schema.GroupVersionKind(*r.RequestKind)
+	}
+	if r.RequestResource != nil {
+		q.RequestResource = schema.GroupVersionResource(*r.RequestResource)
+	}
+	for _, part := range []struct {
+		name string
+		raw  runtime.RawExtension
+		into *map[string]any
+	}{{"object", r.Object, &q.Object}, {"oldObject", r.OldObject, &q.OldObject}, {"options", r.Options, &q.Options}} {
+		if err := decode(part.raw.Raw, part.into); err != nil {
+			return Question{}, fmt.Errorf("decode %s of the request: %w", part.name, err)
+		}
+	}
+	return q, q.check()
+}
+
+// check finds requests that nobody could judge: an API server does not send them.
+func (q *Question) check() error {
+	switch q.Operation {
+	case Create:
+		if q.Object == nil {
+			return fmt.Errorf("judge a CREATE of %s: the request has no object", q.Resource.GroupResource())
+		}
+	case Update:
+		if q.Object == nil || q.OldObject == nil {
+			return fmt.Errorf("judge an UPDATE of %s: the request has no object or no oldObject", q.Resource.GroupResource())
+		}
+	case Delete:
+		if q.OldObject == nil {
+			return fmt.Errorf("judge a DELETE of %s: the request has no oldObject", q.Resource.GroupResource())
+		}
+	default:
+		return fmt.Errorf("judge a request for %s: unknown operation %q", q.Resource.GroupResource(), q.Operation)
+	}
+	return nil
+}
+
+func decode(raw []byte, into *map[string]any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	// Whole numbers have to be int64 for CEL to be what it is in the API server.
+	v, err := decodeJSON(raw)
+	if err != nil || v == nil {
+		return err
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("is %s, not an object", jsonType(v))
+	}
+	*into = m
+	return nil
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	}
+	return "a number"
+}
+
+// asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may be deleted: what
+// decides about its finalizer.
+func (q *Question) asDelete() *Question {
+	d := *q
+	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
+	return &d
+}
+
+// judged is the object that a request is about.
+func (q *Question) judged() object {
+	if q.Object != nil {
+		return object(q.Object)
+	}
+	return object(q.OldObject)
+}
+
+// name is the object's; a deletecollection's request has none.
+func (q *Question) name() string {
+	if q.Name != "" {
+		return q.Name
+	}
+	if n := q.judged().name(); n != "" {
+		return n
+	}
+	return q.judged().str("metadata", "generateName")
+}
+
+// what names the object for the user: deployments.apps "web" in namespace "shop".
+func (q *Question) what() string {
+	s := fmt.Sprintf("%s %q", q.Resource.GroupResource(), q.name())
+	if q.Namespace != "" && !q.isNamespace() {
+		s += fmt.Sprintf(" in namespace %q", q.Namespace)
+	}
+	return s
+}
+
+// kubectl is how the user names the object to kubectl.
+func (q *Question) kubectl() string {
+	s := q.Resource.GroupResource().String() + " " + q.name()
+	if q.Namespace != "" && !q.isNamespace() {
+		s += " -n " + q.Namespace
+	}
+	return s
+}
+
+func (q *Question) isNamespace() bool {
+	return q.Resource.Group == "" && q.Resource.Resource == "namespaces"
+}
+
+func (q *Question) isCRD() bool {
+	return q.Resource.Group == "apiextensions.k8s.io" && q.Resource.Resource == "customresourcedefinitions"
+}
+
+// namespaced tells whether the object is in a namespace: a request for a Namespace says it is in itself.
+func (q *Question) namespaced() bool { return q.Namespace != "" && !q.isNamespace() }
+
+func decodeJSON(raw []byte) (v any, err error) {
+	err = utiljson.Unmarshal(raw, &v)
+	return v, err
+}

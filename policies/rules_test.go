@@ -1,0 +1,322 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"pgregory.net/rapid"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const rulesPolicies = `
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchLabels: {stamp: "yes"}}}, propagation: {default: Foreground}}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}], conditions: [{name: c, expression: "has(oldObject.spec)"}]}, propagation: {default: Orphan}, failurePolicy: Fail}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: c}, spec: {match: {resources: [{apiGroups: [""], resources: [pods, events]}]}, protection: {confirmation: Required}}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], conditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: e}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Clear, failurePolicy: Fail}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: f}, spec: {waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
+`
+
+func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
+	set := Build(nil, sources(t, "f", rulesPolicies), Options{})
+	var got []string
+	for _, w := range set.Webhooks() {
+		line := fmt.Sprintf("%s %s mutating=%t:", w.Name, w.FailurePolicy, w.Mutating)
+		for _, r := range w.Rules {
+			line += fmt.Sprintf(" %v %v %v", r.Operations, r.APIGroups, r.Resources)
+		}
+		for _, c := range w.MatchConditions {
+			line += " " + c.Name
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating",
+		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [*] [*] is-namespace-controller not-terminating not-left-out",
+		"fail.clear.owners.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change",
+		"fail.conditions.stamp.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets] not-system not-terminating",
+		"fail.delete.weir.dev Fail mutating=false: [DELETE] [apps] [deployments statefulsets] not-system not-terminating",
+		"fail.owners.weir.dev Fail mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change",
+		"owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [*] [* */status] not-system not-terminating not-left-out has-references references-change",
+		"stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments] not-system not-terminating stamp-changes",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if w := Build(nil, nil, Options{}).Webhooks(); len(w) != 0 {
+		t.Errorf("without policies there are webhooks: %v", w)
+	}
+}
+
+func TestPodsHaveNoStatusThatChangesReferences(t *testing.T) {
+	rules := []v1alpha1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}
+	if got, want := webhookRules(rules, nil, true)[0].Resources, []string{"pods", "secrets", "secrets/status"}; !slices.Equal(got, want) {
+		t.Errorf("resources %v, want %v", got, want)
+	}
+}
+
+func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
+	for rest, want := range map[string]bool{
+		"propagation: {allowed: [Foreground]}":                                                   false,
+		"propagation: {default: Background}":                                                     false,
+		"protection: {maxDependents: 0}":                                                         false,
+		"propagation: {default: Foreground}":                                                     true,
+		"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Delete}]}":      true,
+		"propagation: {default: Background, allowed: [Background]}, failurePolicy: Fail}} # job": true,
+	} {
+		text := delpol("p", rest)
+		if strings.HasSuffix(rest, "job") {
+			text = strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(text, "}}\n"), "apps", "batch"), "deployments", "jobs")
+			text = strings.ReplaceAll(text, " # job", "")
+		}
+		set := Build(nil, sources(t, "f", text), Options{})
+		got := slices.ContainsFunc(set.Webhooks(), func(w WebhookRules) bool { return w.Webhook == WebhookStamp })
+		if got != want {
+			t.Errorf("%s: asks to stamp: %t", rest, got)
+		}
+	}
+}
+
+// comes tells whether a request would come to an entry: its rules and its matchConditions, as the API server judges them.
+func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
+	named := slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(r.Operations, admissionregistrationv1.OperationType(q.Operation)) &&
+			(slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, q.Resource.Group)) &&
+			(slices.Contains(r.Resources, "*") || slices.Contains(r.Resources, q.Resource.Resource))
+	})
+	var conditions []v1alpha1.Condition
+	for _, c := range w.MatchConditions {
+		conditions = append(conditions, v1alpha1.Condition{Name: c.Name, Expression: c.Expression})
+	}
+	compiled, errs := compileConditions(conditions, field.NewPath(w.Name))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	e := evaluation{q: q}
+	yes, err := e.all(compiled)
+	if err != nil {
+		t.Fatal(w.Name, err)
+	}
+	return named && yes
+}
+
+func TestExemptRequestsCostNoCall(t *testing.T) {
+	const odd = `it's \odd`
+	set := Build(nil, sources(t, "f", rulesPolicies), Options{Self: []string{odd, ""}})
+	for name, c := range map[string]struct {
+		user   User
+		dying  bool
+		exempt bool
+	}{
+		"a user":                   {User{Name: "alice", Groups: []string{"system:masters"}}, false, false},
+		"a user without a group":   {User{Name: "alice"}, false, false},
+		"a user, too late":         {User{Name: "alice"}, true, true},
+		"the collector":            {User{Name: "system:serviceaccount:kube-system:generic-garbage-collector"}, false, true},
+		"the namespace controller": {User{Name: namespaceController}, false, true},
+		"a node":                   {User{Name: "system:node:n", Groups: []string{"system:nodes"}}, false, true},
+		"weir":                     {User{Name: odd}, false, true},
+		"anonymous":                {User{}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := map[string]any{}
+			if c.dying {
+				m["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+			}
+			q := web(m)
+			q.User = c.user
+			if got := set.exempt(&q) != ""; got != c.exempt {
+				t.Errorf("exempt: %t", got)
+			}
+			for _, w := range set.Webhooks() {
+				if w.Webhook != WebhookDelete || strings.HasPrefix(w.Name, "drain") {
+					continue
+				}
+				if got := comes(t, w, &q); got == c.exempt {
+					t.Errorf("comes to %s: %t", w.Name, got)
+				}
+			}
+			drain := set.Webhooks()[1]
+			if got, want := comes(t, drain, &q), name == "the namespace controller"; got != want {
+				t.Errorf("comes to %s: %t", drain.Name, got)
+			}
+		})
+	}
+}
+
+func TestAnUpdateThatChangesNothingOfOursCostsNoCall(t *testing.T) {
+	set := Build(nil, sources(t, "f", strings.ReplaceAll(rulesPolicies, "has(oldObject.spec)", "true")), Options{})
+	q := web(map[string]any{"labels": map[string]any{"stamp": "yes"}, "ownerReferences": []any{map[string]any{"uid": "x"}}})
+	q.Operation, q.Object = Update, runtime.DeepCopyJSON(q.OldObject)
+	q.Object["spec"] = map[string]any{"replicas": int64(7)}
+	for _, w := range set.Webhooks() {
+		if comes(t, w, &q) != strings.Contains(w.Name, "conditions") {
+			t.Errorf("comes to %s: %t", w.Name, comes(t, w, &q))
+		}
+	}
+}
+
+func TestWildcardsLeaveOutWhatTheySay(t *testing.T) {
+	all := []v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}
+	named := append(all, v1alpha1.ResourceRule{APIGroups: []string{""}, Resources: []string{"events"}}, v1alpha1.ResourceRule{APIGroups: []string{"weir.dev"}, Resources: []string{"drainpolicies"}})
+	for _, rules := range [][]v1alpha1.ResourceRule{all, named} {
+		cond, errs := compileConditions([]v1alpha1.Condition{{Name: "c", Expression: notLeftOut(rules)}}, nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for _, name := range []string{"pods", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "drainpolicies.weir.dev", "events.example.com"} {
+			q := Question{Operation: Delete, Resource: schema.ParseGroupResource(name).WithVersion("v1")}
+			e := evaluation{q: &q}
+			comes, err := e.all(cond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := namesResource(rules, q.Resource.GroupResource()); comes != want {
+				t.Errorf("%s with %d rules: comes %t, is named %t", name, len(rules), comes, want)
+			}
+		}
+	}
+}
+
+// Nothing that a policy would have judged may be dropped before it comes to Weir.
+func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
+	// In the first set no entry looks at every update, so that what the filter of changes drops is not seen elsewhere.
+	few, _, _ := strings.Cut(rulesPolicies, "---")
+	sets := []*Set{Build(nil, sources(t, "f", few), Options{}), Build(nil, sources(t, "f", rulesPolicies), Options{})}
+	mattered := map[Webhook]int{}
+	check := func(t *rapid.T) {
+		set := sets[rapid.IntRange(0, len(sets)-1).Draw(t, "set")]
+		webhooks := set.Webhooks()
+		q := web(nil)
+		q.Resource.Resource = rapid.SampledFrom([]string{"deployments", "statefulsets", "daemonsets"}).Draw(t, "resource")
+		q.Operation = rapid.SampledFrom([]Operation{Create, Update, Delete}).Draw(t, "operation")
+		q.User.Name = rapid.SampledFrom([]string{"alice", "system:kube-controller-manager"}).Draw(t, "user")
+		q.Facts.Owner = func(OwnerRef, string) Owner { return Owner{Presence: Absent} }
+		q.Object, q.OldObject = nil, nil
+		if q.Operation != Create {
+			q.OldObject = anyObject(t, "old")
+		}
+		if q.Operation != Delete {
+			q.Object = anyObject(t, "new")
+		}
+		for _, hook := range []Webhook{WebhookStamp, WebhookDelete, WebhookOwners, WebhookClear} {
+			q.Asked = hook
+			d := set.Decide(q)
+			if d.Allowed && len(d.Patch) == 0 && !d.Arm && len(d.Warnings) == 0 {
+				continue
+			}
+			if hook == WebhookStamp && q.Resource.Resource != "deployments" {
+				continue // not every set has a policy about them: a stamp that is there is back-fill's to take off
+			}
+			if hook == WebhookStamp && q.Operation == Update {
+				before := q
+				before.Operation, before.Object, before.OldObject = Create, q.OldObject, nil
+				if wants, _ := set.WantsStamp(before); wants != object(q.OldObject).stamped() {
+					continue // back-fill's, not this update's
+				}
+			}
+			mattered[hook]++
+			if !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && comes(t, w, &q) }) {
+				t.Fatalf("%s would decide %+v and is not asked", hook, d)
+			}
+		}
+	}
+	for range 20 { // times rapid's own number of checks, each time with another seed
+		rapid.Check(t, check)
+	}
+	for _, hook := range []Webhook{WebhookStamp, WebhookDelete, WebhookOwners, WebhookClear} {
+		if mattered[hook] == 0 {
+			t.Errorf("no request mattered to %s", hook)
+		}
+	}
+}
+
+func anyObject(t *rapid.T, name string) map[string]any {
+	m := map[string]any{"name": "web", "namespace": "shop", "uid": "u1"}
+	if rapid.Bool().Draw(t, name+" labelled") {
+		m["labels"] = map[string]any{"stamp": rapid.SampledFrom([]string{"yes", "no"}).Draw(t, name+" label")}
+	}
+	if f := rapid.SampledFrom([][]any{nil, {}, {"a"}, {v1alpha1.Finalizer}, {"a", v1alpha1.Finalizer}}).Draw(t, name+" finalizers"); f != nil {
+		m["finalizers"] = f
+	}
+	if rapid.IntRange(0, 5).Draw(t, name+" dying") == 0 {
+		m["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	}
+	if n := rapid.IntRange(-1, 2).Draw(t, name+" references"); n >= 0 {
+		var refs []any
+		for i := range n {
+			refs = append(refs, map[string]any{"apiVersion": "v1", "kind": "Pod", "name": fmt.Sprint("p", i), "uid": fmt.Sprint("u", i), "blockOwnerDeletion": rapid.Bool().Draw(t, name+" blocks")})
+		}
+		m["ownerReferences"] = refs
+	}
+	o := map[string]any{"metadata": m}
+	if rapid.Bool().Draw(t, name+" has spec") {
+		o["spec"] = map[string]any{}
+	}
+	return o
+}
+
+func TestRequestIsWhatTheAPIServerMakesOfIt(t *testing.T) {
+	dry := true
+	req := &admissionv1.AdmissionRequest{
+		Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		RequestKind: &metav1.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}, RequestResource: &metav1.GroupVersionResource{Group: "apps", Version: "v1beta1", Resource: "deployments"},
+		SubResource: "scale", RequestSubResource: "scale", Name: "web", Namespace: "shop", Operation: admissionv1.Update, DryRun: &dry,
+		UserInfo: authenticationv1.UserInfo{Username: "alice", UID: "7", Groups: []string{"a", "b"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}},
+		Object:   runtime.RawExtension{Raw: []byte(`{"metadata":{"uid":"u"},"n":3}`)}, OldObject: runtime.RawExtension{Raw: []byte(`{}`)},
+		Options: runtime.RawExtension{Raw: []byte(`{"kind":"UpdateOptions"}`)},
+	}
+	q, err := FromRequest(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := q.Object["n"]; n != int64(3) {
+		t.Errorf("a whole number is %T: to CEL it would be none", n)
+	}
+	bare := req.DeepCopy()
+	bare.Object, bare.OldObject = runtime.RawExtension{}, runtime.RawExtension{}
+	bare.Options = runtime.RawExtension{}
+	want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := q.asRequest()
+	want["options"] = map[string]any{"kind": "UpdateOptions"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-apiserver +ours):\n%s", diff)
+	}
+}
+
+func TestFromRequestRefusesWhatIsNoObject(t *testing.T) {
+	for name, c := range map[string]struct{ object, want string }{
+		"no JSON":  {"{", "decode oldObject of the request: unexpected end of JSON input"},
+		"a list":   {"[]", "decode oldObject of the request: is a list, not an object"},
+		"a string": {`"x"`, "decode oldObject of the request: is a string, not an object"},
+		"a number": {"1", "decode oldObject of the request: is a number, not an object"},
+		"null":     {"null", "judge a DELETE of pods: the request has no oldObject"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := FromRequest(&admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Resource: metav1.GroupVersionResource{Resource: "pods"}, OldObject: runtime.RawExtension{Raw: []byte(c.object)}})
+			if err == nil || err.Error() != c.want {
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
+	}
+}

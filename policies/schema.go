@@ -1,0 +1,100 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// kindSchema is the schema of one kind. A policy in a file never meets the API server; it is held to the same rules by
+// the same code, from the same CustomResourceDefinition.
+type kindSchema struct {
+	structural *structuralschema.Structural
+	values     schemavalidation.SchemaValidator
+	rules      *schemacel.Validator
+}
+
+var schemas = sync.OnceValue(func() map[string]kindSchema {
+	out := map[string]kindSchema{}
+	entries, err := CRDs.ReadDir("crds")
+	if err != nil {
+		panic(fmt.Sprintf("policies: embedded CRDs: %v", err))
+	}
+	for _, e := range entries {
+		data, err := CRDs.ReadFile("crds/" + e.Name())
+		if err != nil {
+			panic(fmt.Sprintf("policies: embedded CRDs: %v", err))
+		}
+		kind, s, err := readSchema(data)
+		if err != nil {
+			panic(fmt.Sprintf("policies: %s: %v", e.Name(), err))
+		}
+		out[kind] = s
+	}
+	return out
+})
+
+func readSchema(data []byte) (string, kindSchema, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		return "", kindSchema{}, err
+	}
+	var props apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil)
+	if err != nil {
+		return "", kindSchema{}, err
+	}
+	structural, err := structuralschema.NewStructural(&props)
+	if err != nil {
+		return "", kindSchema{}, err
+	}
+	values, _, err := schemavalidation.NewSchemaValidator(&props)
+	if err != nil {
+		return "", kindSchema{}, err
+	}
+	return crd.Spec.Names.Kind, kindSchema{
+		structural: structural, values: values, rules: schemacel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
+}
+
+// admit does to a policy what the API server does: it fills in defaults and applies every rule. The errors are sorted.
+func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
+	obj := runtime.DeepCopyJSON(in)
+	var errs field.ErrorList
+	for _, unknown := range pruning.PruneWithOptions(obj, k.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		errs = append(errs, field.Invalid(field.NewPath(unknown), field.OmitValueType{}, "unknown field"))
+	}
+	defaulting.Default(obj, k.structural)
+	name := object(obj).name()
+	for _, msg := range validation.NameIsDNSSubdomain(name, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
+	}
+	bad := schemavalidation.ValidateCustomResource(nil, obj, k.values)
+	bad = append(bad, listtype.ValidateListSetsAndMaps(nil, k.structural, obj)...)
+	if len(bad) == 0 && k.rules != nil { // as the server does: rules count on values that are right
+		bad, _ = k.rules.Validate(context.Background(), nil, k.structural, obj, nil, celconfig.RuntimeCELCostBudget)
+	}
+	errs = append(errs, bad...)
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		if c := compare(a.Field, b.Field); c != 0 {
+			return c
+		}
+		return compare(a.Detail, b.Detail)
+	})
+	return obj, errs
+}

@@ -1,0 +1,181 @@
+package policies
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options are what a Set knows besides policies.
+type Options struct {
+	// Self are the user names that Weir acts under. No policy judges them.
+	Self []string
+}
+
+// Set is all policies, compiled. It never changes; any number of goroutines may ask it.
+type Set struct {
+	policies []*compiled // by kind and name
+	shadowed []Problem
+	system   []string
+
+	deletion index // by priority, then name
+	owners   index
+	drains   []*compiled
+}
+
+// Build compiles policies. What previous holds in the same words is taken from there; previous may be nil. A policy of
+// the API server takes the place of one from a file with the same kind and name.
+func Build(previous *Set, sources []Source, opts Options) *Set {
+	s := &Set{system: slices.Concat(systemUsers, opts.Self)}
+	slices.Sort(s.system)
+	s.system = slices.Compact(s.system)
+	s.system = slices.DeleteFunc(s.system, func(u string) bool { return u == "" })
+
+	known := map[PolicyKey]*compiled{}
+	if previous != nil {
+		for _, c := range previous.policies {
+			known[c.key] = c
+		}
+	}
+	byKey := map[PolicyKey]Source{}
+	for _, src := range sources {
+		key := src.key()
+		other, twice := byKey[key]
+		if twice {
+			loser := src
+			if other.File != "" && src.File == "" {
+				byKey[key], loser = src, other
+			}
+			s.shadowed = append(s.shadowed, shadow(loser, byKey[key]))
+			continue
+		}
+		byKey[key] = src
+	}
+	for key, src := range byKey {
+		c := known[key]
+		if c == nil || !c.same(src) {
+			c = compile(src)
+		}
+		s.policies = append(s.policies, c)
+	}
+	slices.SortFunc(s.policies, func(a, b *compiled) int { return a.key.compare(b.key) })
+	slices.SortFunc(s.shadowed, compareProblems)
+
+	var deletions, owners []*compiled
+	for _, c := range s.policies {
+		switch {
+		case c.deletion != nil:
+			deletions = append(deletions, c)
+		case c.owners != nil:
+			owners = append(owners, c)
+		case c.drain != nil && c.ready():
+			s.drains = append(s.drains, c)
+		}
+	}
+	slices.SortStableFunc(deletions, func(a, b *compiled) int { return cmp.Compare(b.deletion.priority, a.deletion.priority) })
+	s.deletion, s.owners = newIndex(deletions), newIndex(owners)
+	return s
+}
+
+func shadow(loser, winner Source) Problem {
+	by := "an object of the API server"
+	if winner.File != "" {
+		by = winner.File
+	}
+	return Problem{Policy: loser.key(), File: loser.File, Line: loser.line("metadata.name"), Field: "metadata.name",
+		Message: "not in force: " + by + " has a policy of this kind and name"}
+}
+
+// Problems are all that is wrong with the policies, sorted.
+func (s *Set) Problems() []Problem {
+	out := slices.Clone(s.shadowed)
+	for _, c := range s.policies {
+		out = append(out, c.problems...)
+	}
+	slices.SortStableFunc(out, compareProblems)
+	return out
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(compare(a.File, b.File), cmp.Compare(a.Line, b.Line), a.Policy.compare(b.Policy), compare(a.Field, b.Field), compare(a.Message, b.Message))
+}
+
+// Status is what is to be said about a policy.
+type Status struct {
+	Policy PolicyKey
+	File   string
+	// Ready policies are in force; of the others, Message says why not.
+	Ready   bool
+	Message string
+}
+
+// Statuses are those of all policies, by kind and name.
+func (s *Set) Statuses() []Status {
+	out := make([]Status, len(s.policies))
+	for i, c := range s.policies {
+		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError()}
+	}
+	return out
+}
+
+// index finds the policies about a resource without asking each.
+type index struct {
+	// exact holds, for every resource that some policy spells out, all policies about it.
+	exact map[schema.GroupResource][]*compiled
+	wild  []*compiled
+	all   []*compiled
+}
+
+func newIndex(list []*compiled) index {
+	x := index{exact: map[schema.GroupResource][]*compiled{}, all: list}
+	for _, c := range list {
+		if wild(c.resources) {
+			x.wild = append(x.wild, c)
+		}
+		for _, gr := range spelled(c.resources) {
+			x.exact[gr] = nil
+		}
+	}
+	for gr := range x.exact {
+		for _, c := range list {
+			if namesResource(c.resources, gr) {
+				x.exact[gr] = append(x.exact[gr], c)
+			}
+		}
+	}
+	return x
+}
+
+// about are the policies about a resource, in the order of the index.
+func (x *index) about(gr schema.GroupResource) []*compiled {
+	if list, ok := x.exact[gr]; ok || len(x.wild) == 0 {
+		return list
+	}
+	var out []*compiled
+	for _, c := range x.wild {
+		if namesResource(c.resources, gr) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Decide answers a question. It does not change the question, and asking again gives the same answer.
+func (s *Set) Decide(q Question) Decision {
+	d := Decision{Allowed: true}
+	if err := q.check(); err != nil {
+		// An API server does not send this; whoever does is not let past.
+		return Decision{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
+	}
+	switch q.Operation {
+	case Delete:
+		if q.Asked == "" || q.Asked == WebhookDelete {
+			s.decideDelete(&q, &d)
+		}
+	case Create, Update:
+		s.decideWrite(&q, &d)
+	}
+	return d
+}

@@ -1,0 +1,213 @@
+package policies
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// PolicyKey names a policy.
+type PolicyKey struct {
+	Kind, Name string
+}
+
+func (k PolicyKey) String() string {
+	if k.Name == "" {
+		return k.Kind
+	}
+	return fmt.Sprintf("%s %q", k.Kind, k.Name)
+}
+
+func (k PolicyKey) compare(o PolicyKey) int {
+	if c := strings.Compare(k.Kind, o.Kind); c != 0 {
+		return c
+	}
+	return strings.Compare(k.Name, o.Name)
+}
+
+// kinds are the policies' kinds.
+var kinds = []string{"DeletionPolicy", "DrainPolicy", "OwnerReferencePolicy"}
+
+// Source is a policy as it was written.
+type Source struct {
+	// File is where it was read; empty for an object of the API server.
+	File string
+	// Object is the policy. It is not written to.
+	Object map[string]any
+
+	doc   *yaml.Node // for lines, where there is a file
+	start int        // lines before doc
+}
+
+func (s Source) key() PolicyKey {
+	return PolicyKey{Kind: object(s.Object).str("kind"), Name: object(s.Object).name()}
+}
+
+// Problem is something wrong with a policy, or only likely wrong (Warning).
+type Problem struct {
+	Policy  PolicyKey `json:"policy"`
+	File    string    `json:"file,omitempty"`
+	Line    int       `json:"line,omitempty"`
+	Field   string    `json:"field,omitempty"`
+	Message string    `json:"message"`
+	Warning bool      `json:"warning,omitempty"`
+}
+
+func (p Problem) String() string {
+	var parts []string
+	if p.File != "" {
+		at := p.File
+		if p.Line > 0 {
+			at = fmt.Sprintf("%s:%d", p.File, p.Line)
+		}
+		parts = append(parts, at)
+	}
+	if p.Policy != (PolicyKey{}) {
+		parts = append(parts, p.Policy.String())
+	}
+	if p.Field != "" {
+		parts = append(parts, p.Field)
+	}
+	if p.Warning {
+		parts = append(parts, "warning")
+	}
+	return strings.Join(append(parts, p.Message), ": ")
+}
+
+// Parse reads the policies of a file: YAML or JSON, one or more documents. Whatever cannot be read is a problem; the
+// rest is returned all the same.
+func Parse(file string, data []byte) ([]Source, []Problem) {
+	var sources []Source
+	var problems []Problem
+	for _, d := range documents(data) {
+		bad := func(line int, format string, args ...any) {
+			problems = append(problems, Problem{File: file, Line: d.start + line, Message: fmt.Sprintf(format, args...)})
+		}
+		js, err := sigsyaml.YAMLToJSONStrict(d.text)
+		if err != nil {
+			bad(1, "read YAML: %s", oneLine(err.Error()))
+			continue
+		}
+		var m map[string]any
+		if err := decode(js, &m); err != nil {
+			bad(1, "a policy %s", err)
+			continue
+		}
+		if m == nil {
+			continue // only comments
+		}
+		s := Source{File: file, Object: m, doc: parseNode(d.text), start: d.start}
+		if v := object(m).str("apiVersion"); v != v1alpha1.GroupVersion.String() {
+			bad(s.lineIn("apiVersion"), "apiVersion is %q, want %q", v, v1alpha1.GroupVersion)
+			continue
+		}
+		if k := s.key().Kind; !slices.Contains(kinds, k) {
+			bad(s.lineIn("kind"), "kind is %q, want one of %s", k, strings.Join(kinds, ", "))
+			continue
+		}
+		sources = append(sources, s)
+	}
+	return sources, problems
+}
+
+type document struct {
+	start int // lines before it
+	text  []byte
+}
+
+// documents splits at lines that begin with ---; a document keeps its place in the file.
+func documents(data []byte) []document {
+	var out []document
+	start, line := 0, 0
+	var text []byte
+	for _, l := range bytes.SplitAfter(data, []byte("\n")) {
+		if bytes.HasPrefix(l, []byte("---")) {
+			out = append(out, document{start, text})
+			start, text = line, nil
+			l = append([]byte("   "), l[3:]...)
+		}
+		text = append(text, l...)
+		line++
+	}
+	return append(out, document{start, text})
+}
+
+// parseNode reads a document once more for its lines. They are a help, so what fails here is no error.
+func parseNode(text []byte) (doc *yaml.Node) {
+	defer func() {
+		if recover() != nil {
+			doc = nil
+		}
+	}()
+	var n yaml.Node
+	if yaml.Unmarshal(text, &n) != nil || len(n.Content) == 0 {
+		return nil
+	}
+	return n.Content[0]
+}
+
+// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there; 0 without a file.
+func (s Source) line(field string) int {
+	if s.doc == nil {
+		return 0
+	}
+	return s.start + s.lineIn(field)
+}
+
+func (s Source) lineIn(field string) int {
+	n := s.doc
+	if n == nil {
+		return 1
+	}
+	line := n.Line
+	for _, step := range steps(field) {
+		key, value := child(n, step)
+		if value == nil {
+			break
+		}
+		n, line = value, key.Line
+	}
+	return line
+}
+
+// steps takes a field's path apart: names, and indices as [0].
+func steps(field string) []string {
+	var out []string
+	for _, part := range strings.Split(field, ".") {
+		for part != "" {
+			end := strings.IndexByte(part[1:], '[') + 1
+			if end == 0 {
+				end = len(part)
+			}
+			out = append(out, part[:end])
+			part = part[end:]
+		}
+	}
+	return out
+}
+
+// child is the node of a step, and the node that says where it begins.
+func child(n *yaml.Node, step string) (key, value *yaml.Node) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i], n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		var i int
+		if _, err := fmt.Sscanf(step, "[%d]", &i); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i]
+		}
+	}
+	return nil, nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,207 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DeletionPolicy says how the objects it matches may be deleted, and how far the deletion goes.
+//
+// Several policies may match an object. The protection of each holds, and one refusal is enough. The propagation of one
+// of them holds: of the highest priority, then of the first name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=delpol,categories=weir
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.propagation.default`,description="How a delete that asks for nothing, or for Background, is carried out"
+// +kubebuilder:printcolumn:name="Actions",type=string,JSONPath=`.spec.validationActions`,description="What happens to a delete that the policy does not accept"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`,priority=1
+// +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
+// +kubebuilder:printcolumn:name="Stamped",type=integer,JSONPath=`.status.stamped`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+type DeletionPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user asks for.
+	//
+	// +required
+	Spec DeletionPolicySpec `json:"spec"`
+
+	// Status is what the controller has made of it.
+	//
+	// +optional
+	Status DeletionPolicyStatus `json:"status,omitempty"`
+}
+
+// DeletionPolicySpec is what the user asks for.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection)",message="set propagation, protection or both: a policy without either asks for nothing"
+type DeletionPolicySpec struct {
+	// Match says which objects the policy is about. Its conditions are asked as for the DELETE of the object (object is
+	// null, oldObject is the object), also to find out, at a CREATE or UPDATE, how its deletion is to be carried out.
+	//
+	// +required
+	Match Match `json:"match"`
+
+	// Priority decides, where several policies match, whose propagation holds: the highest, and of equal ones the
+	// first by name. Left out, it is 0.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-1000000
+	// +kubebuilder:validation:Maximum=1000000
+	Priority int32 `json:"priority,omitempty"`
+
+	// Propagation says how far a deletion goes. Left out, as far as Kubernetes takes it.
+	//
+	// +optional
+	Propagation *Propagation `json:"propagation,omitempty"`
+
+	// Protection refuses deletions that are likely mistakes. Left out, none is refused for what would fall with it.
+	//
+	// +optional
+	Protection *Protection `json:"protection,omitempty"`
+
+	// ValidationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
+	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
+	// Warn together would say the same thing twice. Left out, it is refused.
+	//
+	// +optional
+	// +kubebuilder:default={Deny}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="!('Deny' in self && 'Warn' in self)",message="Deny and Warn cannot be used together: a refusal already says what a warning would"
+	// +listType=set
+	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
+
+	// FailurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+}
+
+// PropagationPolicy is how far a deletion goes; the words are those of DeleteOptions.
+//
+// +kubebuilder:validation:Enum=Background;Foreground;Orphan
+type PropagationPolicy string
+
+// The propagation policies.
+const (
+	// Background removes the object at once, its dependents after it.
+	Background PropagationPolicy = "Background"
+	// Foreground keeps the object until its dependents are gone.
+	Foreground PropagationPolicy = "Foreground"
+	// Orphan keeps the dependents, and removes their references to the object.
+	Orphan PropagationPolicy = "Orphan"
+)
+
+// Propagation says how far a deletion goes.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
+// +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
+type Propagation struct {
+	// Default is how a delete is carried out that asks for Background, or for nothing. These two are one: kubectl asks
+	// for Background unless told otherwise. Left out, a delete is carried out as it asks.
+	//
+	// +optional
+	Default PropagationPolicy `json:"default,omitempty"`
+
+	// Allowed are the propagation policies that a delete may ask for. A delete that falls under Default is always
+	// allowed. Left out, all are.
+	//
+	// The dependents of a ReplicationController or a Job are orphaned by the API server when nothing is asked for. Nobody
+	// can tell afterwards whether it was asked for, so Default applies there only where Orphan cannot have been: it is
+	// not allowed, validationActions has Deny, and failurePolicy is Fail. Elsewhere it counts as asked for.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	Allowed []PropagationPolicy `json:"allowed,omitempty"`
+
+	// Dependents decide per kind of dependent, in this order, and the first that names a kind wins. They hold where the
+	// deletion is carried out in Background or Foreground. Left out, and for kinds that none names, dependents share
+	// the deletion's fate.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	Dependents []DependentRule `json:"dependents,omitempty"`
+}
+
+// DependentAction is what becomes of a dependent.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DependentAction string
+
+// The actions on dependents.
+const (
+	DeleteDependent DependentAction = "Delete"
+	OrphanDependent DependentAction = "Orphan"
+)
+
+// DependentRule says what becomes of dependents of some kinds.
+type DependentRule struct {
+	ResourceRule `json:",inline"`
+
+	// Action is Delete, or Orphan: keep the dependent and remove its reference to the deleted owner.
+	//
+	// +required
+	Action DependentAction `json:"action"`
+}
+
+// Confirmation is how a delete is confirmed.
+//
+// +kubebuilder:validation:Enum=None;Required
+type Confirmation string
+
+// The confirmations.
+const (
+	ConfirmationNone     Confirmation = "None"
+	ConfirmationRequired Confirmation = "Required"
+)
+
+// Protection refuses deletions that are likely mistakes.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
+type Protection struct {
+	// MaxDependents does not accept a delete when more than so many objects would fall with it: its dependents and
+	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace. 0 means: while there is any. A delete
+	// that orphans the dependents lets nothing fall. Left out, any number may fall.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	MaxDependents *int32 `json:"maxDependents,omitempty"`
+
+	// Confirmation, when Required, does not accept a delete unless the object carries the annotation
+	// weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete that lets more than so many
+	// objects fall has to be confirmed, and a confirmed one is accepted. Left out, it is None.
+	//
+	// +optional
+	Confirmation Confirmation `json:"confirmation,omitempty"`
+}
+
+// DeletionPolicyStatus is what the controller has made of a DeletionPolicy.
+type DeletionPolicyStatus struct {
+	PolicyStatus `json:",inline"`
+
+	// Stamped is how many of the matched objects carry Weir's finalizer. Left out, nobody has counted yet.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Stamped *int64 `json:"stamped,omitempty"`
+}
+
+// DeletionPolicyList is a list of DeletionPolicy.
+//
+// +kubebuilder:object:root=true
+type DeletionPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DeletionPolicy `json:"items"`
+}

@@ -1,0 +1,11 @@
+// Package v1alpha1 holds Weir's API types: what users write to say what falls when something is deleted.
+//
+// Every rule that the API server can hold is in the schema, and proved there by e2e/policies. What it cannot hold
+// (CEL that does not compile, selectors that do not parse) is found by package policies, and shown in the condition
+// Ready. A field's comment says what it means to leave it out.
+//
+// +kubebuilder:object:generate=true
+// +groupName=weir.dev
+package v1alpha1
+
+//go:generate go tool -modfile=../../go.tools.mod controller-gen object crd paths=. output:crd:dir=../crds

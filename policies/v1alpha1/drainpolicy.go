@@ -1,0 +1,110 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DrainPolicy says in which order the content of a deleted namespace goes. Where several select a namespace, the first
+// by name holds. Where none does, pods go first and then the rest, as Kubernetes does it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=drainpol,categories=weir
+// +kubebuilder:printcolumn:name="Waves",type=string,JSONPath=`.spec.waves[*].name`,description="What goes first is named first"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+type DrainPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user asks for.
+	//
+	// +required
+	Spec DrainPolicySpec `json:"spec"`
+
+	// Status is what the controller has made of it.
+	//
+	// +optional
+	Status PolicyStatus `json:"status,omitempty"`
+}
+
+// DrainPolicySpec is what the user asks for.
+type DrainPolicySpec struct {
+	// NamespaceSelector selects the namespaces that are drained this way, by their labels. Left out, all are.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// Waves go one after the other: a wave begins when the one before it is gone. An object goes with the first wave
+	// that names it, and with the last if none does.
+	//
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Waves []Wave `json:"waves"`
+}
+
+// Wave is what goes at the same time.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.onTimeout) || self.onTimeout == 'Wait' || has(self.timeout)",message="onTimeout Proceed needs a timeout: without one the wave waits for ever"
+type Wave struct {
+	// Name tells the waves of a policy apart, in the namespace's conditions too.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Resources are what goes in this wave.
+	//
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	Resources []ResourceRule `json:"resources"`
+
+	// ObjectSelector leaves to later waves what it does not select. Left out, all objects of the resources go.
+	//
+	// +optional
+	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
+
+	// Timeout is how long the wave may take before OnTimeout applies, from 1s to 24h. Left out, as long as it takes.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be between 1s and 24h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// OnTimeout is what happens after Timeout: Wait goes on waiting and says so in the namespace's conditions, Proceed
+	// begins the next wave. Left out, it is Wait.
+	//
+	// +optional
+	// +kubebuilder:default=Wait
+	OnTimeout OnTimeout `json:"onTimeout,omitempty"`
+}
+
+// OnTimeout is what happens to a wave that takes too long.
+//
+// +kubebuilder:validation:Enum=Wait;Proceed
+type OnTimeout string
+
+// What happens to a wave that takes too long.
+const (
+	Wait    OnTimeout = "Wait"
+	Proceed OnTimeout = "Proceed"
+)
+
+// DrainPolicyList is a list of DrainPolicy.
+//
+// +kubebuilder:object:root=true
+type DrainPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DrainPolicy `json:"items"`
+}

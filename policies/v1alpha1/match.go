@@ -1,0 +1,106 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Match says which objects a policy is about: those that pass all of its parts.
+type Match struct {
+	// Resources are the kinds that the policy is about, in any version. An object passes if one of the entries names it.
+	//
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	Resources []ResourceRule `json:"resources"`
+
+	// NamespaceSelector selects by the labels of the namespace an object is in; of a Namespace, by its own labels.
+	// Other cluster-scoped objects always pass. Left out, every namespace passes.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// ObjectSelector selects by the labels of the object; at an UPDATE, by its labels before or after. Left out,
+	// every object passes.
+	//
+	// +optional
+	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
+
+	// Conditions are CEL expressions; an object passes if all of them are true. They see what the expressions of a
+	// ValidatingAdmissionPolicy see: object (null at a DELETE), oldObject (null at a CREATE), request and
+	// namespaceObject, within the same limits of cost. There are neither params nor an authorizer. Left out, every
+	// object passes.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// ResourceRule names resources of API groups.
+//
+// +kubebuilder:validation:XValidation:rule="!('*' in self.apiGroups) || size(self.apiGroups) == 1",message="'*' stands for every API group: name it alone"
+// +kubebuilder:validation:XValidation:rule="!('*' in self.resources) || size(self.resources) == 1",message="'*' stands for every resource: name it alone"
+type ResourceRule struct {
+	// APIGroups are API groups; "" is the core group, and "*" is every group.
+	//
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^(\*|([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?)$`
+	// +listType=set
+	APIGroups []string `json:"apiGroups"`
+
+	// Resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
+	// groups but events, leases and Weir's own policies: to mean those, name them.
+	//
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
+	// +listType=set
+	Resources []string `json:"resources"`
+}
+
+// Condition is a named CEL expression.
+type Condition struct {
+	// Name tells the conditions of a policy apart, in messages too.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Name string `json:"name"`
+
+	// Expression is CEL and yields true or false.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Expression string `json:"expression"`
+}
+
+// ValidationAction is what happens when something is not as a policy asks; the words are those of
+// ValidatingAdmissionPolicy.
+//
+// +kubebuilder:validation:Enum=Deny;Warn;Audit
+type ValidationAction string
+
+// The validation actions.
+const (
+	Deny  ValidationAction = "Deny"
+	Warn  ValidationAction = "Warn"
+	Audit ValidationAction = "Audit"
+)
+
+// FailurePolicy is what happens when a policy cannot be judged.
+//
+// +kubebuilder:validation:Enum=Ignore;Fail
+type FailurePolicy string
+
+// The failure policies.
+const (
+	Ignore FailurePolicy = "Ignore"
+	Fail   FailurePolicy = "Fail"
+)

@@ -1,0 +1,14 @@
+package v1alpha1
+
+// What Weir writes on the objects of others.
+const (
+	// Finalizer holds an object until Weir has carried out the propagation that its policy asks for.
+	Finalizer = "weir.dev/propagation"
+	// ArmedAtAnnotation is the time of a Finalizer that was put on when the DELETE was already there.
+	ArmedAtAnnotation = "weir.dev/armed-at"
+	// ConfirmDeleteAnnotation confirms a delete that a policy wants confirmed. Its value is the object's uid, so that
+	// neither a manifest applied again nor a copy of it confirms anything.
+	ConfirmDeleteAnnotation = "weir.dev/confirm-delete"
+	// DrainAnnotation is, on a terminating Namespace, the name of the wave that drains now.
+	DrainAnnotation = "weir.dev/drain"
+)

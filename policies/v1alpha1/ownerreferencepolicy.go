@@ -1,0 +1,169 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OwnerReferencePolicy says which owner references may be written on the objects it matches. Only references that a
+// request adds or changes are judged, never those that were there before.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=ownpol,categories=weir
+// +kubebuilder:printcolumn:name="Block",type=string,JSONPath=`.spec.blockOwnerDeletion`,description="What is asked of a reference that blocks its owner's deletion"
+// +kubebuilder:printcolumn:name="Changes",type=string,JSONPath=`.spec.changes`,description="What is asked of who changes references"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+type OwnerReferencePolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user asks for.
+	//
+	// +required
+	Spec OwnerReferencePolicySpec `json:"spec"`
+
+	// Status is what the controller has made of it.
+	//
+	// +optional
+	Status PolicyStatus `json:"status,omitempty"`
+}
+
+// OwnerReferencePolicySpec is what the user asks for.
+//
+// +kubebuilder:validation:XValidation:rule="self.blockOwnerDeletion != 'Allow' || self.changes != 'Allow' || has(self.rules)",message="set blockOwnerDeletion, changes or rules: a policy without any asks for nothing"
+type OwnerReferencePolicySpec struct {
+	// Match says which dependents the policy is about.
+	//
+	// +required
+	Match Match `json:"match"`
+
+	// BlockOwnerDeletion is about references that newly set blockOwnerDeletion, with which a dependent can hold up the
+	// deletion of its owner. Allow accepts them; RequirePermission asks for the permission to update the owner's
+	// finalizers, as Kubernetes' OwnerReferencesPermissionEnforcement does; Deny refuses them; Clear sets
+	// blockOwnerDeletion to false. Left out, it is Allow.
+	//
+	// +optional
+	// +kubebuilder:default=Allow
+	BlockOwnerDeletion BlockOwnerDeletion `json:"blockOwnerDeletion,omitempty"`
+
+	// Changes is about updates that add, change or remove references. Allow accepts them; RequirePermission asks for
+	// the permission to delete the dependent, as OwnerReferencesPermissionEnforcement does. Left out, it is Allow.
+	//
+	// +optional
+	// +kubebuilder:default=Allow
+	Changes Changes `json:"changes,omitempty"`
+
+	// Rules find references that are likely mistakes. Left out, none is looked for.
+	//
+	// +optional
+	Rules *OwnerRules `json:"rules,omitempty"`
+
+	// FailurePolicy is what happens to a request while this policy cannot be judged: Weir's webhook does not answer, or
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+}
+
+// BlockOwnerDeletion is what is asked of a reference that blocks its owner's deletion.
+//
+// +kubebuilder:validation:Enum=Allow;RequirePermission;Deny;Clear
+type BlockOwnerDeletion string
+
+// What is asked of a reference that blocks its owner's deletion.
+const (
+	BlockAllow             BlockOwnerDeletion = "Allow"
+	BlockRequirePermission BlockOwnerDeletion = "RequirePermission"
+	BlockDeny              BlockOwnerDeletion = "Deny"
+	BlockClear             BlockOwnerDeletion = "Clear"
+)
+
+// Changes is what is asked of who changes references.
+//
+// +kubebuilder:validation:Enum=Allow;RequirePermission
+type Changes string
+
+// What is asked of who changes references.
+const (
+	ChangesAllow             Changes = "Allow"
+	ChangesRequirePermission Changes = "RequirePermission"
+)
+
+// RuleAction is what happens when a rule finds something.
+//
+// +kubebuilder:validation:Enum=Ignore;Audit;Warn;Deny
+type RuleAction string
+
+// The rule actions.
+const (
+	RuleIgnore RuleAction = "Ignore"
+	RuleAudit  RuleAction = "Audit"
+	RuleWarn   RuleAction = "Warn"
+	RuleDeny   RuleAction = "Deny"
+)
+
+// OwnerRules find references that are likely mistakes. A rule that cannot tell, because the owner's kind cannot be
+// looked at, finds nothing.
+//
+// +kubebuilder:validation:XValidation:rule="[self.dangling, self.mismatch, self.otherNamespace, self.namespacedOwner, self.manyControllers, self.unservedVersion, self.cycle].exists(r, r != 'Ignore')",message="set at least one rule to Audit, Warn or Deny"
+type OwnerRules struct {
+	// Dangling: no object has the owner's uid. The collector would delete the dependent. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	Dangling RuleAction `json:"dangling,omitempty"`
+
+	// Mismatch: the object with the owner's uid has another kind or name. The collector would take the owner for
+	// absent, and delete the dependent. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	Mismatch RuleAction `json:"mismatch,omitempty"`
+
+	// OtherNamespace: the owner is in another namespace than its dependent. The collector would delete the dependent.
+	// Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	OtherNamespace RuleAction `json:"otherNamespace,omitempty"`
+
+	// NamespacedOwner: the dependent is cluster-scoped, its owner is not, and so can never be found. Left out, it is
+	// Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	NamespacedOwner RuleAction `json:"namespacedOwner,omitempty"`
+
+	// ManyControllers: more than one reference says controller. The API server refuses that too, with fewer words.
+	// Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	ManyControllers RuleAction `json:"manyControllers,omitempty"`
+
+	// UnservedVersion: the cluster does not serve the owner's kind in the version of the reference. The dependent
+	// would never be collected. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	UnservedVersion RuleAction `json:"unservedVersion,omitempty"`
+
+	// Cycle: the owner is, perhaps through others, a dependent of its own dependent. Neither would ever be collected.
+	// Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	Cycle RuleAction `json:"cycle,omitempty"`
+}
+
+// OwnerReferencePolicyList is a list of OwnerReferencePolicy.
+//
+// +kubebuilder:object:root=true
+type OwnerReferencePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OwnerReferencePolicy `json:"items"`
+}

@@ -1,0 +1,21 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is weir.dev/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: "weir.dev", Version: "v1alpha1"}
+
+// AddToScheme makes a scheme know the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&DeletionPolicy{}, &DeletionPolicyList{},
+		&OwnerReferencePolicy{}, &OwnerReferencePolicyList{},
+		&DrainPolicy{}, &DrainPolicyList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
