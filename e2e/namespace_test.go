@@ -83,8 +83,11 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	w.settle()
-	if n := len(w.audit(weirUser)); n == 0 || n > 35 {
-		t.Errorf("%d requests, want at most 35: %v", n, w.requests(weirUser))
+	requests := slices.DeleteFunc(w.audit(weirUser), func(r request) bool {
+		return strings.HasSuffix(r.Object.Group, ".example.com") // kinds of other tests
+	})
+	if n := len(requests); n == 0 || n > 40 { // the reference: 60
+		t.Errorf("%d requests, want at most 40: %v", n, requests)
 	}
 }
 

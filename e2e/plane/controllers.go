@@ -16,7 +16,7 @@ func (p *Plane) StartController(ctx context.Context, controllers Controllers, fl
 	if c := p.Child(ControllerManager); c != nil {
 		return errors.New("start kube-controller-manager: it is running")
 	}
-	bins, err := Build(ctx, p.out, ControllerManager)
+	path, err := p.binary(ctx, ControllerManager)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (p *Plane) StartController(ctx context.Context, controllers Controllers, fl
 		"--cluster-signing-cert-file=" + p.pki.file("ca.crt"),
 		"--cluster-signing-key-file=" + p.pki.file("ca.key"),
 	}
-	err = p.startControlled(ctx, ControllerManager, bins[ControllerManager], "system:kube-controller-manager",
+	err = p.startControlled(ctx, ControllerManager, path, "system:kube-controller-manager",
 		append(args, flags...)...)
 	if err != nil {
 		_ = p.StopController() // the first error says more

@@ -12,10 +12,12 @@ const (
 	All Controllers = "*"
 	// WithoutCollectors is the cluster that Weir's replace mode is for.
 	WithoutCollectors Controllers = "*,-garbage-collector-controller,-namespace-controller"
-	// CollectorOnly and NamespaceOnly are what Weir is compared with.
+	// CollectorOnly is what Weir's collecting is compared with.
 	CollectorOnly Controllers = "garbage-collector-controller"
+	// NamespaceOnly is what its draining is compared with.
 	NamespaceOnly Controllers = "namespace-controller"
-	Collectors    Controllers = "garbage-collector-controller,namespace-controller"
+	// Collectors are both.
+	Collectors Controllers = "garbage-collector-controller,namespace-controller"
 )
 
 // Options say what runs besides etcd and kube-apiserver. The zero value is an

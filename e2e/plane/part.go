@@ -8,6 +8,7 @@ import (
 // A Part is one program of the control plane, named as its binary is.
 type Part string
 
+// The parts.
 const (
 	Etcd              Part = "etcd"
 	APIServer         Part = "kube-apiserver"

@@ -31,6 +31,7 @@ type Plane struct {
 	etcd int
 
 	mu       sync.Mutex
+	bins     Binaries     // of this plane, whatever go.mod says meanwhile
 	children []*Child     // in the order of their start
 	ports    map[Part]int // where kube-controller-manager and -scheduler serve
 	stopping chan struct{}
@@ -61,10 +62,10 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		return nil, fmt.Errorf("make the plane's directory: %w", err)
 	}
 	p := &Plane{
-		Dir: dir, opts: opts, out: out, ports: map[Part]int{},
+		Dir: dir, opts: opts, out: out, ports: map[Part]int{}, bins: bins,
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	if err := p.boot(ctx, bins); err != nil {
+	if err := p.boot(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	// Children are not tied to ctx one by one: they have to leave in order.
@@ -74,15 +75,15 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	return p, nil
 }
 
-func (p *Plane) boot(ctx context.Context, bins Binaries) error {
+func (p *Plane) boot(ctx context.Context) error {
 	var err error
 	if p.pki, err = newPKI(filepath.Join(p.Dir, "pki")); err != nil {
 		return err
 	}
-	if err := p.startEtcd(ctx, bins[Etcd]); err != nil {
+	if err := p.startEtcd(ctx, p.bins[Etcd]); err != nil {
 		return err
 	}
-	if err := p.startAPIServer(ctx, bins[APIServer]); err != nil {
+	if err := p.startAPIServer(ctx, p.bins[APIServer]); err != nil {
 		return err
 	}
 	if p.opts.Controllers != None {
@@ -91,12 +92,12 @@ func (p *Plane) boot(ctx context.Context, bins Binaries) error {
 		}
 	}
 	if p.opts.Scheduler {
-		if err := p.startScheduler(ctx, bins[Scheduler]); err != nil {
+		if err := p.startScheduler(ctx, p.bins[Scheduler]); err != nil {
 			return err
 		}
 	}
 	if p.opts.Kwok {
-		return p.startKwok(ctx, bins[Kwok])
+		return p.startKwok(ctx, p.bins[Kwok])
 	}
 	return nil
 }
@@ -170,6 +171,24 @@ func (p *Plane) start(ctx context.Context, c *Child) error {
 		p.children = append(p.children, c)
 	}
 	return nil
+}
+
+// binary builds a part that was not asked for at the start, once.
+func (p *Plane) binary(ctx context.Context, part Part) (string, error) {
+	p.mu.Lock()
+	path := p.bins[part]
+	p.mu.Unlock()
+	if path != "" {
+		return path, nil
+	}
+	bins, err := Build(ctx, p.out, part)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bins[part] = bins[part]
+	return bins[part], nil
 }
 
 func (p *Plane) log(part Part) string {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// totalMemory and kernel say what rates depend on; neither names the machine,
+// and what comes after the kernel's version often does.
+func totalMemory() string {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return "memory unknown"
+	}
+	var kb float64
+	if _, err := fmt.Sscanf(string(data), "MemTotal: %f kB", &kb); err != nil {
+		return "memory unknown"
+	}
+	return fmt.Sprintf("%.0f GiB", kb/(1<<20))
+}
+
+func kernel() string {
+	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "unknown"
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(data)), "-")
+	return version
+}

@@ -1,0 +1,155 @@
+// Command bench measures Weir and the reference side by side on one control
+// plane, and both against the floor: the same requests, sent plainly.
+//
+//	go run ./cmd/bench --weir=PATH [--rounds=3] [--out=FILE]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/weir-dev/weir/e2e/load"
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+type options struct {
+	weir      string
+	weirFlags []string
+	crds      string
+	n         int
+	defaultN  int
+	rounds    int
+	gcSyncs   int
+	memory    int
+	settle    time.Duration
+	only      *regexp.Regexp
+	out       string
+	dir       string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o := options{only: regexp.MustCompile("")}
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	flags.StringVar(&o.weir, "weir", "", "the weir binary; empty measures the reference alone")
+	flags.Func("weir-flag", "flag for weir (repeatable)", func(v string) error {
+		o.weirFlags = append(o.weirFlags, v)
+		return nil
+	})
+	flags.StringVar(&o.crds, "crds", "", "folder of CRDs to create first")
+	flags.IntVar(&o.n, "n", 5000, "dependents")
+	flags.IntVar(&o.defaultN, "default-n", 200, "dependents for the reference at its default limits; 0 leaves it out")
+	flags.IntVar(&o.rounds, "rounds", 3, "rounds, of which the median is told")
+	flags.IntVar(&o.gcSyncs, "gc-syncs", 64, "--concurrent-gc-syncs of the reference whose limits are lifted")
+	flags.IntVar(&o.memory, "memory", 100000, "objects for the measurement of memory; 0 leaves it out")
+	flags.DurationVar(&o.settle, "settle", 150*time.Second, "how long to wait at most for a process to collect its garbage")
+	flags.Func("only", "regular expression of the work to measure", func(v string) (err error) {
+		o.only, err = regexp.Compile(v)
+		return err
+	})
+	flags.StringVar(&o.out, "out", "", "write the report to this file as well")
+	flags.StringVar(&o.dir, "dir", "", "keep the plane's files here")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var out io.Writer = os.Stdout
+	if o.out != "" {
+		f, err := os.Create(o.out)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = io.MultiWriter(os.Stdout, f)
+	}
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return err
+	}
+	r := newReport(b)
+	r.command = command(flags)
+	err = b.run(ctx, r)
+	// What was measured before a Ctrl-C took long to measure, too.
+	return errors.Join(err, b.plane.Stop(), r.write(out))
+}
+
+// command repeats what was asked for, without where files are on this machine.
+func command(flags *flag.FlagSet) string {
+	s := "go run ./cmd/bench"
+	flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "weir", "crds", "out", "dir":
+			s += fmt.Sprintf(" --%s=%s", f.Name, filepath.Base(f.Value.String()))
+		case "only", "weir-flag":
+			s += " --" + f.Name + "=…"
+		default:
+			s += fmt.Sprintf(" --%s=%s", f.Name, f.Value)
+		}
+	})
+	return s
+}
+
+func newBench(ctx context.Context, o options) (*bench, error) {
+	b := &bench{options: o, started: time.Now()}
+	if o.weir != "" {
+		// Before the plane boots: a wrong path should cost nothing.
+		path, err := filepath.Abs(o.weir)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("find weir: %w", err)
+		}
+		b.weir = path
+	}
+	var err error
+	if _, err = plane.Build(ctx, os.Stderr, plane.ControllerManager); err != nil {
+		return nil, err
+	}
+	b.say("starting the control plane")
+	if b.plane, err = plane.Start(ctx, plane.Options{Out: os.Stderr, Dir: o.dir}); err != nil {
+		return nil, err
+	}
+	if err := b.prepare(ctx); err != nil {
+		_ = b.plane.Stop() // the first error says more
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) prepare(ctx context.Context) error {
+	var kubeconfig string
+	var err error
+	if b.cfg, kubeconfig, err = load.ServiceAccount(ctx, b.plane); err != nil {
+		return err
+	}
+	if b.crds != "" {
+		if err := load.CreateCRDs(ctx, b.plane.Config, b.crds); err != nil {
+			return err
+		}
+	}
+	b.lifted = load.Reference(b.plane, "reference", plane.CollectorOnly,
+		"--kube-api-qps=100000", "--kube-api-burst=100000", fmt.Sprintf("--concurrent-gc-syncs=%d", b.gcSyncs))
+	b.limited = load.Reference(b.plane, "reference, default", plane.CollectorOnly)
+	b.systems = []load.System{b.lifted}
+	if b.weir != "" {
+		b.systems = []load.System{load.Weir(b.plane, b.weir, kubeconfig, b.weirFlags...), b.lifted}
+	}
+	return nil
+}

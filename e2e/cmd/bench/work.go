@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/e2e/load"
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+type bench struct {
+	options
+	started time.Time
+	plane   *plane.Plane
+	cfg     *rest.Config // the floor's; the same identity as Weir's
+
+	systems         []load.System // in the order in which they take turns
+	lifted, limited load.System
+}
+
+// work is one thing to measure.
+type work struct {
+	name   string
+	shape  func(int) load.Shape
+	policy metav1.DeletionPropagation
+	// byDefault says that the reference is measured at its limits as well.
+	byDefault bool
+}
+
+var works = []work{
+	{"background, flat", load.Flat, metav1.DeletePropagationBackground, true},
+	{"background, tree", load.Tree, metav1.DeletePropagationBackground, false},
+	{"background, custom resources", load.Custom, metav1.DeletePropagationBackground, false},
+	{"foreground, flat", load.Flat, metav1.DeletePropagationForeground, true},
+	{"foreground, tree", load.Tree, metav1.DeletePropagationForeground, false},
+	{"foreground, custom resources", load.Custom, metav1.DeletePropagationForeground, false},
+	{"orphan, flat", load.Flat, metav1.DeletePropagationOrphan, true},
+	{"orphan, custom resources", load.Custom, metav1.DeletePropagationOrphan, false},
+}
+
+// digest is how long the API server is left alone between making the objects
+// and deleting them. Without it the floor, which needs no start of a process,
+// would run while the server still digests, and look worse than it is.
+const digest = 2 * time.Second
+
+func (b *bench) run(ctx context.Context, r *report) error {
+	if b.memory > 0 {
+		if err := b.measureEmpty(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, w := range works {
+		if !b.only.MatchString(w.name) {
+			continue
+		}
+		if err := b.compare(ctx, w, r); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		if w.byDefault && b.defaultN > 0 {
+			got, err := b.cascade(ctx, w, b.limited, b.defaultN)
+			if err != nil {
+				return fmt.Errorf("%s by %s: %w", w.name, b.limited.Name, err)
+			}
+			r.limited[w.name] = got
+			b.say("%s: %s %.0f/s over %d", w.name, b.limited.Name, got.Rate(), b.defaultN)
+		}
+	}
+	if b.memory > 0 {
+		return b.measureFull(ctx, r)
+	}
+	return nil
+}
+
+// compare takes the systems in turns, with a floor before and after each: what
+// else the machine does at the time hits both, and their ratio stands.
+func (b *bench) compare(ctx context.Context, w work, r *report) error {
+	before, err := b.floor(ctx, w)
+	if err != nil {
+		return err
+	}
+	for round := range b.rounds {
+		for _, s := range b.systems {
+			got, err := b.cascade(ctx, w, s, b.n)
+			if err != nil {
+				return fmt.Errorf("by %s: %w", s.Name, err)
+			}
+			after, err := b.floor(ctx, w)
+			if err != nil {
+				return err
+			}
+			x := sample{system: s.Name, before: before, measured: got, after: after}
+			r.samples[w.name] = append(r.samples[w.name], x)
+			b.say("%s, round %d: floor %.0f/s, %s %.0f/s, floor %.0f/s: %.2f; %.2f requests each %v", w.name, round+1,
+				before.Rate(), s.Name, got.Rate(), after.Rate(), x.share(), got.PerObject(), got.Requests)
+			before = after
+		}
+	}
+	return nil
+}
+
+// pause waits, and not for longer than ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
+	p, err := load.Populate(ctx, b.plane.Config, w.shape(b.n))
+	if err != nil {
+		return load.Result{}, err
+	}
+	if err := pause(ctx, digest); err != nil {
+		return load.Result{}, err
+	}
+	result, err := load.Measure(ctx, b.plane.Config, p, w.policy, func(ctx context.Context) error {
+		return load.Floor(ctx, b.cfg, p, w.policy)
+	})
+	if err != nil {
+		return result, err
+	}
+	return result, load.Clean(ctx, b.plane.Config, p)
+}
+
+// cascade starts the system on a cluster that holds the population already,
+// so that no time of its discovery is measured.
+func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (load.Result, error) {
+	p, err := load.Populate(ctx, b.plane.Config, w.shape(n))
+	if err != nil {
+		return load.Result{}, err
+	}
+	running, _, err := load.StartAwake(ctx, b.plane.Config, s)
+	if err != nil {
+		return load.Result{}, err
+	}
+	var result load.Result
+	if err = pause(ctx, digest); err == nil {
+		result, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, w.policy)
+	}
+	stopErr := running.Stop()
+	if err != nil {
+		return result, err
+	}
+	if stopErr != nil {
+		b.say("%v", stopErr)
+	}
+	return result, load.Clean(ctx, b.plane.Config, p)
+}
+
+// say tells the progress, with the time since the start: silence looks like a
+// hang.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench: %4.0f s  %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,128 @@
+// Command conformance runs Kubernetes' own end-to-end tests of garbage
+// collection against Weir, on a control plane whose built-in collectors are off.
+//
+//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N]
+//
+// Of namespaces: --focus='\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)' --want=9
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+type options struct {
+	weir        string
+	controllers string
+	focus       string
+	want        int
+	dir         string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.StringVar(&o.weir, "weir", "", "the weir binary; default: $WEIR, or built from this repository")
+	flag.StringVar(&o.controllers, "controllers", string(plane.WithoutCollectors), "controllers of kube-controller-manager")
+	flag.StringVar(&o.focus, "focus", `\[sig-api-machinery\] Garbage collector`, "regular expression of the specs to run")
+	flag.IntVar(&o.want, "want", 11, "how many specs have to pass")
+	flag.StringVar(&o.dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
+	flag.Parse()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "weir-conformance-"); err != nil {
+			return err
+		}
+		// A failure is looked into afterwards.
+		defer func() {
+			if err == nil {
+				err = os.RemoveAll(o.dir)
+			} else {
+				fmt.Fprintln(out, "logs are in", o.dir)
+			}
+		}()
+	}
+	binary, err := o.binary(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "building and starting a control plane without its collectors")
+	bins, err := plane.Build(ctx, out, plane.E2ETest)
+	if err != nil {
+		return err
+	}
+	p, err := plane.Start(ctx, plane.Options{
+		Controllers: plane.Controllers(o.controllers), Scheduler: true, Kwok: true, Out: out, Dir: filepath.Join(o.dir, "plane"),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := p.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	w, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: p.Kubeconfig, Dir: o.dir, LeaderElect: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Stop(plane.DefaultGrace) }() // it is to end, no matter how
+
+	started := time.Now()
+	result, err := runSuite(ctx, out, bins[plane.E2ETest], p.Kubeconfig, o.focus, o.dir)
+	if err != nil {
+		return err
+	}
+	if err := died(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d passed, %d failed (%s)\n", len(result.passed), len(result.failed), time.Since(started).Round(time.Second))
+	if len(result.failed) > 0 || len(result.passed) != o.want {
+		return fmt.Errorf("%d of %d passed%s", len(result.passed), o.want, indented(result.failed))
+	}
+	return nil
+}
+
+func (o options) binary(ctx context.Context) (string, error) {
+	if o.weir != "" {
+		return weir.Named(o.weir)
+	}
+	return weir.Binary(ctx, o.dir)
+}
+
+// died tells of a weir that ended before its tests did: what they then proved is
+// not its work.
+func died(w *weir.Process) error {
+	select {
+	case <-w.Exited():
+		return fmt.Errorf("weir ended during the tests: %w; its log ends with\n%s", w.Wait(), w.Tail(20))
+	default:
+		return nil
+	}
+}
+
+func indented(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("\n  " + line)
+	}
+	return b.String()
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// TestCascadeEndsRightWhateverDiesInItsMiddle lets 500 objects fall, or be
+// released, and ends a process when a part of that is done.
+func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
+	t.Parallel()
+	for name, breakIt := range map[string]func(*world){
+		"weir is killed": func(w *world) {
+			w.weir.Kill()
+			// It is to run on when this test has ended: another one follows.
+			if err := w.weir.Restart(context.WithoutCancel(w.Context())); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"the API server is restarted": func(w *world) {
+			if err := w.plane.RestartAPIServer(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newCluster(t, plane.Options{})
+			cluster.startWeir()
+			for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
+				t.Run(string(policy), func(t *testing.T) {
+					w := worldIn(t, cluster.cluster)
+					w.cascadeBroken(policy, breakIt)
+				})
+			}
+		})
+	}
+}
+
+// cascadeBroken deletes an owner of 500, half of which have dependents of their
+// own, beside others that have a second owner and must stay.
+func (w *world) cascadeBroken(policy metav1.DeletionPropagation, breakIt func(*world)) {
+	w.Helper()
+	const n = 500
+	leaves, deeper, shared := numbered("leaf", n), numbered("deeper", n/10), numbered("shared", n/10)
+	w.make(`
+		cm boss
+		cm staying
+	`)
+	w.make(dependents("cm", leaves, "boss!block"))
+	w.make(dependents("cm", shared, "boss!block, staying!block"))
+	for i, name := range deeper {
+		w.make("cm " + name + " owners=(" + leaves[i] + "!block)")
+	}
+	w.settle()
+
+	w.delete("boss", policy)
+	w.until("the middle of the cascade", func(ctx context.Context) (bool, error) {
+		done, err := w.done(ctx, leaves)
+		return done >= n/5, err
+	})
+	breakIt(w)
+	done, err := w.done(w.Context(), leaves)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Logf("%d of %d were done when it was broken", done, n)
+
+	w.awaitGone("boss")
+	if policy == orphan {
+		w.mustStay(append(append(append(leaves, deeper...), shared...), "staying")...)
+		if done, err := w.done(w.Context(), leaves); err != nil || done != n {
+			w.Errorf("%d of %d are released, %v", done, n, err)
+		}
+	} else {
+		w.awaitGone(append(leaves, deeper...)...)
+		w.mustStay(append(shared, "staying")...)
+	}
+	for _, name := range shared {
+		if have := w.owners(name); have != "staying!block" {
+			w.Errorf("the owners of %s are (%s), want (staying!block)", name, have)
+		}
+	}
+}
+
+// done counts those of the objects that are gone, or have no owners any more.
+func (w *world) done(ctx context.Context, names []string) (int, error) {
+	list, err := w.at(w.of(names[0])).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	owned := map[string]bool{}
+	for i := range list.Items {
+		if len(list.Items[i].GetOwnerReferences()) > 0 {
+			owned[list.Items[i].GetName()] = true
+		}
+	}
+	done := 0
+	for _, name := range names {
+		if !owned[name] {
+			done++
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,90 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// A Result is one cascade, measured.
+type Result struct {
+	Dependents int
+	// Took runs from sending the first request to the end of the last object.
+	Took time.Duration
+	// First runs to the end of the first dependent, as the driver saw it.
+	First time.Duration
+	// Requests are those of the population's resource by verb, without the
+	// driver's own; nil for the floor, whose requests are the driver's.
+	Requests Counts
+}
+
+// Rate is dependents per second.
+func (r Result) Rate() float64 { return float64(r.Dependents) / r.Took.Seconds() }
+
+// PerObject is requests per dependent.
+func (r Result) PerObject() float64 { return r.Requests.Total() / float64(r.Dependents) }
+
+// Measure runs act, which sets the cascade off, and waits for its end.
+func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1.DeletionPropagation, act func(context.Context) error) (Result, error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return Result{}, fmt.Errorf("measure: %w", err)
+	}
+	f, err := newFollow(ctx, client, p, policy)
+	if err != nil {
+		return Result{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	started := time.Now()
+	acted := make(chan struct{})
+	go func() {
+		defer close(acted)
+		if err := act(ctx); err != nil {
+			cancel(err)
+		}
+	}()
+	err = f.run(ctx)
+	<-acted
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{
+		Dependents: len(p.Dependents),
+		Took:       f.last.Sub(started), First: f.first.Sub(started),
+	}, nil
+}
+
+// Cascade deletes the owner with a policy and measures what a running system
+// makes of it, with the requests that it sent.
+func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, policy metav1.DeletionPropagation) (Result, error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return Result{}, fmt.Errorf("cascade: %w", err)
+	}
+	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	before, err := countRequests(ctx, metrics, p.Shape.Kind)
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := Measure(ctx, cfg, p, policy, func(ctx context.Context) error {
+		return in.Delete(ctx, p.Owner.Name, metav1.DeleteOptions{
+			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &p.Owner.UID},
+		})
+	})
+	if err != nil {
+		return result, err
+	}
+	after, err := countRequests(ctx, metrics, p.Shape.Kind)
+	if err != nil {
+		return result, err
+	}
+	result.Requests = after.minus(before)
+	result.Requests["DELETE"]-- // the owner's, sent here
+	result.Requests["LIST"]--   // follow's
+	return result, nil
+}

@@ -1,0 +1,101 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Clients is how many requests the driver keeps in flight.
+const Clients = 64
+
+// An Object is what a later request about it needs to name.
+type Object struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+}
+
+// A Population is what Populate made: a tree in a namespace of its own.
+type Population struct {
+	Shape      Shape
+	Namespace  string
+	Owner      Object
+	Dependents []Object
+}
+
+// Populate makes a shape as fast as the API server lets it. Each dependent
+// blocks its owner's deletion, so that a foreground deletion waits for it.
+func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+	}
+	if shape.Kind == Widget {
+		if err := ensureWidgets(ctx, cfg); err != nil {
+			return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+		}
+	}
+	namespace, err := newNamespace(ctx, client, shape.Name)
+	if err != nil {
+		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+	}
+	p := &Population{Shape: shape, Namespace: namespace}
+	in := client.Resource(shape.Kind.gvr()).Namespace(namespace)
+	if p.Owner, err = create(ctx, in, shape.Kind, "owner", nil); err != nil {
+		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+	}
+	above := []Object{p.Owner}
+	for level, per := range shape.Levels {
+		below := make([]Object, len(above)*per)
+		err := each(ctx, len(below), func(ctx context.Context, i int) error {
+			var err error
+			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), &above[i/per])
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+		}
+		p.Dependents = append(p.Dependents, below...)
+		above = below
+	}
+	return p, nil
+}
+
+func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (string, error) {
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	ns := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"generateName": "bench-" + prefix + "-"},
+	}}
+	made, err := namespaces.Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("create namespace: %w", err)
+	}
+	return made.GetName(), nil
+}
+
+func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, owner *Object) (Object, error) {
+	meta := map[string]any{"name": name}
+	if owner != nil {
+		apiVersion, k := kind.ToAPIVersionAndKind()
+		meta["ownerReferences"] = []any{map[string]any{
+			"apiVersion": apiVersion, "kind": k, "name": owner.Name, "uid": string(owner.UID),
+			"blockOwnerDeletion": true,
+		}}
+	}
+	apiVersion, k := kind.ToAPIVersionAndKind()
+	made, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": k, "metadata": meta,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return Object{}, fmt.Errorf("create %s: %w", name, err)
+	}
+	return Object{name, made.GetUID(), made.GetResourceVersion()}, nil
+}

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestOrphansStayWithoutTheirOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		rc boss
+		cm other
+		po a  owners=(boss)
+		po b  owners=(boss!block*controller, other)
+		cm c  owners=(other, boss)
+	`)
+	w.deleteWith("boss", metav1.DeleteOptions{OrphanDependents: new(true)})
+	w.awaitGone("boss")
+	w.mustStay("a", "b", "c")
+	for name, want := range map[string]string{"a": "", "b": "other", "c": "other"} {
+		if have := w.owners(name); have != want {
+			t.Errorf("the owners of %s are (%s), want (%s)", name, have, want)
+		}
+	}
+}
+
+// TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays deletes many at once:
+// groups of five owners with three dependents each.
+func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	policies := map[string]struct {
+		options metav1.DeleteOptions
+		orphans func(finalizer string) bool
+	}{
+		"default": {metav1.DeleteOptions{}, // a ReplicationController's is to orphan
+			func(f string) bool { return f != metav1.FinalizerDeleteDependents }},
+		"orphandependents": {metav1.DeleteOptions{OrphanDependents: new(true)}, always},
+		"nodependents":     {metav1.DeleteOptions{OrphanDependents: new(false)}, never},
+		"background":       {metav1.DeleteOptions{PropagationPolicy: new(background)}, never},
+		"foreground":       {metav1.DeleteOptions{PropagationPolicy: new(foreground)}, never},
+		"orphan":           {metav1.DeleteOptions{PropagationPolicy: new(orphan)}, always},
+	}
+	finalizers := map[string]string{"none": "", "orphan": metav1.FinalizerOrphanDependents, "foreground": metav1.FinalizerDeleteDependents}
+	var owners, fall, stay []string
+	options := map[string]metav1.DeleteOptions{}
+	for policy, p := range policies {
+		for called, finalizer := range finalizers {
+			for i := range 5 {
+				boss := fmt.Sprintf("%s-%s-%d", policy, called, i)
+				suffix := ""
+				if finalizer != "" {
+					suffix = " finalizers=(" + finalizer + ")"
+				}
+				w.make("rc " + boss + suffix)
+				owners, options[boss] = append(owners, boss), p.options
+				for _, leaf := range numbered(boss+"-leaf", 3) {
+					w.make("cm " + leaf + " owners=(" + boss + ")")
+					if p.orphans(finalizer) {
+						stay = append(stay, leaf)
+					} else {
+						fall = append(fall, leaf)
+					}
+				}
+			}
+		}
+	}
+	for _, boss := range owners {
+		w.deleteWith(boss, options[boss])
+	}
+	w.awaitGone(owners...)
+	w.awaitGone(fall...)
+	w.mustStay(stay...)
+	for _, leaf := range stay {
+		if have := w.owners(leaf); have != "" {
+			t.Errorf("%s is still owned by (%s)", leaf, have)
+		}
+	}
+	if len(stay)+len(fall) != 6*3*5*3 {
+		t.Errorf("%d dependents, want %d", len(stay)+len(fall), 6*3*5*3)
+	}
+}
+
+func always(string) bool { return true }
+func never(string) bool  { return false }
+
+func TestOrphanedTreeStaysWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		cm top
+		cm middle owners=(top!block)
+		cm leaf   owners=(middle!block)
+	`)
+	w.delete("top", orphan)
+	w.awaitGone("top")
+	w.awaitOwners("middle", "")
+	w.mustStay("middle", "leaf")
+	if have := w.owners("leaf"); have != "middle!block" {
+		t.Errorf("the owners of leaf are (%s), want (middle!block)", have)
+	}
+}

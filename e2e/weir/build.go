@@ -1,0 +1,42 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// Binary returns the weir binary to test: the one that the environment variable
+// WEIR names, or one that is built into dir from the module around this one.
+func Binary(ctx context.Context, dir string) (string, error) {
+	if path := os.Getenv("WEIR"); path != "" {
+		return Named(path)
+	}
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", fmt.Errorf("build weir: its source is not known here; set WEIR to a binary")
+	}
+	path := filepath.Join(dir, "weir")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build weir: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Named checks that there is a binary, before anything expensive is started for
+// it.
+func Named(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find weir: %w", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find weir: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,172 @@
+package weir
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// Options say how weir is run.
+type Options struct {
+	Binary     string
+	Kubeconfig string
+	// Dir receives the log, Name names it; the default is "weir".
+	Dir, Name string
+	// SecureMetrics serves metrics as in production: over TLS, to those who may
+	// see them.
+	SecureMetrics bool
+	// LeaderElect makes it work only while it holds the Lease.
+	LeaderElect bool
+	// Flags come last, so that they win.
+	Flags []string
+}
+
+// Process is a weir that was started.
+type Process struct {
+	*plane.Child
+	// URL is where metrics and the debug graph are.
+	URL    string
+	health string
+	client *http.Client
+}
+
+// Start runs `weir controller --mode replace` and returns when it is ready: when
+// each kind has been listed, or has failed to be.
+func Start(ctx context.Context, o Options) (*Process, error) {
+	p, err := Launch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.AwaitReady(ctx); err != nil {
+		p.Kill() // the first error says more
+		return nil, err
+	}
+	return p, nil
+}
+
+// Launch is Start for those who do not want to wait.
+func Launch(ctx context.Context, o Options) (*Process, error) {
+	metrics, err := plane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	health, err := plane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{health: "http://" + loopback(health), URL: "http://" + loopback(metrics)}
+	if o.SecureMetrics {
+		p.URL = "https://" + loopback(metrics)
+	}
+	p.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		// It signs its own certificate, and what is tested is who it lets in.
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true, // a killed weir leaves no dead connections behind
+	}}
+	name := o.Name
+	if name == "" {
+		name = "weir"
+	}
+	args := slices.Concat([]string{
+		"controller", "--mode", "replace", "--kubeconfig", o.Kubeconfig,
+		"--log-format", "json", "-v", "1",
+		"--leader-elect=" + strconv.FormatBool(o.LeaderElect),
+		"--metrics-bind-address", loopback(metrics), "--metrics-secure=" + strconv.FormatBool(o.SecureMetrics),
+		"--health-probe-bind-address", loopback(health),
+	}, o.Flags)
+	p.Child = plane.Command(name, o.Binary, filepath.Join(o.Dir, name+".log"), args...)
+	return p, p.Start(ctx)
+}
+
+// Restart runs it again after it has ended, with the same arguments.
+func (p *Process) Restart(ctx context.Context) error {
+	if err := p.Start(ctx); err != nil {
+		return err
+	}
+	return p.AwaitReady(ctx)
+}
+
+// AwaitReady waits for /readyz, and for the metrics, which another server serves.
+// It gives up when the process ends.
+func (p *Process) AwaitReady(ctx context.Context) error {
+	last := errors.New("it was not asked")
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-p.Exited():
+			return false, fmt.Errorf("it ended: %w", p.Wait())
+		default:
+		}
+		if _, last = p.get(ctx, p.health+"/readyz", ""); last != nil {
+			return false, nil
+		}
+		_, last = p.Get(ctx, "/metrics", "")
+		var status *StatusError
+		return last == nil || errors.As(last, &status), nil // whoever refuses is there
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w (%w); its log ends with\n%s", p.Name, err, last, p.Tail(20))
+	}
+	return nil
+}
+
+// Get asks for a path below URL, as the owner of a bearer token unless that is
+// empty. The error of an answer other than 200 is a StatusError.
+func (p *Process) Get(ctx context.Context, path, token string) (string, error) {
+	return p.get(ctx, p.URL+path, token)
+}
+
+// StatusError is an HTTP status other than 200.
+type StatusError struct {
+	Code int
+	Body string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("HTTP status %d: %.300s", e.Code, e.Body)
+}
+
+func (p *Process) get(ctx context.Context, url, token string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = &StatusError{resp.StatusCode, string(body)}
+	}
+	return string(body), err
+}
+
+// Output is all that it has written so far.
+func (p *Process) Output() (string, error) {
+	data, err := os.ReadFile(p.LogPath)
+	if err != nil {
+		return "", fmt.Errorf("read the log of %s: %w", p.Name, err)
+	}
+	return string(data), nil
+}
+
+func loopback(port int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
