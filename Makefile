@@ -22,7 +22,7 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 
 e2e: build ## end-to-end tests on a real control plane, which is built first (some minutes, once)
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -count=1 -timeout 40m ./...
+	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 40m ./...
 
 demo: build ## a real control plane with Weir as its collector, and a story; DEMO_EXIT=1 ends after the story
 	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir
@@ -39,10 +39,12 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 sim: ## a long simulation: SIM_SEEDS=2000
 	$(GO) test ./controller/graph/sim -count=1 -timeout 0 -sim.seeds=$(SIM_SEEDS)
 
-fuzz: ## fuzz the graph: FUZZ_TIME=60s
+fuzz: ## fuzz the graph and the policy compiler: FUZZ_TIME=60s each
 	$(GO) test ./controller/graph -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZ_TIME)
+	$(GO) test ./policies -run '^$$' -fuzz FuzzCompile -fuzztime $(FUZZ_TIME)
+	$(GO) test ./policies -run '^$$' -fuzz FuzzDecide -fuzztime $(FUZZ_TIME)
 
-generate: ## write what is generated: the command reference
+generate: ## write what is generated: the command reference, deep copies, CRDs
 	$(GO) generate ./...
 
 verify: ## formatting, vet, module files, generated files

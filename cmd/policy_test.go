@@ -176,9 +176,9 @@ propagation:
 			err:   `compile policies of cases.yaml: policy.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1alpha1"`,
 		},
 		"test does not take a misspelt expectation": {
-			files: map[string]string{"policy.yaml": goodPolicy, "cases.yaml": strings.ReplaceAll(caseFile, "propagation: Orphan", "propogation: Orphan")},
+			files: map[string]string{"policy.yaml": goodPolicy, "cases.yaml": strings.ReplaceAll(caseFile, "propagation: Orphan", "spread: Orphan")},
 			args:  []string{"policy", "test", "."},
-			err:   `read cases of cases.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "propogation"`,
+			err:   `read cases of cases.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "spread"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,6 +95,22 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 	}
 }
 
+var compiledOnce = map[string][]condition{} // tests of this file are not parallel
+
+func matchConditions(w WebhookRules) ([]condition, error) {
+	key := fmt.Sprint(w.MatchConditions)
+	if c, ok := compiledOnce[key]; ok {
+		return c, nil
+	}
+	var conditions []v1alpha1.Condition
+	for _, c := range w.MatchConditions {
+		conditions = append(conditions, v1alpha1.Condition{Name: c.Name, Expression: c.Expression})
+	}
+	compiled, errs := compileConditions(conditions, field.NewPath(w.Name))
+	compiledOnce[key] = compiled
+	return compiled, errs.ToAggregate()
+}
+
 // comes tells whether a request would come to an entry: its rules and its matchConditions, as the API server judges them.
 func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	named := slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
@@ -102,13 +118,9 @@ func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 			(slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, q.Resource.Group)) &&
 			(slices.Contains(r.Resources, "*") || slices.Contains(r.Resources, q.Resource.Resource))
 	})
-	var conditions []v1alpha1.Condition
-	for _, c := range w.MatchConditions {
-		conditions = append(conditions, v1alpha1.Condition{Name: c.Name, Expression: c.Expression})
-	}
-	compiled, errs := compileConditions(conditions, field.NewPath(w.Name))
-	if len(errs) > 0 {
-		t.Fatal(errs.ToAggregate())
+	compiled, err := matchConditions(w)
+	if err != nil {
+		t.Fatal(err)
 	}
 	e := evaluation{q: q}
 	yes, err := e.all(compiled)
