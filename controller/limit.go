@@ -8,6 +8,8 @@ import (
 
 // limiter bounds the requests under way by what the API server grants: one more for each round of
 // requests that went well, a quarter fewer when it says 429 or answers ten times slower than it can.
+// Slowness alone leaves startLimit: a busy machine is slow for everybody, and who holds back most is
+// served least.
 // There is no fixed rate: on an idle server the bound rises to its maximum within a second.
 type limiter struct {
 	mu       sync.Mutex
@@ -24,7 +26,7 @@ const (
 	leastLimit   = 2
 	startLimit   = 16
 	slowFactor   = 10
-	slowestQuick = 5 * time.Millisecond // below this nothing is called slow
+	slowestQuick = 20 * time.Millisecond // ten times this is slow however quick the server can be
 )
 
 func newLimiter(most int) *limiter {
@@ -85,12 +87,12 @@ func (l *limiter) release(latency time.Duration, throttled bool, retryAfter time
 	l.inflight--
 	switch {
 	case throttled:
-		l.cutLocked(latency)
+		l.cutLocked(latency, leastLimit)
 		if until := time.Now().Add(retryAfter); until.After(l.pause) {
 			l.pause = until
 		}
 	case l.quickest != 0 && latency > slowFactor*max(l.quickest, slowestQuick):
-		l.cutLocked(latency)
+		l.cutLocked(latency, startLimit)
 	case full:
 		l.limit = min(l.most, l.limit+1/l.limit*2)
 	}
@@ -104,10 +106,10 @@ func (l *limiter) release(latency time.Duration, throttled bool, retryAfter time
 	l.admitLocked()
 }
 
-func (l *limiter) cutLocked(latency time.Duration) {
+func (l *limiter) cutLocked(latency time.Duration, least float64) {
 	if now := time.Now(); now.Sub(l.cutAt) > latency {
 		l.cutAt = now
-		l.limit = max(leastLimit, l.limit*0.75)
+		l.limit = max(min(least, l.limit), l.limit*0.75)
 	}
 }
 
