@@ -179,7 +179,6 @@ func BenchmarkMemory(b *testing.B) {
 	var g *graph.Graph
 	var before, after runtime.MemStats
 	for b.Loop() {
-		g = nil
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		g = grown(bigBranches)

@@ -236,12 +236,17 @@ func (st *stage) owner(class byte, n int, deleting bool, finalizers ...string) {
 
 func ownerRef(class byte, n int) metav1.OwnerReference {
 	r := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%c%d", class, n)}
-	if class == 'T' {
+	switch class {
+	case 'T':
 		r.Kind = "Unheard"
+	case 'W': // blocking, and in no cycle
+		r.BlockOwnerDeletion = ptr(true)
 	}
 	r.UID = types.UID(r.Name)
 	return r
 }
+
+func ptr[T any](v T) *T { return &v }
 
 // try puts one object on the stage, takes it down again, and returns how its decision differs from what
 // the row says.
@@ -251,7 +256,6 @@ func (st *stage) try(s situation, r row) string {
 		Kind: podKind, Namespace: "x", Name: "m", ResourceVersion: "7",
 		UID: types.UID(fmt.Sprintf("m%d", st.tried)), Finalizers: []string{"example.com/first"},
 	}
-	yes := true
 	self := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "m", UID: o.UID}
 	dependent := &graph.Object{Kind: podKind, Namespace: "x", Name: "d", ResourceVersion: "8", UID: types.UID(fmt.Sprintf("d%d", st.tried))}
 	var class string // of each reference
@@ -266,10 +270,10 @@ func (st *stage) try(s situation, r row) string {
 		dependent.UID = types.UID(map[string]string{"leads": "z", "follows": "a"}[s.dependents] + string(dependent.UID))
 		dependent.Deleting, dependent.Finalizers = true, []string{metav1.FinalizerDeleteDependents}
 		i := strings.IndexByte(class, 'W')
-		o.Owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "d", UID: dependent.UID, BlockOwnerDeletion: &yes}
-		self.BlockOwnerDeletion = &yes
+		o.Owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "d", UID: dependent.UID, BlockOwnerDeletion: ptr(true)}
+		self.BlockOwnerDeletion = ptr(true)
 	case "blocking":
-		self.BlockOwnerDeletion = &yes
+		self.BlockOwnerDeletion = ptr(true)
 	}
 	dependent.Owners = []metav1.OwnerReference{self}
 	o.Deleting = s.state != "alive"

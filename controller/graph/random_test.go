@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/script"
+	"github.com/weir-dev/weir/controller/graph/sim"
 )
 
 var (
@@ -47,6 +50,35 @@ func TestRandomHistories(t *testing.T) {
 			t.Errorf("no history ends with the decision to %s: they do not try enough", v)
 		}
 	}
+}
+
+// TestModelFollowsSimulatedCollectors plays what collectors saw in the simulation: histories that make
+// more sense than random ones, on more objects.
+func TestModelFollowsSimulatedCollectors(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", first)
+	const n = 12
+	events := 0
+	for i := range uint64(n) {
+		lines, err := sim.Script(first+i, 600)
+		if err != nil {
+			t.Fatalf("seed %d: %v", first+i, err)
+		}
+		h := newHistory()
+		for _, line := range lines {
+			if _, err := h.Run(line); err != nil {
+				t.Fatalf("seed %d: %s: %v", first+i, line, err)
+			}
+			if h.broken != "" {
+				t.Fatalf("seed %d: %s", first+i, report(h.broken, lines))
+			}
+		}
+		events += h.events
+	}
+	t.Logf("%d collectors, %d events", n, events)
 }
 
 // dice is where choices come from: a random generator, or the bytes of a fuzzer.
@@ -150,7 +182,58 @@ func (w world) withVerb(which func(graph.Verb) bool) string {
 	return string(pick(w.dice, uids))
 }
 
+// ring lets an object of one namespace wait, and block one or two others: cycles need several who do.
+func (w world) ring() string {
+	inX := []int{0, 1, 2, 4}
+	home := homes[pick(w.dice, inX)]
+	owner := homes[pick(w.dice, inX)]
+	owners := ownerAt(owner.ref, owner.place, owner.uid) + "!block"
+	if w.chance(30) {
+		owners += ", " + w.owner()
+	}
+	return fmt.Sprintf("see %s %s uid=%s owners=(%s) finalizers=(foregroundDeletion)%s", home.kind, home.place, home.uid,
+		owners, pick(w.dice, []string{" deleting", " deleting", " deleting", ""}))
+}
+
+// again shows an object as it is known, but for one thing.
+func (w world) again(o graph.Object) string {
+	o.Owners, o.Finalizers = slices.Clone(o.Owners), slices.Clone(o.Finalizers)
+	o.ResourceVersion += "0"
+	if len(o.Owners) > 0 {
+		r := &o.Owners[w.IntN(len(o.Owners))]
+		switch w.IntN(7) {
+		case 0:
+			r.APIVersion = pick(w.dice, []string{"v1", "example.com/v1", "example.com/v1beta1", "example.com/v9"})
+		case 1:
+			r.Kind = pick(w.dice, []string{"ConfigMap", "Pod", "Widget"})
+		case 2:
+			r.Name = pick(w.dice, []string{"n", "m"})
+		case 3:
+			r.UID = types.UID(pick(w.dice, homes).uid)
+		case 4:
+			r.BlockOwnerDeletion = pick(w.dice, []*bool{nil, ptr(true), ptr(false)})
+		case 5:
+			r.Controller = pick(w.dice, []*bool{nil, ptr(true), ptr(false)})
+		}
+	}
+	switch w.IntN(4) {
+	case 0:
+		o.Deleting = true
+	case 1:
+		slices.Reverse(o.Owners)
+	case 2:
+		o.Finalizers = append(o.Finalizers, "example.com/g")
+	}
+	return script.Line(graph.Observed{Object: &o}, "", "")
+}
+
 func (w world) see() string {
+	if w.chance(25) {
+		return w.ring()
+	}
+	if known := w.h.model.objects; len(known) > 0 && w.chance(25) {
+		return w.again(pick(w.dice, known).Object)
+	}
 	home := pick(w.dice, homes)
 	kind, place := home.kind, home.place
 	if w.chance(6) {
@@ -197,7 +280,10 @@ func (w world) owner() string {
 	if w.chance(6) {
 		place = pick(w.dice, somePlaces)
 	}
-	name := place[strings.LastIndexByte(place, '/')+1:]
-	return ref + "/" + name + "/" + home.uid +
+	return ownerAt(ref, place, home.uid) +
 		pick(w.dice, []string{"", "!block", "!block", "!unblock"}) + pick(w.dice, []string{"", "", "*controller", "*uncontroller"})
+}
+
+func ownerAt(ref, place, uid string) string {
+	return ref + "/" + place[strings.LastIndexByte(place, '/')+1:] + "/" + uid
 }

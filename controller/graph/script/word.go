@@ -13,10 +13,10 @@ func split(line string) []string {
 	var words []string
 	depth, start := 0, -1
 	for i, r := range line {
-		switch {
-		case r == '(':
+		switch r {
+		case '(':
 			depth++
-		case r == ')':
+		case ')':
 			depth--
 		}
 		if space := r == ' ' && depth <= 0; space && start >= 0 {
@@ -84,7 +84,6 @@ func list(s string) []string {
 type args struct {
 	words []string
 	named map[string]string
-	given map[string]bool // which names the verb knows
 }
 
 // newArgs sorts the words; a name that the verb does not know is an error, not a word.

@@ -1,15 +1,11 @@
 package sim
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
 )
 
 // collector is one process: a graph, the watches that feed it, and, while it leads, a queue and workers.
@@ -226,82 +222,4 @@ func (c *collector) begin(uid types.UID, label string) graph.Action {
 func (c *collector) tick() error {
 	c.round++
 	return c.apply(graph.Recheck{Round: c.round}, "", "")
-}
-
-// script writes what happened to this collector as far as it concerns some objects: those that hang
-// together with them, whatever they were called in between.
-func (c *collector) script(uids ...types.UID) []string {
-	concerned := c.concerned(uids)
-	var out []string
-	for _, l := range c.trace {
-		switch ev := l.ev.(type) {
-		case nil:
-			if concerned[types.UID(l.who)] {
-				out = append(out, "send "+l.who+" as="+l.label)
-			}
-			continue
-		case graph.Observed:
-			if !concerned[ev.Object.UID] {
-				continue
-			}
-		case graph.Gone:
-			if !concerned[ev.UID] {
-				continue
-			}
-		case graph.Looking, graph.Looked, graph.Accepted:
-			if !concerned[types.UID(l.who)] {
-				continue
-			}
-		}
-		out = append(out, script.Line(l.ev, l.who, l.label))
-	}
-	return out
-}
-
-// concerned are the objects that owned or were owned by the given ones, directly or not.
-func (c *collector) concerned(uids []types.UID) map[types.UID]bool {
-	linked := map[types.UID]map[types.UID]bool{}
-	link := func(a, b types.UID) {
-		if linked[a] == nil {
-			linked[a] = map[types.UID]bool{}
-		}
-		linked[a][b] = true
-	}
-	for _, l := range c.trace {
-		if seen, ok := l.ev.(graph.Observed); ok {
-			for _, r := range seen.Object.Owners {
-				link(seen.Object.UID, r.UID)
-				link(r.UID, seen.Object.UID)
-			}
-		}
-	}
-	out := map[types.UID]bool{}
-	for todo := uids; len(todo) > 0; todo = todo[1:] {
-		if uid := todo[0]; !out[uid] {
-			out[uid] = true
-			todo = slices.AppendSeq(todo, maps.Keys(linked[uid]))
-		}
-	}
-	return out
-}
-
-// task is one request on its way: sent, carried out at some later time, answered later still.
-type task struct {
-	from   *collector
-	uid    types.UID
-	label  string
-	action graph.Action
-	// orphaning is what the collector had seen when it decided
-	orphaning map[types.UID]bool
-	// retried: the server said conflict, and the object read then was as the graph has it but newer
-	version string
-	tries   int
-
-	executed bool
-	outcome  outcome
-	answer   graph.Answer // of a lookup
-}
-
-func (t *task) String() string {
-	return fmt.Sprintf("%s: %s of %s (%s)", t.from.name, t.action.Verb, t.uid, cmp.Or(t.action.Why, "no reason"))
 }

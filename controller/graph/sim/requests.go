@@ -1,13 +1,35 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
+
+// task is one request on its way: sent, carried out at some later time, answered later still.
+type task struct {
+	from   *collector
+	uid    types.UID
+	label  string
+	action graph.Action
+	// orphaning is what the collector had seen when it decided
+	orphaning map[types.UID]bool
+	// retried: the server said conflict, and the object read then was as the graph has it but newer
+	version string
+	tries   int
+
+	executed bool
+	outcome  outcome
+	answer   graph.Answer // of a lookup
+}
+
+func (t *task) String() string {
+	return fmt.Sprintf("%s: %s of %s (%s)", t.from.name, t.action.Verb, t.uid, cmp.Or(t.action.Why, "no reason"))
+}
 
 // execute is the moment at which the server carries out a task.
 func (w *world) execute(t *task) error {
@@ -114,106 +136,4 @@ func (w *world) sameButNewer(t *task) *task {
 	again.orphaning = maps.Clone(t.from.orphaning)
 	again.tries++
 	return &again
-}
-
-// allowed is the safety of one write, on what the server has now.
-func (w *world) allowed(t *task, o *object) error {
-	switch t.action.Verb {
-	case graph.Delete:
-		return w.mayDelete(t, o)
-	case graph.Release:
-		return w.mayRelease(t, o)
-	case graph.Unblock:
-		return w.mayUnblock(t, o)
-	case graph.Unfinalize:
-		if f := t.action.Finalizer; f != orphan && f != foreground {
-			return fmt.Errorf("%s is nobody's but its owner's", f)
-		}
-		if !o.Deleting || len(t.action.Finalizers) != len(o.Finalizers)-1 {
-			return fmt.Errorf("finalizers %v of %v left", t.action.Finalizers, o.Finalizers)
-		}
-	}
-	return nil
-}
-
-func (w *world) mayDelete(t *task, o *object) error {
-	if len(o.Owners) == 0 {
-		return fmt.Errorf("%s has no owners", o.UID)
-	}
-	if o.Deleting {
-		return fmt.Errorf("%s is being deleted already", o.UID)
-	}
-	for _, r := range o.Owners {
-		k := w.server.typeOf(r)
-		if k == nil {
-			return fmt.Errorf("owner %s is of a kind that never was", r.UID)
-		}
-		if k.forbidden {
-			return fmt.Errorf("owner %s is of a kind that cannot be read", r.UID)
-		}
-		if k.Namespaced && o.Namespace == "" {
-			return fmt.Errorf("owner %s is in no namespace", r.UID)
-		}
-		owner := w.server.owner(r, o.Namespace)
-		if owner != nil && !owner.wasForeground {
-			return fmt.Errorf("owner %s is there", r.UID)
-		}
-		if owner == nil && t.orphaning[r.UID] && meant(w.server.buried[r.UID], k, r, o.Namespace) != nil {
-			return fmt.Errorf("owner %s was orphaning when it was last seen", r.UID)
-		}
-	}
-	return nil
-}
-
-func (w *world) mayRelease(t *task, o *object) error {
-	stay := map[string]int{}
-	for _, r := range t.action.Owners {
-		stay[r.String()]++
-	}
-	removed := 0
-	for _, r := range o.Owners {
-		if stay[r.String()]--; stay[r.String()] >= 0 {
-			continue
-		}
-		removed++
-		if owner := w.server.owner(r, o.Namespace); owner != nil && !owner.wasForeground && !owner.wasOrphaning {
-			return fmt.Errorf("owner %s is there", r.UID)
-		}
-	}
-	if removed == 0 || removed+len(t.action.Owners) != len(o.Owners) {
-		return fmt.Errorf("%d of %d references removed, %d left", removed, len(o.Owners), len(t.action.Owners))
-	}
-	return nil
-}
-
-func (w *world) mayUnblock(t *task, o *object) error {
-	if len(t.action.Owners) != len(o.Owners) {
-		return fmt.Errorf("%d references become %d", len(o.Owners), len(t.action.Owners))
-	}
-	changed := 0
-	for i, r := range o.Owners {
-		after := t.action.Owners[i]
-		if r.String() == after.String() {
-			continue
-		}
-		changed++
-		unblocked := r
-		unblocked.BlockOwnerDeletion = new(bool)
-		if after.String() != unblocked.String() {
-			return fmt.Errorf("reference %s becomes %s", &r, &after)
-		}
-		owner := w.server.owner(r, o.Namespace)
-		if owner != nil && owner.UID != o.UID && !owner.wasForeground {
-			return fmt.Errorf("owner %s does not wait", r.UID)
-		}
-	}
-	if changed == 0 {
-		return fmt.Errorf("nothing was blocking")
-	}
-	return nil
-}
-
-// blocking tells whether a reference holds up its owner.
-func blocking(r metav1.OwnerReference) bool {
-	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }

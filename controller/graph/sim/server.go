@@ -72,8 +72,6 @@ const (
 	lost // it may have been carried out
 )
 
-var outcomeNames = [...]string{"done", "conflict", "not found", "refused", "lost"}
-
 func (s *server) kind(gr schema.GroupResource) *kind {
 	for _, k := range s.kinds {
 		if k.GroupResource() == gr {
@@ -90,16 +88,6 @@ func (s *server) typeOf(r metav1.OwnerReference) *kind {
 			if k.Kind == r.Kind && (schema.GroupVersion{Group: k.Group, Version: v}).String() == r.APIVersion {
 				return k
 			}
-		}
-	}
-	return nil
-}
-
-// find returns the object with a uid, if it is there.
-func (s *server) find(uid types.UID) *object {
-	for _, k := range s.kinds {
-		if o := k.objects[uid]; o != nil {
-			return o
 		}
 	}
 	return nil

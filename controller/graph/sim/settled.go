@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/controller/graph/script"
+)
 
 // settled says what on the server a collector would still have to do something about, or nothing. It is
 // the meaning of ownership, written without the graph:
@@ -121,6 +125,21 @@ func (w *world) agrees() error {
 		if err := c.graph.Check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// replays tells whether the script that a failure would print does what happened: a report that does
+// not reproduce is none.
+func (w *world) replays() error {
+	r := script.New()
+	for _, line := range w.leader.script(w.leader.seen()...) {
+		if _, err := r.Run(line); err != nil {
+			return fmt.Errorf("replay %q: %w", line, err)
+		}
+	}
+	if got, want := r.Graph.Dump(), w.leader.graph.Dump(); got != want {
+		return fmt.Errorf("the replay has another end:\n%s\nnot\n%s", got, want)
 	}
 	return nil
 }

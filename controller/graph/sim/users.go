@@ -160,20 +160,18 @@ func (w *world) toggle() {
 	}
 }
 
-// finish is what other controllers do about deletions: a kubelet reports, a finalizer comes off. It
-// tells whether there was anything.
-func (w *world) finish(all []*object) bool {
+// finish is what other controllers do about deletions: a kubelet reports, a finalizer comes off.
+func (w *world) finish(all []*object) {
 	for _, i := range w.perm(len(all)) {
 		o := all[i]
 		if o.lingers {
 			o.lingers = false
 			w.server.put(o)
-			return true
+			return
 		}
 		if o.Deleting && o.has(slow) {
 			w.server.setFinalizers(o, slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == slow }))
-			return true
+			return
 		}
 	}
-	return false
 }

@@ -11,11 +11,9 @@ import (
 type watch struct {
 	kind    *kind
 	running bool
-	// synced since it was started: a watch that breaks before has failed to list
-	synced bool
-	list   []graph.Event // still to be delivered
-	next   int           // in the log
-	broken bool          // to be listed anew
+	list    []graph.Event // still to be delivered
+	next    int           // in the log
+	broken  bool          // to be listed anew
 }
 
 // start begins to follow a kind from nothing.

@@ -1,16 +1,13 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
@@ -51,6 +48,17 @@ type world struct {
 // Run plays one seed: so many steps of chaos, and then as many as it takes to settle. An error names what
 // did not hold, and tells it as a script.
 func Run(seed uint64, steps int) (Stats, error) {
+	w, err := played(seed, steps)
+	return w.stats, err
+}
+
+// Script plays one seed and returns what the last leader saw of it, as a script.
+func Script(seed uint64, steps int) ([]string, error) {
+	w, err := played(seed, steps)
+	return w.leader.script(w.leader.seen()...), err
+}
+
+func played(seed uint64, steps int) (*world, error) {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), chaos: true, stats: Stats{}}
 	w.temper = newTemper(w)
 	w.server = &server{buried: map[types.UID]*object{}, longUID: seed%2 == 0}
@@ -71,7 +79,7 @@ func Run(seed uint64, steps int) (Stats, error) {
 	for _, c := range append(w.old, w.leader, w.follower) {
 		w.stats["events"] += c.events
 	}
-	return w.stats, err
+	return w, err
 }
 
 func (w *world) chance(percent int) bool { return w.IntN(100) < percent }
@@ -260,94 +268,4 @@ func (w *world) progress(which func(*task) bool, move func(*task) error) error {
 		return w.tell(t.from, err, t.uid)
 	}
 	return nil
-}
-
-// Bounds of settling: rounds of the clock, steps within one, and what a request may cost.
-const (
-	mostRounds  = 1000
-	mostSteps   = 20000
-	quietRounds = 130 // twice the longest pause of the graph
-)
-
-// settle delivers everything and lets time pass, until nothing more is written for long enough.
-func (w *world) settle() error {
-	quiet := 0
-	requests := w.stats["requests"]
-	for round := 0; quiet < quietRounds; round++ {
-		if round == mostRounds {
-			return w.tell(w.leader, fmt.Errorf("not quiet after %d rounds", round), w.busy()...)
-		}
-		version := w.server.version
-		for steps := 0; w.moving(); steps++ {
-			w.stats["steps to settle"]++
-			if steps == mostSteps {
-				return w.tell(w.leader, fmt.Errorf("still moving after %d steps", steps), w.busy()...)
-			}
-			if err := w.step(); err != nil {
-				return err
-			}
-		}
-		if quiet++; w.server.version != version || w.leader.waiting() {
-			quiet = 0
-		}
-		if err := w.tick(); err != nil {
-			return err
-		}
-	}
-	for _, check := range []func() error{w.agrees, w.settled, w.idle} {
-		if err := check(); err != nil {
-			return w.tell(w.leader, err, w.busy()...)
-		}
-	}
-	// Each object may ask for a few things: references go, unblock, delete, finalizer; some earn a conflict.
-	if most := 20 * (len(w.server.buried) + mostObjects); w.stats["requests"]-requests > most {
-		return w.tell(w.leader, fmt.Errorf("%d requests to settle, %d are enough", w.stats["requests"]-requests, most))
-	}
-	return nil
-}
-
-// moving tells whether anything can happen before the next round.
-func (w *world) moving() bool {
-	for _, c := range []*collector{w.leader, w.follower} {
-		if c.stale(w.server) || c.served == nil {
-			return true
-		}
-		for _, wt := range c.watches {
-			gone := !wt.kind.served && wt.running
-			if wt.pending() && !gone || gone {
-				return true
-			}
-		}
-	}
-	if len(w.tasks) > 0 || len(w.leader.ready(w.now)) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(w.server.all(), func(o *object) bool { return o.lingers || o.Deleting && o.has(slow) })
-}
-
-// busy are the objects that a message about no particular one is about.
-func (w *world) busy() (uids []types.UID) {
-	for _, o := range w.server.all() {
-		if len(o.Owners) > 0 || o.Deleting {
-			uids = append(uids, o.UID)
-		}
-	}
-	return uids
-}
-
-// tell turns what did not hold into a message with the server's view and the script of the collector.
-func (w *world) tell(c *collector, err error, uids ...types.UID) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s, after %d steps)\n\non the server:\n", err, c.name, w.stats["steps"]+w.stats["steps to settle"])
-	for _, o := range w.server.all() {
-		fmt.Fprintf(&b, "  %s\n", script.Line(graph.Observed{Object: &o.Object}, "", ""))
-	}
-	fmt.Fprintf(&b, "\nwhat the collector saw of it:\n\n")
-	for _, l := range c.script(uids...) {
-		fmt.Fprintf(&b, "%s\n----\n\n", l)
-	}
-	for _, uid := range uids {
-		fmt.Fprintf(&b, "decide %s\n----\n%s\n\n", uid, cmp.Or(script.Decision(c.graph.Decide(uid)), "nothing"))
-	}
-	return fmt.Errorf("%s", b.String())
 }
