@@ -28,12 +28,22 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	w := newCluster(t, plane.Options{})
 	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
 	w.define(crd)
-	w.make(`widget unreadable`)
+	w.make(`
+		widget readable
+		widget unreadable
+		cm     of-readable  owners=(readable)
+	`)
 	w.breakConversion(crd.Name)
+	unreadable := w.reference("unreadable")
+	unreadable.APIVersion = crd.Spec.Group + "/v2"
+	w.create("cm", "of-unreadable", []metav1.OwnerReference{unreadable})
 	w.startWeir()
 	delete(w.kinds, "widget")
 
 	w.holdsUpOnlyOrphaning(crd.Name)
+	// The first version needs no conversion: that owner is found.
+	w.alive("of-readable", "of-unreadable")
+	w.awaitEvent("of-unreadable", "OwnerRefUnresolvable")
 
 	if err := w.crds().Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestOneOfTwoWorksAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
-	const lease = 3 * time.Second
+	const lease = 5 * time.Second
 	users := []string{"first", "second"}
 	var replicas []*weir.Process
 	for _, user := range users {
@@ -82,9 +82,10 @@ func TestOneOfTwoWorksAndTheOtherTakesOver(t *testing.T) {
 		t.Errorf("the leader that was asked to leave ended with: %v", err)
 	}
 	left := time.Now()
-	w.awaitGone(cascade("after")...)
+	w.mustStay("staying") // until the other has worked
 	if took := time.Since(left); took > lease {
 		t.Errorf("the other took over after %s, as if the leader had been lost", took)
 	}
+	w.awaitGone(cascade("after")...)
 	w.mustStay("staying")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // TestObjectWithAsManyReferencesAsFitIsJudgedByAllOfThem: the API server's limit
@@ -27,5 +28,17 @@ func TestObjectWithAsManyReferencesAsFitIsJudgedByAllOfThem(t *testing.T) {
 	w.awaitGone("stray")
 	w.mustStay("boss", "leaf")
 	w.delete("boss", background)
-	w.awaitGone("boss", "leaf")
+	w.awaitGone("boss")
+	// Each of them is looked up, one after the other: patience is with a part.
+	for w.get("leaf") != nil {
+		var before weir.Metrics
+		w.awaitMetrics("a thousand more are looked up", func(m weir.Metrics) bool {
+			if before == nil {
+				before = m
+			}
+			looked := m.Sum("weir_request_duration_seconds", "verb", "get") - before.Sum("weir_request_duration_seconds", "verb", "get")
+			deleted := m.Sum("weir_actions_total", "action", "delete") - before.Sum("weir_actions_total", "action", "delete")
+			return looked >= 1000 || deleted > 0
+		})
+	}
 }

@@ -103,6 +103,50 @@ func TestDependentsMadeDuringOrphaningStay(t *testing.T) {
 	}
 }
 
+// TestDependentThatIsSeenBeforeItsOwnerIsKept: watches of different kinds keep no
+// order among each other.
+func TestDependentThatIsSeenBeforeItsOwnerIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pairs := numbered("pair", 400)
+	w.inParallel(pairs, func(ctx context.Context, name string) (bool, error) {
+		var owners []metav1.OwnerReference
+		for _, short := range []string{"sec", "cm"} {
+			k := w.kinds[short]
+			manifest, err := k.manifest(name, owners, nil)
+			if err != nil {
+				return false, err
+			}
+			o := object{kind: k, namespace: w.namespace, name: name}
+			made, err := w.at(o).Create(ctx, manifest, metav1.CreateOptions{})
+			if err != nil {
+				return false, err
+			}
+			o.uid = made.GetUID()
+			owners = []metav1.OwnerReference{o.reference()}
+		}
+		return true, nil
+	})
+	w.make(`
+		sec settled
+		cm  last     owners=(settled)
+	`)
+	w.settle()
+	list, err := w.at(w.of("last")).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for i := range list.Items {
+		if name := list.Items[i].GetName(); slices.Contains(pairs, name) {
+			there = append(there, name)
+		}
+	}
+	if len(there) != len(pairs) {
+		t.Errorf("%d of %d dependents are there", len(there), len(pairs))
+	}
+}
+
 // inParallel calls f for each name, some at a time, and returns those for which
 // it is true, sorted. f must not end the test.
 func (w *world) inParallel(names []string, f func(context.Context, string) (bool, error)) []string {

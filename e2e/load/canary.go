@@ -24,7 +24,7 @@ func StartAwake(ctx context.Context, cfg *rest.Config, s System) (*Running, time
 	if err != nil {
 		return nil, 0, fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	in := client.Resource(ConfigMap.gvr()).Namespace(namespace)
+	in := client.Resource(ConfigMap.gvr()).Namespace(namespace.Name)
 	nobody := Object{Name: "nobody", UID: "00000000-0000-0000-0000-000000000001"}
 	canary, err := create(ctx, in, ConfigMap, "canary", &nobody)
 	if err != nil {
@@ -36,6 +36,37 @@ func StartAwake(ctx context.Context, cfg *rest.Config, s System) (*Running, time
 	}
 	defer w.Stop()
 
+	return startUntilDeleted(ctx, s, w)
+}
+
+// StartDraining starts a system and returns when it empties namespaces: when one
+// that was deleted before is gone.
+func StartDraining(ctx context.Context, cfg *rest.Config, s System) (*Running, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	namespaces := client.Resource(namespaceKind.gvr())
+	canary, err := newNamespace(ctx, client, "canary")
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	w, err := namespaces.Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + canary.Name, ResourceVersion: canary.ResourceVersion,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	defer w.Stop()
+	if err := namespaces.Delete(ctx, canary.Name, metav1.DeleteOptions{}); err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	r, _, err := startUntilDeleted(ctx, s, w)
+	return r, err
+}
+
+// startUntilDeleted starts a system and returns when what w watches is gone.
+func startUntilDeleted(ctx context.Context, s System, w watch.Interface) (*Running, time.Duration, error) {
 	started := time.Now()
 	r, err := s.Start(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -11,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	"github.com/weir-dev/weir/e2e/load"
@@ -185,6 +190,114 @@ func TestReferenceNeedsTwoRequestsForEachObject(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// finalizeTerminating is the least of a namespace controller: it sees a namespace
+// terminate, and says that it is empty.
+func finalizeTerminating(ctx context.Context, client kubernetes.Interface, w watch.Interface) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return nil
+			}
+			ns, ok := e.Object.(*corev1.Namespace)
+			if !ok || e.Type == watch.Deleted || ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers) == 0 {
+				continue
+			}
+			ns.Spec.Finalizers = nil
+			if _, err := client.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func TestDrainCountsTheSystemsRequestsAlone(t *testing.T) {
+	p := start(t)
+	client, err := kubernetes.NewForConfig(p.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := load.Furnish(t.Context(), p.Config, 3, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor, err := load.FloorOfContent(t.Context(), p.Config, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if floor.Dependents != 3*7 || floor.Took <= 0 {
+		t.Errorf("floor %+v, want 21 objects", floor)
+	}
+	for _, ns := range batch.Namespaces {
+		if got := left(t, p, ns.Name); len(got) > 0 {
+			t.Errorf("%d ConfigMaps left in %s", len(got), ns.Name)
+		}
+	}
+	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- finalizeTerminating(t.Context(), client, w) }()
+	result, err := load.Drain(t.Context(), p.Config, p.Metrics, batch)
+	w.Stop()
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Requests; r.Total() != 3 || r["PUT"] != 3 || result.Dependents != 21 {
+		t.Errorf("result %+v, want 21 objects and three PUT", result)
+	}
+}
+
+func TestRazedNamespacesAreGone(t *testing.T) {
+	p := start(t)
+	batch, err := load.Furnish(t.Context(), p.Config, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := load.FloorOfContent(t.Context(), p.Config, batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := load.Raze(t.Context(), p.Config, batch); err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(p.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range batch.Namespaces {
+		if _, err := client.CoreV1().Namespaces().Get(t.Context(), ns.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("get %s: error %v, want that it is not found", ns.Name, err)
+		}
+	}
+}
+
+// The number of kinds depends on the version: each is listed and deleted at
+// least once, and a watch is none of these requests.
+func TestReferenceDrainsByTwoRequestsForEachKind(t *testing.T) {
+	p := start(t)
+	batch, err := load.Furnish(t.Context(), p.Config, 1, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := load.StartDraining(t.Context(), p.Config, load.Reference(p, "reference", plane.NamespaceOnly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := load.Drain(t.Context(), p.Config, p.Metrics, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Requests; r["DELETE"] < 20 || r["LIST"] < r["DELETE"] || r.Total() > 100 || result.Took <= 0 {
+		t.Errorf("result %+v", result)
+	}
+	if err := running.Stop(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Result is one cascade, measured.
+// A Result is one cascade or one draining, measured.
 type Result struct {
+	// Dependents are the objects that go because another was deleted: below
+	// an owner, or in a namespace.
 	Dependents int
 	// Took runs from sending the first request to the end of the last object.
 	Took time.Duration
-	// First runs to the end of the first dependent, as the driver saw it.
+	// First runs to the end of the first dependent, or of the first of several
+	// namespaces, as the driver saw it.
 	First time.Duration
 	// Requests are those of the population's resource by verb, without the
 	// driver's own; nil for the floor, whose requests are the driver's.
@@ -38,25 +41,9 @@ func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1
 	if err != nil {
 		return Result{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	started := time.Now()
-	acted := make(chan struct{})
-	go func() {
-		defer close(acted)
-		if err := act(ctx); err != nil {
-			cancel(err)
-		}
-	}()
-	err = f.run(ctx)
-	<-acted
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{
-		Dependents: len(p.Dependents),
-		Took:       f.last.Sub(started), First: f.first.Sub(started),
-	}, nil
+	result, err := f.measure(ctx, act)
+	result.Dependents = len(p.Dependents)
+	return result, err
 }
 
 // Cascade deletes the owner with a policy and measures what a running system
@@ -67,7 +54,7 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 		return Result{}, fmt.Errorf("cascade: %w", err)
 	}
 	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
-	before, err := countRequests(ctx, metrics, p.Shape.Kind)
+	before, err := countRequests(ctx, metrics, about(p.Shape.Kind))
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,7 +66,7 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return result, err
 	}
-	after, err := countRequests(ctx, metrics, p.Shape.Kind)
+	after, err := countRequests(ctx, metrics, about(p.Shape.Kind))
 	if err != nil {
 		return result, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -46,8 +45,8 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 	if err != nil {
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
-	p := &Population{Shape: shape, Namespace: namespace}
-	in := client.Resource(shape.Kind.gvr()).Namespace(namespace)
+	p := &Population{Shape: shape, Namespace: namespace.Name}
+	in := client.Resource(shape.Kind.gvr()).Namespace(p.Namespace)
 	if p.Owner, err = create(ctx, in, shape.Kind, "owner", nil); err != nil {
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
@@ -68,17 +67,16 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 	return p, nil
 }
 
-func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (string, error) {
-	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (Object, error) {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"generateName": "bench-" + prefix + "-"},
 	}}
-	made, err := namespaces.Create(ctx, ns, metav1.CreateOptions{})
+	made, err := client.Resource(namespaceKind.gvr()).Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("create namespace: %w", err)
+		return Object{}, fmt.Errorf("create namespace: %w", err)
 	}
-	return made.GetName(), nil
+	return Object{made.GetName(), made.GetUID(), made.GetResourceVersion()}, nil
 }
 
 func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, owner *Object) (Object, error) {

@@ -33,9 +33,25 @@ func (c Counts) minus(o Counts) Counts {
 	return d
 }
 
-// countRequests reads from the API server itself what it was asked about a
-// kind since it started.
-func countRequests(ctx context.Context, metrics func(context.Context) (string, error), kind Kind) (Counts, error) {
+// A request is what the API server's metrics tell of one.
+type request struct{ verb, group, resource, subresource string }
+
+// about is every request for a kind.
+func about(kind Kind) func(request) bool {
+	return func(r request) bool { return r.group == kind.Group && r.resource == kind.Resource }
+}
+
+// others is every request but those that the API server sends itself while
+// nothing else runs: it renews its Lease and reads its own OpenAPI. No system
+// sends these while it drains a namespace; Leases are listed and deleted.
+func others(r request) bool {
+	return !(r.verb == "PUT" && r.resource == "leases") &&
+		!strings.HasPrefix(r.subresource, "openapi")
+}
+
+// countRequests reads from the API server itself what it was asked since it
+// started, as far as it is wanted.
+func countRequests(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
 	text, err := metrics(ctx)
 	if err != nil {
 		return nil, err
@@ -47,8 +63,8 @@ func countRequests(ctx context.Context, metrics func(context.Context) (string, e
 	counts := Counts{}
 	for _, m := range families["apiserver_request_total"].GetMetric() {
 		l := labels(m)
-		if l["group"] == kind.Group && l["resource"] == kind.Resource {
-			counts[l["verb"]] += m.GetCounter().GetValue()
+		if r := (request{l["verb"], l["group"], l["resource"], l["subresource"]}); wanted(r) {
+			counts[r.verb] += m.GetCounter().GetValue()
 		}
 	}
 	return counts, nil

@@ -10,10 +10,16 @@ type Kind struct {
 	Resource string
 }
 
-// The kinds that are measured: one built in, one custom.
+// The kinds of populations: one built in, one custom.
 var (
 	ConfigMap = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps"}
 	Widget    = Kind{schema.GroupVersionKind{Group: "bench.weir.dev", Version: "v1", Kind: "Widget"}, "widgets"}
+)
+
+// What else a namespace is, and has in it.
+var (
+	namespaceKind      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces"}
+	serviceAccountKind = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts"}
 )
 
 func (k Kind) gvr() schema.GroupVersionResource {

@@ -67,8 +67,11 @@ func run(m *testing.M) (int, error) {
 
 func readCRDs() ([]*unstructured.Unstructured, error) {
 	files, err := filepath.Glob(filepath.Join(crdDir, "*.yaml"))
-	if err != nil || len(files) != 3 {
-		return nil, fmt.Errorf("find three CRDs in %s: found %v, %v", crdDir, files, err)
+	if err != nil {
+		return nil, fmt.Errorf("find CRDs in %s: %w", crdDir, err)
+	}
+	if len(files) != 3 {
+		return nil, fmt.Errorf("find three CRDs in %s: found %v", crdDir, files)
 	}
 	var out []*unstructured.Unstructured
 	for _, f := range files {

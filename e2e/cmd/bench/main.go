@@ -1,7 +1,7 @@
 // Command bench measures Weir and the reference side by side on one control
 // plane, and both against the floor: the same requests, sent plainly.
 //
-//	go run ./cmd/bench --weir=PATH [--rounds=3] [--out=FILE]
+//	go run ./cmd/bench --weir=PATH [--quick] [--rounds=3] [--only=RE] [--out=FILE]
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -31,9 +32,13 @@ type options struct {
 	gcSyncs   int
 	memory    int
 	settle    time.Duration
-	only      *regexp.Regexp
-	out       string
-	dir       string
+	quick     bool
+
+	namespaceN int
+	namespaces int
+	only       *regexp.Regexp
+	out        string
+	dir        string
 }
 
 func main() {
@@ -60,6 +65,9 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.gcSyncs, "gc-syncs", 64, "--concurrent-gc-syncs of the reference whose limits are lifted")
 	flags.IntVar(&o.memory, "memory", 100000, "objects for the measurement of memory; 0 leaves it out")
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "how long to wait at most for a process to collect its garbage")
+	flags.IntVar(&o.namespaceN, "namespace-n", 20000, "ConfigMaps in the namespace that is full; 0 leaves it out")
+	flags.IntVar(&o.namespaces, "namespaces", 100, "namespaces that are deleted together; 0 leaves them out")
+	flags.BoolVar(&o.quick, "quick", false, "one round of the slow works, and less memory unless --memory is given")
 	flags.Func("only", "regular expression of the work to measure", func(v string) (err error) {
 		o.only, err = regexp.Compile(v)
 		return err
@@ -68,6 +76,9 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.dir, "dir", "", "keep the plane's files here")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if o.quick && !given(flags, "memory") {
+		o.memory = quickMemory
 	}
 	var out io.Writer = os.Stdout
 	if o.out != "" {
@@ -87,6 +98,15 @@ func run(ctx context.Context, args []string) error {
 	err = b.run(ctx, r)
 	// What was measured before a Ctrl-C took long to measure, too.
 	return errors.Join(err, b.plane.Stop(), r.write(out))
+}
+
+// quickMemory still tells a leak of a hundred bytes an object from noise.
+const quickMemory = 20000
+
+func given(flags *flag.FlagSet, name string) bool {
+	found := false
+	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }
 
 // command repeats what was asked for, without where files are on this machine.
@@ -148,8 +168,15 @@ func (b *bench) prepare(ctx context.Context) error {
 		"--kube-api-qps=100000", "--kube-api-burst=100000", fmt.Sprintf("--concurrent-gc-syncs=%d", b.gcSyncs))
 	b.limited = load.Reference(b.plane, "reference, default", plane.CollectorOnly)
 	b.systems = []load.System{b.lifted}
+	lifted := load.Reference(b.plane, "reference", plane.NamespaceOnly,
+		"--kube-api-qps=100000", "--kube-api-burst=100000", fmt.Sprintf("--concurrent-namespace-syncs=%d", namespaceSyncs))
+	b.limitedDrainer = load.Reference(b.plane, "reference, default", plane.NamespaceOnly)
+	b.drainers = []load.System{lifted}
 	if b.weir != "" {
 		b.systems = []load.System{load.Weir(b.plane, b.weir, kubeconfig, b.weirFlags...), b.lifted}
+		// Said outright: it may be turned off by b.weirFlags for the others.
+		flags := append(slices.Clone(b.weirFlags), "--drain-namespaces=true")
+		b.drainers = []load.System{load.Weir(b.plane, b.weir, kubeconfig, flags...), lifted}
 	}
 	return nil
 }

@@ -44,17 +44,26 @@ func newReport(b *bench) *report {
 func (r *report) write(out io.Writer) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "Measured %s with `%s`.\n", r.date.Format("2006-01-02"), r.command)
-	fmt.Fprintf(&s, "%d cores, %s, kernel %s, %s; everything on one machine. %d dependents, medians of %d rounds.\n",
+	fmt.Fprintf(&s, "%d cores, %s, kernel %s, %s; everything on one machine. %d dependents, medians of %d rounds",
 		runtime.NumCPU(), totalMemory(), kernel(), runtime.Version(), r.bench.n, r.bench.rounds)
-	fmt.Fprintf(&s, "The reference is kube-controller-manager with its request limits lifted and --concurrent-gc-syncs=%d.\n", r.bench.gcSyncs)
+	if r.bench.quick {
+		s.WriteString("; quick: one round only of trees, custom resources and namespaces")
+	}
+	s.WriteString(".\n")
+	fmt.Fprintf(&s, "The reference is kube-controller-manager with one controller, with its request limits lifted and --concurrent-gc-syncs=%d, and --concurrent-namespace-syncs=%d.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", r.bench.gcSyncs, namespaceSyncs)
 	fmt.Fprintf(&s, "The floor is the same work by plain requests from %d clients. A share is a system's rate divided by the mean of the floors right before and after it;\nwhere floors differ much, something else ran on the machine.\n\n", load.Clients)
 	r.writeRates(&s)
+	r.writeEmptyNamespace(&s)
+	r.writeNamespaces(&s)
 	r.writeMemory(&s)
 	_, err := io.WriteString(out, s.String())
 	return err
 }
 
 func (r *report) writeRates(s *strings.Builder) {
+	if !slices.ContainsFunc(works, func(w work) bool { return len(r.samples[w.name]) > 0 }) {
+		return
+	}
 	head, rule := "| work | floor, objects/s (least–most) |", "|---|---|"
 	for _, sys := range r.bench.systems {
 		head += fmt.Sprintf(" %s, objects/s | share | requests each | first after |", sys.Name)
@@ -74,12 +83,8 @@ func (r *report) writeRates(s *strings.Builder) {
 
 func (r *report) writeWork(s *strings.Builder, name string) {
 	samples := r.samples[name]
-	// The floor after one sample is the floor before the next.
-	floors := []float64{samples[0].before.Rate()}
-	for _, x := range samples {
-		floors = append(floors, x.after.Rate())
-	}
-	fmt.Fprintf(s, "| %s | %.0f (%.0f–%.0f) |", name, median(floors), slices.Min(floors), slices.Max(floors))
+	floors := floorsOf(samples)
+	fmt.Fprintf(s, "| %s | %s |", name, spread(floors))
 	for _, sys := range r.bench.systems {
 		fmt.Fprintf(s, " %.0f | %.2f | %.2f | %.0f ms |",
 			medianOf(samples, sys.Name, func(x sample) float64 { return x.measured.Rate() }),
@@ -110,18 +115,37 @@ func (r *report) writeMemory(s *strings.Builder) {
 	}
 }
 
+// floorsOf counts each once: the floor after one sample is the one before the
+// next.
+func floorsOf(samples []sample) []float64 {
+	floors := []float64{samples[0].before.Rate()}
+	for _, x := range samples {
+		floors = append(floors, x.after.Rate())
+	}
+	return floors
+}
+
+// spread is the median of values, the least and the most.
+func spread(v []float64) string {
+	return fmt.Sprintf("%.0f (%.0f–%.0f)", median(v), slices.Min(v), slices.Max(v))
+}
+
 func each(empty, full uint64, n int) string {
 	return fmt.Sprintf("%.0f B", (float64(full)-float64(empty))/float64(n))
 }
 
 func medianOf(samples []sample, system string, value func(sample) float64) float64 {
+	return median(valuesOf(samples, system, value))
+}
+
+func valuesOf(samples []sample, system string, value func(sample) float64) []float64 {
 	var v []float64
 	for _, x := range samples {
 		if x.system == system {
 			v = append(v, value(x))
 		}
 	}
-	return median(v)
+	return v
 }
 
 // median of nothing is 0.

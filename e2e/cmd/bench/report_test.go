@@ -50,3 +50,59 @@ func TestCommandNamesNoPlaceOnTheMachine(t *testing.T) {
 		t.Errorf("command %q, want %q", got, want)
 	}
 }
+
+func TestReportTellsNamespacesByTimeAndRequests(t *testing.T) {
+	b := &bench{
+		options:  options{weir: "weir", defaultN: 200, namespaces: 20},
+		drainers: []load.System{{Name: "weir"}, {Name: "reference"}},
+	}
+	gone := func(ms int, sent load.Counts) load.Result {
+		return load.Result{Took: time.Duration(ms) * time.Millisecond, Requests: sent}
+	}
+	r := newReport(b)
+	r.samples[emptyNamespace] = []sample{
+		{system: "weir", measured: gone(90, load.Counts{"LIST": 30, "PUT": 1, "POST": 0, "WATCH": 1})},
+		{system: "weir", measured: gone(80, load.Counts{"LIST": 31, "PUT": 1})},
+		{system: "weir", measured: gone(300, load.Counts{"LIST": 31, "PUT": 1, "GET": 2})},
+		{system: "reference", measured: gone(5000, load.Counts{"DELETE": 31, "LIST": 32})},
+	}
+	many := b.drainings()[1].name
+	r.samples[many] = []sample{
+		{"weir", result(1000), result(900), result(2000)},
+		{"reference", result(2000), result(100), result(1000)},
+	}
+	r.limited[many] = result(50)
+	var out strings.Builder
+	r.writeRates(&out)
+	r.writeEmptyNamespace(&out)
+	r.writeNamespaces(&out)
+	want := `
+| empty namespace | gone after, ms (least–most) | requests | by verb (DELETE of collections too) | measured |
+|---|---|---|---|---|
+| weir | 90 (80–300) | 32 | 31 LIST, 1 PUT | 3 times |
+| reference | 5000 (5000–5000) | 63 | 31 DELETE, 32 LIST | 1 times |
+
+| work | floor, objects/s (least–most) | weir, s | objects/s | share | requests each | reference, s | objects/s | share | requests each | weir is faster | reference at its defaults, s | weir is faster |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| 20 namespaces with 50 objects each | 1000 (1000–2000) | 1.11 | 900 | 0.60 | 1.50 | 10.00 | 100 | 0.07 | 1.50 | 9.0× | 20.00 | 18.0× |
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestQuickTakesOneRoundOfSlowWorks(t *testing.T) {
+	for name, test := range map[string]struct {
+		quick, slow bool
+		want        int
+	}{
+		"full, slow":  {false, true, 3},
+		"quick, fast": {true, false, 3},
+		"quick, slow": {true, true, 1},
+	} {
+		b := &bench{options: options{rounds: 3, quick: test.quick}}
+		if got := b.roundsOf(test.slow); got != test.want {
+			t.Errorf("%s: %d rounds, want %d", name, got, test.want)
+		}
+	}
+}

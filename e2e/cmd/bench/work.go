@@ -21,6 +21,10 @@ type bench struct {
 
 	systems         []load.System // in the order in which they take turns
 	lifted, limited load.System
+
+	// The same for the namespace works.
+	drainers       []load.System
+	limitedDrainer load.System
 }
 
 // work is one thing to measure.
@@ -30,17 +34,18 @@ type work struct {
 	policy metav1.DeletionPropagation
 	// byDefault says that the reference is measured at its limits as well.
 	byDefault bool
+	slow      bool // one round is enough for --quick
 }
 
 var works = []work{
-	{"background, flat", load.Flat, metav1.DeletePropagationBackground, true},
-	{"background, tree", load.Tree, metav1.DeletePropagationBackground, false},
-	{"background, custom resources", load.Custom, metav1.DeletePropagationBackground, false},
-	{"foreground, flat", load.Flat, metav1.DeletePropagationForeground, true},
-	{"foreground, tree", load.Tree, metav1.DeletePropagationForeground, false},
-	{"foreground, custom resources", load.Custom, metav1.DeletePropagationForeground, false},
-	{"orphan, flat", load.Flat, metav1.DeletePropagationOrphan, true},
-	{"orphan, custom resources", load.Custom, metav1.DeletePropagationOrphan, false},
+	{"background, flat", load.Flat, metav1.DeletePropagationBackground, true, false},
+	{"background, tree", load.Tree, metav1.DeletePropagationBackground, false, true},
+	{"background, custom resources", load.Custom, metav1.DeletePropagationBackground, false, true},
+	{"foreground, flat", load.Flat, metav1.DeletePropagationForeground, true, false},
+	{"foreground, tree", load.Tree, metav1.DeletePropagationForeground, false, true},
+	{"foreground, custom resources", load.Custom, metav1.DeletePropagationForeground, false, true},
+	{"orphan, flat", load.Flat, metav1.DeletePropagationOrphan, true, false},
+	{"orphan, custom resources", load.Custom, metav1.DeletePropagationOrphan, false, true},
 }
 
 // digest is how long the API server is left alone between making the objects
@@ -70,10 +75,25 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			b.say("%s: %s %.0f/s over %d", w.name, b.limited.Name, got.Rate(), b.defaultN)
 		}
 	}
+	for _, d := range b.drainings() {
+		if !b.only.MatchString(d.name) {
+			continue
+		}
+		if err := b.compareDraining(ctx, d, r); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
 	if b.memory > 0 {
 		return b.measureFull(ctx, r)
 	}
 	return nil
+}
+
+func (b *bench) roundsOf(slow bool) int {
+	if b.quick && slow {
+		return 1
+	}
+	return b.rounds
 }
 
 // compare takes the systems in turns, with a floor before and after each: what
@@ -83,7 +103,7 @@ func (b *bench) compare(ctx context.Context, w work, r *report) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.rounds {
+	for round := range b.roundsOf(w.slow) {
 		for _, s := range b.systems {
 			got, err := b.cascade(ctx, w, s, b.n)
 			if err != nil {
@@ -103,24 +123,12 @@ func (b *bench) compare(ctx context.Context, w work, r *report) error {
 	return nil
 }
 
-// pause waits, and not for longer than ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
 	p, err := load.Populate(ctx, b.plane.Config, w.shape(b.n))
 	if err != nil {
 		return load.Result{}, err
 	}
-	if err := pause(ctx, digest); err != nil {
+	if err := load.Pause(ctx, digest); err != nil {
 		return load.Result{}, err
 	}
 	result, err := load.Measure(ctx, b.plane.Config, p, w.policy, func(ctx context.Context) error {
@@ -144,7 +152,7 @@ func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (load
 		return load.Result{}, err
 	}
 	var result load.Result
-	if err = pause(ctx, digest); err == nil {
+	if err = load.Pause(ctx, digest); err == nil {
 		result, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, w.policy)
 	}
 	stopErr := running.Stop()

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	none       metav1.DeletionPropagation = ""
+	background                            = metav1.DeletePropagationBackground
+	foreground                            = metav1.DeletePropagationForeground
+	orphan                                = metav1.DeletePropagationOrphan
+)
+
+// make makes objects, a line each.
+func (w *world) make(lines string) {
+	w.Helper()
+	for text := range strings.Lines(lines) {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		l, err := readLine(text)
+		if err != nil {
+			w.Fatal(err)
+		}
+		var owners []metav1.OwnerReference
+		for _, word := range l.owners {
+			owners = append(owners, w.reference(word))
+		}
+		w.create(l.kind, l.name, owners, l.finalizers...)
+	}
+}
+
+// reference is an owner as it is written in owners=(…).
+func (w *world) reference(word string) metav1.OwnerReference {
+	w.Helper()
+	name, set := cutMarks(word)
+	r := w.of(name).reference()
+	set(&r)
+	return r
+}
+
+// create makes one object with references as they are.
+func (w *world) create(short, name string, owners []metav1.OwnerReference, finalizers ...string) {
+	w.Helper()
+	k, ok := w.kinds[short]
+	if !ok {
+		w.Fatalf("no kind %q", short)
+	}
+	manifest, err := k.manifest(name, owners, finalizers)
+	if err != nil {
+		w.Fatal(err)
+	}
+	o := object{kind: k, name: name}
+	if !k.cluster {
+		o.namespace = w.namespace
+	}
+	made, err := w.at(o).Create(w.Context(), manifest, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	o.uid = made.GetUID()
+	w.made[name] = o
+}
+
+// delete deletes an object as kubectl would, with a policy; none leaves it to
+// its kind's default.
+func (w *world) delete(name string, policy metav1.DeletionPropagation) {
+	w.Helper()
+	options := metav1.DeleteOptions{}
+	if policy != none {
+		options.PropagationPolicy = &policy
+	}
+	w.deleteWith(name, options)
+}
+
+func (w *world) deleteWith(name string, options metav1.DeleteOptions) {
+	w.Helper()
+	o := w.of(name)
+	options.Preconditions = &metav1.Preconditions{UID: &o.uid}
+	if err := w.at(o).Delete(w.Context(), o.name, options); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// patch changes an object by a JSON merge patch.
+func (w *world) patch(name, change string) {
+	w.Helper()
+	o := w.of(name)
+	if _, err := w.at(o).Patch(w.Context(), o.name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// own gives an object these owners and no others.
+func (w *world) own(name string, owners ...string) {
+	w.Helper()
+	refs := []metav1.OwnerReference{}
+	for _, word := range owners {
+		refs = append(refs, w.reference(word))
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.patch(name, string(change))
+}
+
+// unfinalize takes all finalizers off an object, as whoever put them there does.
+func (w *world) unfinalize(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.patch(name, `{"metadata":{"finalizers":null}}`)
+	}
+}
+
+// numbered are n names with a common beginning.
+func numbered(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return names
+}
