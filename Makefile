@@ -22,7 +22,7 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 
 e2e: build ## end-to-end tests on a real control plane, which is built first (some minutes, once)
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 40m ./...
+	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -p 1 -count=1 -timeout 40m ./...
 
 demo: build ## a real control plane with Weir as its collector, and a story; DEMO_EXIT=1 ends after the story
 	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir
