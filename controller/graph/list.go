@@ -1,0 +1,64 @@
+package graph
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+func (g *Graph) listBegins(kind schema.GroupResource) {
+	s := &g.slots[g.slotOf(kind)]
+	s.epoch++
+}
+
+// listEnds sweeps what the list did not show. Claims that were found present by a lookup but have no
+// node by now are asked again: the object may have gone between the lookup and the list.
+func (g *Graph) listEnds(kind schema.GroupResource) {
+	slotID := g.slotOf(kind)
+	s := &g.slots[slotID]
+	if s.state == Unwatched {
+		return
+	}
+	s.state, s.reason = Synced, ""
+	s.lists++
+	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch })
+	for id := range g.claims.parked {
+		if c := g.claims.at(id); c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
+			g.forgetLook(id)
+		}
+	}
+	g.holdsChanged()
+}
+
+// sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner that
+// was letting its dependents go when it was last seen is settled: a lookup would tell that it is absent,
+// but not how it went.
+func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
+			if g.leavesOrphans(id) {
+				g.settle(id, true)
+			}
+			g.remove(id)
+		}
+	}
+}
+
+func (g *Graph) listFailed(ev ListFailed) {
+	s := &g.slots[g.slotOf(ev.Kind)]
+	if s.state == Synced || s.state == Unwatched {
+		return
+	}
+	s.state, s.reason = Failing, ev.Reason
+	if ev.Forbidden {
+		s.state = Forbidden
+	}
+	g.holdsChanged()
+}
+
+func (g *Graph) stopped(kind schema.GroupResource) {
+	slotID := g.slotOf(kind)
+	s := &g.slots[slotID]
+	g.sweep(slotID, func(*node) bool { return true })
+	s.state, s.reason = Unwatched, ""
+	if s.served && s.Collected {
+		s.state = Listing // stopped to be started again
+	}
+	g.holdsChanged()
+}
