@@ -62,7 +62,7 @@ func TestOnlyOneKindOf404ProvesAbsence(t *testing.T) {
 		"path not served":                     {notServed, false},
 		"no details":                          {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 404, Reason: metav1.StatusReasonNotFound}}, false},
 		"webhook's colour":                    {webhookSaysNo(404, metav1.StatusReasonNotFound), false},
-		"gone is for expired lists":           {apierrors.NewGone("pods"), false},
+		"gone is for expired lists":           {apierrors.NewResourceExpired("too old"), false},
 		"not allowed to know":                 {apierrors.NewForbidden(pods, "web", nil), false},
 		"no answer":                           {context.DeadlineExceeded, false},
 		"no error is no proof of absence too": {nil, false},

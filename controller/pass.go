@@ -112,7 +112,7 @@ func (p *pass) delete(ctx context.Context, kinds []schema.GroupResource) (same b
 		default:
 			for _, v := range p.store.content(p.ns.Name, kind) {
 				if !v.Deleting {
-					v.Ref.ResourceVersion = ""
+					v.ResourceVersion = ""
 					refs = append(refs, v.Ref)
 				}
 			}

@@ -103,7 +103,7 @@ func TestDependentThatComesLateFallsWithItsWaitingOwner(t *testing.T) {
 	w.awaitGone("boss", "stuck")
 }
 
-func TestOwnerThatWaitsAlreadyCanStillBeToldToOrphan(t *testing.T) {
+func TestOwnerThatIsTerminatingCanStillBeToldToOrphan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.make(`

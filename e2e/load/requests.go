@@ -45,7 +45,7 @@ func about(kind Kind) func(request) bool {
 // nothing else runs: it renews its Lease and reads its own OpenAPI. No system
 // sends these while it drains a namespace; Leases are listed and deleted.
 func others(r request) bool {
-	return !(r.verb == "PUT" && r.resource == "leases") &&
+	return (r.verb != "PUT" || r.resource != "leases") &&
 		!strings.HasPrefix(r.subresource, "openapi")
 }
 
