@@ -17,16 +17,17 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                        {"cmd"},
-	"cmd":                     {"controller", "webhook", "certs", "policies"},
+	"cmd":                     {"controller", "webhook", "certs", "policies", "policies/live"},
 	"cmd/reference":           {"cmd"},
-	"controller":              {"controller/graph", "controller/drain", "policies", "policies/v1alpha1"},
+	"controller":              {"controller/graph", "controller/drain", "policies", "policies/live", "policies/v1alpha1"},
 	"controller/graph":        {},
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script"},
 	"controller/drain":        {"controller/graph", "policies/v1alpha1"},
-	"webhook":                 {"controller/graph", "policies", "policies/v1alpha1"},
+	"webhook":                 {"policies", "policies/live", "policies/v1alpha1"},
 	"certs":                   {},
 	"policies":                {"policies/v1alpha1"},
+	"policies/live":           {"policies", "policies/v1alpha1"},
 	"policies/v1alpha1":       {},
 }
 

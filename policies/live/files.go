@@ -1,0 +1,111 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// lookEvery is how often files are looked at. A mounted ConfigMap changes by a link that is swapped, which asking finds
+// for certain, and notifications do not.
+const lookEvery = 2 * time.Second
+
+var suffixes = []string{".yaml", ".yml", ".json"}
+
+// ReadDir reads the policies of a directory's files, in the order of their names. Files that begin with a dot are left
+// alone. What is wrong within a file is a problem; that the directory, or a file, cannot be read is an error.
+func ReadDir(dir string) ([]policies.Source, []policies.Problem, error) {
+	files, err := contents(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources, problems := parse(files)
+	return sources, problems, nil
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+func contents(dir string) ([]file, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read policy files: %w", err)
+	}
+	var out []file
+	for _, e := range entries {
+		if e.Name()[0] == '.' || !slices.Contains(suffixes, filepath.Ext(e.Name())) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read policy files: %w", err)
+		}
+		out = append(out, file{path, data})
+	}
+	return out, nil
+}
+
+func parse(files []file) (sources []policies.Source, problems []policies.Problem) {
+	for _, f := range files {
+		s, p := policies.Parse(f.name, f.data)
+		sources, problems = append(sources, s...), append(problems, p...)
+	}
+	return sources, problems
+}
+
+func digest(files []file) []byte {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %d\n", f.name, len(f.data))
+		h.Write(f.data)
+	}
+	return h.Sum(nil)
+}
+
+// followFiles reads the directory now and whenever it has changed. A read that fails changes nothing.
+func (s *State) followFiles(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var last []byte
+	failing := false
+	for {
+		var files []file
+		var err error
+		if s.options.Dir != "" {
+			files, err = contents(s.options.Dir)
+		}
+		if err != nil && !failing {
+			s.options.Log.Info("cannot read policy files: what was read before stays in force", "err", err.Error())
+		}
+		failing = err != nil
+		if sum := digest(files); err == nil && !bytes.Equal(sum, last) {
+			last = sum
+			sources, problems := parse(files)
+			s.mu.Lock()
+			s.files, s.problems, s.read = sources, problems, true
+			s.mu.Unlock()
+			s.again()
+		}
+		if s.options.Dir == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// gather is how long changes are gathered into one compilation: kubectl apply -f DIR is many of them.
+const gather = 50 * time.Millisecond
+
+// resources are those of the policies' kinds.
+var resources = map[string]schema.GroupVersionResource{
+	"DeletionPolicy":       v1alpha1.GroupVersion.WithResource("deletionpolicies"),
+	"DrainPolicy":          v1alpha1.GroupVersion.WithResource("drainpolicies"),
+	"OwnerReferencePolicy": v1alpha1.GroupVersion.WithResource("ownerreferencepolicies"),
+}
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// Resource is where the objects of a policy's kind are.
+func Resource(kind string) schema.GroupVersionResource { return resources[kind] }
+
+// Options are what a State needs to know.
+type Options struct {
+	Config *rest.Config
+	// Dir holds policy files, *.yaml, *.yml and *.json; empty for none.
+	Dir string
+	// Self are the user names that Weir acts under: no policy judges them.
+	Self []string
+	Log  logr.Logger
+}
+
+// State is what is in force now.
+type State struct {
+	options Options
+	client  dynamic.Interface
+
+	set      atomic.Pointer[policies.Set]
+	compiled atomic.Bool // at least once, with everything
+	changed  signal      // the set is another
+	labelled signal      // the labels of a namespace are others, or it is new
+	recheck  chan struct{}
+
+	objects    map[string]*objects // by kind of policy
+	namespaces *objects
+
+	mu       sync.Mutex
+	files    []policies.Source
+	problems []policies.Problem // of files that cannot be read
+	read     bool               // the files have been read
+}
+
+// New prepares a State; Run fills it.
+func New(o Options) (*State, error) {
+	client, err := dynamic.NewForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for policies: %w", err)
+	}
+	s := &State{options: o, client: client, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
+	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self}))
+	for kind := range resources {
+		s.objects[kind] = newObjects(func(name string, was, is entry) {
+			if name == "" || is.respecified(was) { // what the controller writes into their status changes nothing
+				s.again()
+			}
+		})
+	}
+	s.namespaces = newObjects(func(name string, was, is entry) {
+		if name == "" || !s.compiled.Load() {
+			s.again() // they may be the last that the first compilation waits for
+		}
+		if is.there() && is.relabelled(was) {
+			s.labelled.fire()
+		}
+	})
+	return s, nil
+}
+
+// Run follows policies, files and namespaces until ctx ends.
+func (s *State) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for kind, gvr := range resources {
+		wg.Go(func() { s.objects[kind].follow(ctx, s.client.Resource(gvr), gvr, s.options.Log) })
+	}
+	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.options.Log) })
+	wg.Go(func() { s.followFiles(ctx) })
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.recheck:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(gather):
+		}
+		s.compile()
+	}
+}
+
+// again asks for another compilation.
+func (s *State) again() {
+	select {
+	case s.recheck <- struct{}{}:
+	default:
+	}
+}
+
+// compile puts a new set in force once everything has been read.
+func (s *State) compile() {
+	if s.missing() != nil {
+		return
+	}
+	s.mu.Lock()
+	sources := slices.Clone(s.files)
+	s.mu.Unlock()
+	for _, kind := range s.objects {
+		for _, o := range kind.all() {
+			sources = append(sources, policies.Source{Object: o})
+		}
+	}
+	set := policies.Build(s.set.Load(), sources, policies.Options{Self: s.options.Self})
+	s.set.Store(set)
+	s.compiled.Store(true)
+	for _, p := range s.Problems() {
+		s.options.Log.Info("something is wrong with a policy", "problem", p.String())
+	}
+	s.options.Log.Info("policies are in force", "policies", len(sources), "webhooks", len(set.Webhooks()))
+	s.changed.fire()
+}
+
+// missing says what has not been read yet.
+func (s *State) missing() error {
+	for kind, o := range s.objects {
+		if !o.ready() {
+			return fmt.Errorf("waiting for the first list of %s", resources[kind].GroupResource())
+		}
+	}
+	if !s.namespaces.ready() {
+		return errors.New("waiting for the first list of namespaces")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.read {
+		return fmt.Errorf("waiting for the policy files of %s", s.options.Dir)
+	}
+	return nil
+}
+
+// Ready says why the policies are not in force yet; nil once they are. From then on they always are.
+func (s *State) Ready() error {
+	if s.compiled.Load() {
+		return nil
+	}
+	if err := s.missing(); err != nil {
+		return err
+	}
+	return errors.New("policies are being compiled")
+}
+
+// Set is the policies in force: none until Ready.
+func (s *State) Set() *policies.Set { return s.set.Load() }
+
+// Changed returns a channel that is closed when the next set is in force.
+func (s *State) Changed() <-chan struct{} { return s.changed.next() }
+
+// Relabelled returns a channel that is closed when a namespace comes or its labels change.
+func (s *State) Relabelled() <-chan struct{} { return s.labelled.next() }
+
+// Namespace is a Namespace as last seen, or nil. It must not be written to.
+func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
+
+// Generation is that of a policy's object, 0 for a policy that is none.
+func (s *State) Generation(key policies.PolicyKey) int64 {
+	if kind := s.objects[key.Kind]; kind != nil {
+		return kind.generation(key.Name)
+	}
+	return 0
+}
+
+// Problems are all that is wrong with the policies in force, and with files that cannot be read.
+func (s *State) Problems() []policies.Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.problems, s.set.Load().Problems())
+}
+
+// signal tells any number of waiters of the next event.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}

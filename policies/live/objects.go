@@ -1,0 +1,210 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
+type objects struct {
+	// seen is told of what changes: the zero entry is that of an object that is not there. That there are no objects at
+	// all is told once, without a name.
+	seen func(name string, was, is entry)
+
+	mu     sync.RWMutex
+	byName map[string]entry
+	listed bool
+}
+
+type entry struct {
+	object     map[string]any
+	generation int64
+	labels     map[string]string
+}
+
+func (e entry) there() bool { return e.object != nil }
+
+// respecified and relabelled tell whether something changed that selects, or is selected by.
+func (e entry) respecified(was entry) bool {
+	return e.there() != was.there() || e.generation != was.generation
+}
+
+func (e entry) relabelled(was entry) bool {
+	return e.there() != was.there() || !maps.Equal(e.labels, was.labels)
+}
+
+func newObjects(seen func(string, entry, entry)) *objects {
+	return &objects{seen: seen, byName: map[string]entry{}}
+}
+
+var _ cache.ReflectorStore = (*objects)(nil)
+
+// Add implements cache.ReflectorStore.
+func (s *objects) Add(obj any) error { return s.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (s *objects) Update(obj any) error {
+	name, e, err := read(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	was := s.byName[name]
+	s.byName[name] = e
+	s.mu.Unlock()
+	s.seen(name, was, e)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *objects) Delete(obj any) error {
+	name, e, err := read(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.byName, name)
+	s.mu.Unlock()
+	s.seen(name, e, entry{})
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s *objects) Replace(list []any, _ string) error {
+	fresh := make(map[string]entry, len(list))
+	for _, obj := range list {
+		name, e, err := read(obj)
+		if err != nil {
+			return err
+		}
+		fresh[name] = e
+	}
+	s.replace(fresh)
+	return nil
+}
+
+func (s *objects) replace(fresh map[string]entry) {
+	s.mu.Lock()
+	old, first := s.byName, !s.listed
+	s.byName, s.listed = fresh, true
+	s.mu.Unlock()
+	for name, e := range fresh {
+		s.seen(name, old[name], e)
+	}
+	for name, e := range old {
+		if _, still := fresh[name]; !still {
+			s.seen(name, e, entry{})
+		}
+	}
+	if first && len(fresh) == 0 {
+		s.seen("", entry{}, entry{})
+	}
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *objects) Resync() error { return nil }
+
+func read(obj any) (string, entry, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return "", entry{}, fmt.Errorf("unexpected %T", obj)
+	}
+	return u.GetName(), entry{object: u.Object, generation: u.GetGeneration(), labels: u.GetLabels()}, nil
+}
+
+func (s *objects) ready() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.listed
+}
+
+func (s *objects) get(name string) map[string]any {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byName[name].object
+}
+
+func (s *objects) generation(name string) int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byName[name].generation
+}
+
+func (s *objects) all() []map[string]any {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]map[string]any, 0, len(s.byName))
+	for _, e := range s.byName {
+		out = append(out, e.object)
+	}
+	return out
+}
+
+// Transformer implements cache.TransformingStore: it drops what nobody reads.
+func (s *objects) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			u.SetManagedFields(nil)
+		}
+		return obj, nil
+	}
+}
+
+// follow lists and watches until ctx ends. A kind that the API server does not know has no objects: the CRDs need not be
+// installed where policies are files.
+func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, log logr.Logger) {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
+	}
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
+		cache.ReflectorOptions{Name: gvr.Resource, TypeDescription: gvr.String()})
+	const first, most = 250 * time.Millisecond, 5 * time.Second
+	for pause := first; ; pause = min(2*pause, most) {
+		err := reflector.ListAndWatchWithContext(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case notServed(err):
+			if !s.ready() {
+				log.Info("the kind is not installed: only files can hold such policies", "kind", gvr.GroupResource().String())
+			}
+			s.replace(map[string]entry{})
+			pause = most
+		case err != nil:
+			log.Info("cannot follow, will try again", "kind", gvr.GroupResource().String(), "err", err.Error())
+		default:
+			pause = first
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notServed tells the API server's own word that it does not know a kind from any other trouble.
+func notServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
+}
