@@ -19,15 +19,16 @@ var allowed = map[string][]string{
 	"":                        {"cmd"},
 	"cmd":                     {"controller", "webhook", "certs", "policies", "policies/live"},
 	"cmd/reference":           {"cmd"},
-	"controller":              {"controller/graph", "controller/drain", "policies", "policies/live", "policies/v1alpha1"},
+	"controller":              {"controller/graph", "controller/drain", "policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"controller/graph":        {},
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script"},
 	"controller/drain":        {"controller/graph", "policies/v1alpha1"},
-	"webhook":                 {"policies", "policies/live", "policies/v1alpha1"},
+	"webhook":                 {"policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"certs":                   {},
 	"policies":                {"policies/v1alpha1"},
 	"policies/live":           {"policies", "policies/v1alpha1"},
+	"policies/stamps":         {"policies", "policies/v1alpha1"},
 	"policies/v1alpha1":       {},
 }
 

@@ -37,9 +37,6 @@ type deletion struct {
 	propagation *v1alpha1.Propagation
 	protection  *v1alpha1.Protection
 	actions     []v1alpha1.ValidationAction
-	// strict: no deletion that policy does not allow can have come past it. Only then does an orphan finalizer that is
-	// not allowed mean that nobody asked for it.
-	strict bool
 }
 
 // drain is what a DrainPolicy asks for.
@@ -129,25 +126,20 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 		d.actions = []v1alpha1.ValidationAction{v1alpha1.Deny}
 	}
 	c.failurePolicy = cmp.Or(p.FailurePolicy, v1alpha1.Ignore)
-	d.strict = c.failurePolicy == v1alpha1.Fail && slices.Contains(d.actions, v1alpha1.Deny) && !d.allows(v1alpha1.Orphan)
 	c.deletion = d
 	c.compileMatch(&p.Match)
 	if p.Propagation == nil {
 		return
 	}
+	for _, gr := range unshapeable {
+		if slices.Contains(spelled(c.resources), gr) {
+			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: the API server does not let their deletion take another course", gr))
+		}
+	}
 	for i, cond := range p.Match.Conditions {
 		if strings.Contains(cond.Expression, "request.") {
 			c.warn(fmt.Sprintf("spec.match.conditions[%d].expression", i),
 				"propagation is decided by what an object is, before anyone asks to delete it: request then tells who wrote the object")
-		}
-	}
-	if p.Propagation.Default == "" || p.Propagation.Default == v1alpha1.Orphan || d.strict {
-		return
-	}
-	for _, gr := range orphanedByDefault {
-		if slices.Contains(spelled(c.resources), gr) {
-			c.warn("spec.propagation.default", fmt.Sprintf("of %s the API server orphans the dependents where a delete asks for nothing; "+
-				"to have default apply there too, leave Orphan out of allowed, refuse it (validationActions: Deny) and set failurePolicy to Fail", gr))
 		}
 	}
 }

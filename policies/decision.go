@@ -34,9 +34,13 @@ type Decision struct {
 	By          string
 	// Stamp is what Patch does about the finalizer.
 	Stamp Stamp
-	// Arm asks, at a DELETE, that the finalizer be put on the object and the request be sent again: without it the
-	// API server would carry out the deletion in another way than Propagation says. It is never set with dryRun.
-	Arm bool
+	// Shaped says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as
+	// Propagation says.
+	Shaped bool
+	// Arm asks, of a DELETE that is Shaped, that Mark be put on the object and the request be sent again: without it the
+	// object would be gone before anything could be done. It is never set with dryRun.
+	Arm  bool
+	Mark Mark
 
 	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it is in the decision.
 	Errors []PolicyError

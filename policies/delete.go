@@ -48,7 +48,10 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 	d.Propagation, d.By = way.policy, way.by.key.Name
 	d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
-	d.Arm = way.needsStamp() && !q.judged().stamped() && !q.DryRun && len(v.refused) == 0
+	d.Shaped = way.needsStamp() && len(v.refused) == 0
+	if mark := way.by.mark(q.Resource.GroupResource()); d.Shaped && !q.DryRun && len(mark.missing(q.judged())) > 0 {
+		d.Arm, d.Mark = true, mark
+	}
 }
 
 // matchingDeletions are the DeletionPolicies that match, in their order. Those that cannot be judged are recorded.
@@ -79,37 +82,53 @@ type carriage struct {
 }
 
 func carry(q *Question, matched []*compiled) carriage {
-	w := carriage{asked: askedFor(q)}
+	w := carriage{asked: optionAsks(q)}
 	w.unaided = w.asked
 	byType := slices.Contains(orphanedByDefault, q.Resource.GroupResource())
 	if w.asked == "" {
+		w.unaided = finalizerAsks(q.judged())
+		if !byType || len(Stamped(q.Resource.GroupResource(), q.judged().finalizers())) < 2 {
+			w.asked = w.unaided // somebody has put it there, who was not Weir
+		}
+	}
+	if w.unaided == "" {
 		w.unaided = v1alpha1.Background
 		if byType {
 			w.unaided = v1alpha1.Orphan
 		}
 	}
 	w.policy = w.unaided
-	if i := slices.IndexFunc(matched, (*compiled).propagates); i >= 0 {
-		w.by = matched[i]
-	} else {
+	if w.by = propagating(q.Resource.GroupResource(), matched); w.by == nil {
 		return w
 	}
 	def := w.by.deletion.propagation.Default
-	switch {
-	case w.asked == "" && byType && (def == "" || !w.by.deletion.strict):
-		w.chosen = true // the server chose for the user, and nobody can tell later
-	case (w.asked == "" || w.asked == v1alpha1.Background) && def != "":
+	if (w.asked == "" || w.asked == v1alpha1.Background) && def != "" {
 		w.policy = def
-	default:
+	} else {
 		w.chosen = true
 	}
 	return w
 }
 
-func (c *compiled) propagates() bool { return c.deletion.propagation != nil }
+// unshapeable are the resources to which propagation does not apply. A deletion that is under way takes another course
+// when it is deleted again with another policy (RB 6.34), which is how deletions are shaped; that does not work for pods,
+// which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
+var unshapeable = []schema.GroupResource{{Resource: "pods"}, {Resource: "namespaces"}}
 
-// askedFor is the propagation that a DELETE asks for: by its options, or else by a finalizer of the object.
-func askedFor(q *Question) v1alpha1.PropagationPolicy {
+// propagating is the policy whose propagation holds, of those that match; nil if there is none.
+func propagating(gr schema.GroupResource, matched []*compiled) *compiled {
+	if slices.Contains(unshapeable, gr) {
+		return nil
+	}
+	i := slices.IndexFunc(matched, func(c *compiled) bool { return c.deletion.propagation != nil })
+	if i < 0 {
+		return nil
+	}
+	return matched[i]
+}
+
+// optionAsks is the propagation that a DELETE asks for by its options.
+func optionAsks(q *Question) v1alpha1.PropagationPolicy {
 	opts := object(q.Options)
 	if p := opts.str("propagationPolicy"); p != "" {
 		return v1alpha1.PropagationPolicy(p)
@@ -123,7 +142,7 @@ func askedFor(q *Question) v1alpha1.PropagationPolicy {
 		}
 		return v1alpha1.Background
 	}
-	return finalizerAsks(q.judged())
+	return ""
 }
 
 func finalizerAsks(o object) v1alpha1.PropagationPolicy {
@@ -146,8 +165,25 @@ func (w carriage) needsStamp() bool {
 	return w.policy != w.unaided || w.policy != v1alpha1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
 }
 
+// sparesSome tells whether some dependents are to be kept.
+func (w carriage) sparesSome() bool {
+	return w.by != nil && slices.ContainsFunc(w.by.deletion.propagation.Dependents, func(r v1alpha1.DependentRule) bool {
+		return r.Action == v1alpha1.OrphanDependent
+	})
+}
+
 func (w carriage) notAllowed(q *Question) *finding {
-	if w.by == nil || !w.chosen || w.by.deletion.allows(w.policy) {
+	if w.by == nil || !w.chosen {
+		return nil
+	}
+	if w.asked == v1alpha1.Foreground && w.sparesSome() {
+		// The collector would begin at once, with all dependents, before those that are to be kept are released.
+		return &finding{policy: w.by.key, code: 403,
+			text: q.what() + " may not be deleted with propagation policy Foreground: some of its dependents are to be kept",
+			way:  fmt.Sprintf("To delete it as the policy says: kubectl delete %s --cascade=background", q.kubectl()),
+		}
+	}
+	if w.by.deletion.allows(w.policy) {
 		return nil
 	}
 	allowed := w.by.deletion.propagation.Allowed

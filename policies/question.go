@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,6 +51,9 @@ type Question struct {
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
 	DryRun  bool
+	// Now is the time; the zero value is unknown. An object that is stamped at an UPDATE is marked with it, because a
+	// DELETE may be on its way that has not seen the finalizer (RB 6.24).
+	Now time.Time
 
 	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
 	NamespaceObject map[string]any
@@ -213,6 +217,16 @@ func jsonType(v any) string {
 		return "a boolean"
 	}
 	return "a number"
+}
+
+// Stored is the question about an object as it is stored, which nobody is about to change: what back-fill asks
+// (StampFor) and what is asked of an object that terminates (Shape).
+func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
+	o := object(obj)
+	return Question{
+		Operation: Update, Kind: gvk, Resource: gvr, Namespace: o.namespace(), Name: o.name(),
+		Object: obj, OldObject: obj, NamespaceObject: namespace,
+	}
 }
 
 // asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may be deleted: what

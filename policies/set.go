@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Options are what a Set knows besides policies.
@@ -118,6 +120,32 @@ func (s *Set) Statuses() []Status {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError()}
 	}
 	return out
+}
+
+// NeedsGraph tells whether there are policies that ask for Facts.
+func (s *Set) NeedsGraph() bool {
+	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
+		switch {
+		case c.deletion != nil:
+			return c.deletion.protection != nil && c.deletion.protection.MaxDependents != nil
+		case c.owners != nil:
+			return c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission
+		}
+		return false
+	})
+}
+
+// Stamps tells whether there can be objects of a resource that are to carry Weir's finalizer, and whether more than
+// their metadata has to be known to tell.
+func (s *Set) Stamps(gr schema.GroupResource) (some, whole bool) {
+	for _, c := range s.deletion.about(gr) {
+		if c.deletion.propagation == nil && c.ready() {
+			continue
+		}
+		some = some || c.ready() && c.deletion.stamps(gr)
+		whole = whole || len(c.conditions) > 0
+	}
+	return some && !slices.Contains(unshapeable, gr), whole
 }
 
 // index finds the policies about a resource without asking each.

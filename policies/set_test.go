@@ -216,7 +216,7 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 	pvc, pods := schema.GroupResource{Resource: "persistentvolumeclaims"}, schema.GroupResource{Resource: "pods"}
 	const foreground = "propagation: {default: Foreground, dependents: [{apiGroups: [''], resources: [persistentvolumeclaims], action: Orphan}]}"
 	jobs := func(rest string) string {
-		return strings.Replace(strings.Replace(delpol("p", "propagation: {default: Foreground, allowed: [Foreground, Background]}"+rest), "apps", "batch", 1), "deployments", "jobs", 1)
+		return strings.Replace(strings.Replace(delpol("p", "propagation: {default: Background, allowed: [Foreground, Background]}"+rest), "apps", "batch", 1), "deployments", "jobs", 1)
 	}
 	for name, c := range map[string]struct {
 		policies  string
@@ -229,9 +229,9 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 		"Foreground asked, no default":               {delpol("p", "propagation: {allowed: [Foreground]}"), "foregroundDeletion", v1alpha1.Foreground, false},
 		"nothing asked, no default":                  {delpol("p", "propagation: {allowed: [Foreground]}"), "", v1alpha1.Background, false},
 		"no policy any more":                         {"", "foregroundDeletion", v1alpha1.Foreground, false},
-		"a job that nobody can have asked to orphan": {jobs(", failurePolicy: Fail"), "orphan", v1alpha1.Foreground, false},
-		"a job while the webhook may not answer":     {jobs(""), "orphan", v1alpha1.Orphan, true},
-		"a job where orphaning is only a warning":    {jobs(", failurePolicy: Fail, validationActions: [Warn]"), "orphan", v1alpha1.Orphan, true},
+		"a job that was asked to orphan":             {jobs(""), "orphan", v1alpha1.Orphan, true},
+		"a job by the finalizer that Weir gave it":   {jobs(""), "foregroundDeletion", v1alpha1.Foreground, false},
+		"a job that was asked for Background":        {jobs(""), "", v1alpha1.Background, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finalizers := []any{v1alpha1.Finalizer}

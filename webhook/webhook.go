@@ -1,4 +1,84 @@
 // Package webhook answers the API server's admission reviews: HTTP on the outside, policies.Set on the inside.
+//
+// What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then decides, which is that of the
+// policies it serves: a request is never allowed by accident. Nothing is sent to the API server but what a decision asks
+// for: access reviews, the namespace of an object when it is not known yet, and arming.
 package webhook
 
-import _ "github.com/go-chi/chi/v5"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// DefaultArmingWindow is how long a DELETE can have been under way when its object was stamped: the API server gives up
+// on one after 34 s (RB 6.18).
+const DefaultArmingWindow = 35 * time.Second
+
+// Paths are where the webhooks are.
+var Paths = map[policies.Webhook]string{
+	policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete",
+	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
+}
+
+// Options are what a handler needs to know. Config and Policies must be set.
+type Options struct {
+	Config   *rest.Config
+	Policies *live.State
+	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that need it cannot be judged.
+	Facts policies.Facts
+	// ArmingWindow is how long after a stamp no DELETE of the object is let through; DefaultArmingWindow. With less, an
+	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
+	// those may take 60 s.
+	ArmingWindow time.Duration
+	Registry     prometheus.Registerer
+	Log          logr.Logger
+}
+
+// New makes the handler of all webhooks.
+func New(o Options) (http.Handler, error) {
+	if o.Config == nil || o.Policies == nil {
+		return nil, errors.New("make a webhook: an API server and policies are needed")
+	}
+	if o.ArmingWindow <= 0 {
+		o.ArmingWindow = DefaultArmingWindow
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	m, err := newMetrics(o.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	access, err := newAccess(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	arm, err := newArmer(o, m)
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: o.Log}
+	return router(func(asked policies.Webhook) reviewer {
+		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
+	}, o.Policies.Ready, m, o.Log), nil
+}
+
+// router is the HTTP of it.
+func router(reviewers func(policies.Webhook) reviewer, ready func() error, m *metrics, log logr.Logger) http.Handler {
+	r := chi.NewRouter()
+	r.Use(recovered(log, m))
+	for asked, path := range Paths {
+		r.With(deadline, whenReady(ready)).Post(path, review(asked, reviewers(asked), m, log))
+	}
+	return r
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -184,6 +186,22 @@ func (s *State) Relabelled() <-chan struct{} { return s.labelled.next() }
 
 // Namespace is a Namespace as last seen, or nil. It must not be written to.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
+
+// NamespaceNow is a Namespace as last seen or, if it has not been seen yet, as the API server has it; nil if there is
+// none. It must not be written to.
+func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, error) {
+	if ns := s.Namespace(name); ns != nil {
+		return ns, nil
+	}
+	ns, err := s.client.Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return ns.Object, nil
+}
 
 // Generation is that of a policy's object, 0 for a policy that is none.
 func (s *State) Generation(key policies.PolicyKey) int64 {

@@ -98,23 +98,21 @@ const (
 	Orphan PropagationPolicy = "Orphan"
 )
 
-// Propagation says how far a deletion goes.
+// Propagation says how far a deletion goes. It does not apply to pods and namespaces, whose deletions the API server does
+// not let take another course.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
 type Propagation struct {
 	// Default is how a delete is carried out that asks for Background, or for nothing. These two are one: kubectl asks
-	// for Background unless told otherwise. Left out, a delete is carried out as it asks.
+	// for Background unless told otherwise. Left out, a delete is carried out as it asks; one of a ReplicationController
+	// or a Job that asks for nothing then orphans, as the API server has it.
 	//
 	// +optional
 	Default PropagationPolicy `json:"default,omitempty"`
 
 	// Allowed are the propagation policies that a delete may ask for. A delete that falls under Default is always
 	// allowed. Left out, all are.
-	//
-	// The dependents of a ReplicationController or a Job are orphaned by the API server when nothing is asked for. Nobody
-	// can tell afterwards whether it was asked for, so Default applies there only where Orphan cannot have been: it is
-	// not allowed, validationActions has Deny, and failurePolicy is Fail. Elsewhere it counts as asked for.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1

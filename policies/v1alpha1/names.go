@@ -4,7 +4,8 @@ package v1alpha1
 const (
 	// Finalizer holds an object until Weir has carried out the propagation that its policy asks for.
 	Finalizer = "weir.dev/propagation"
-	// ArmedAtAnnotation is the time of a Finalizer that was put on when the DELETE was already there.
+	// ArmedAtAnnotation is the time of a Finalizer that was put on an object that existed already. A DELETE that was under
+	// way by then does not honour it (RB 6.24), so for a while no DELETE of the object is let through.
 	ArmedAtAnnotation = "weir.dev/armed-at"
 	// ConfirmDeleteAnnotation confirms a delete that a policy wants confirmed. Its value is the object's uid, so that
 	// neither a manifest applied again nor a copy of it confirms anything.

@@ -1,0 +1,106 @@
+package stamps
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// page is how many objects are read at once.
+const page = 500
+
+// Lister reads stored objects as policies judge them.
+type Lister struct {
+	whole dynamic.Interface
+	slim  metadata.Interface
+}
+
+// NewLister makes a Lister. Its requests are bounded by config's rate limits.
+func NewLister(config *rest.Config) (*Lister, error) {
+	whole, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
+	slim, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
+	return &Lister{whole, slim}, nil
+}
+
+// Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
+// metadata. It ends early with f's error. A list that grows too old on the way begins anew, so f may see an object twice.
+func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	options := metav1.ListOptions{Limit: page}
+	for {
+		items, next, err := l.page(ctx, gvr, namespace, whole, options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			options.Continue = ""
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		for _, it := range items {
+			if err := f(it.object, it.meta); err != nil {
+				return err
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		options.Continue = next
+	}
+}
+
+type item struct {
+	object map[string]any
+	meta   *metav1.ObjectMeta
+}
+
+func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, o metav1.ListOptions) ([]item, string, error) {
+	var out []item
+	if whole {
+		list, err := l.whole.Resource(gvr).Namespace(namespace).List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range list.Items {
+			out = append(out, item{list.Items[i].Object, metaOf(&list.Items[i])})
+		}
+		return out, list.GetContinue(), nil
+	}
+	list, err := l.slim.Resource(gvr).Namespace(namespace).List(ctx, o)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+		if err != nil {
+			return nil, "", fmt.Errorf("decode: %w", err)
+		}
+		out = append(out, item{object, &m.ObjectMeta})
+	}
+	return out, list.Continue, nil
+}
+
+func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(), Labels: u.GetLabels(), DeletionTimestamp: u.GetDeletionTimestamp(),
+	}
+}
+
+// MetaOf is the metadata of an object as a review holds it, as far as a stamp needs it.
+func MetaOf(object map[string]any) *metav1.ObjectMeta {
+	return metaOf(&unstructured.Unstructured{Object: object})
+}

@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/stamps"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// armer holds deletions that would go another way than a policy says, because their object does not carry the finalizer,
+// or has not carried it for long enough.
+//
+// A finalizer that is put on while a DELETE is on its way is lost with the object (RB 6.24, 6.25): the API server has
+// decided by then that there is none. So the DELETE is refused with 429, and every other that may have begun before the
+// finalizer was there, too. Clients come again by themselves, and the finalizer then holds.
+type armer struct {
+	stamper *stamps.Stamper
+	lister  *stamps.Lister
+	state   *live.State
+	window  time.Duration
+	metrics *metrics
+	log     logr.Logger
+
+	mu          sync.Mutex
+	collections map[place]chan struct{} // being armed; closed at the end
+}
+
+// place is a resource in a namespace.
+type place struct {
+	schema.GroupVersionResource
+	namespace string
+}
+
+// collectionTime bounds the arming of a collection, which goes on after the review that began it has been answered.
+const collectionTime = 5 * time.Minute
+
+// atOnce is how many objects of a collection are stamped at the same time.
+const atOnce = 16
+
+func newArmer(o Options, m *metrics) (*armer, error) {
+	stamper, err := stamps.New(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	lister, err := stamps.NewLister(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &armer{stamper: stamper, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: o.Log,
+		collections: map[place]chan struct{}{}}, nil
+}
+
+// hold says how long a DELETE that is allowed has to wait, and why; 0 is not at all.
+func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (time.Duration, string, error) {
+	if !d.Shaped || q.DryRun {
+		return 0, "", nil
+	}
+	window := a.window
+	if q.Name == "" { // a deletecollection, which may take 60 s where others have 34 (RB 6.18)
+		window = window * 61 / 35
+	}
+	if !d.Arm {
+		since, armed := policies.ArmedSince(q.OldObject, q.Now)
+		if !armed || since >= window {
+			return 0, "", nil
+		}
+		a.metrics.armed.WithLabelValues("waiting").Inc()
+		return window - since, held(q, d, window-since), nil
+	}
+	result, err := a.stamper.Put(ctx, q.Resource, stamps.MetaOf(q.OldObject), d.Mark)
+	a.metrics.armed.WithLabelValues(string(result)).Inc()
+	if err != nil {
+		return 0, "", fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.By, err)
+	}
+	a.log.Info("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", stamps.MetaOf(q.OldObject).Name,
+		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "stamp", result)
+	if q.Name == "" {
+		a.collection(ctx, q)
+	}
+	return window, held(q, d, window), nil
+}
+
+func held(q *policies.Question, d policies.Decision, wait time.Duration) string {
+	return fmt.Sprintf("%s %q is deleted with propagation %s (DeletionPolicy %q), and has been marked for that with the finalizer %s only now: "+
+		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
+		q.Resource.GroupResource(), stamps.MetaOf(q.OldObject).Name, d.Propagation, d.By, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+}
+
+// collection arms every object of the resource in the namespace that is to be stamped: a deletecollection ends at the
+// first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects. It
+// returns when all are armed, or the review has no more time; the work then goes on.
+func (a *armer) collection(ctx context.Context, q *policies.Question) {
+	at := place{q.Resource, q.Namespace}
+	a.mu.Lock()
+	done, running := a.collections[at]
+	if !running {
+		done = make(chan struct{})
+		a.collections[at] = done
+		go a.armAll(context.WithoutCancel(ctx), at, q.Kind, q.NamespaceObject, done)
+	}
+	a.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, collectionTime)
+	defer cancel()
+	defer func() {
+		a.mu.Lock()
+		delete(a.collections, at)
+		a.mu.Unlock()
+		close(done)
+	}()
+	set := a.state.Set()
+	_, whole := set.Stamps(at.GroupResource())
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+		if m.DeletionTimestamp != nil {
+			return nil
+		}
+		mark, _ := set.StampFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
+		if mark.By == "" {
+			return nil
+		}
+		group.Go(func() error {
+			result, err := a.stamper.Put(ctx, at.GroupVersionResource, m, mark)
+			a.metrics.armed.WithLabelValues(string(result)).Inc()
+			return err
+		})
+		return nil
+	})
+	if err := errors.Join(err, group.Wait()); err != nil {
+		a.log.Info("could not arm a collection: what is left is armed object by object", "resource", at.GroupResource().String(),
+			"namespace", at.namespace, "err", err.Error())
+	}
+}

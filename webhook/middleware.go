@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// The API server says in ?timeout= how long it waits. Without it, its default holds (RB 6.18).
+const (
+	defaultTimeout = 10 * time.Second
+	mostTimeout    = 30 * time.Second
+)
+
+// deadline bounds a review by the time that the API server waits for it, less a tenth in which the answer travels.
+func deadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		timeout := defaultTimeout
+		if text := r.URL.Query().Get("timeout"); text != "" {
+			t, err := time.ParseDuration(text)
+			if err != nil || t <= 0 {
+				http.Error(w, fmt.Sprintf("timeout is %q, want a duration such as 10s", text), http.StatusBadRequest)
+				return
+			}
+			timeout = min(t, mostTimeout)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout-timeout/10)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// whenReady sends reviews away while it is not known which policies there are.
+func whenReady(ready func() error) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := ready(); err != nil {
+				http.Error(w, "weir is starting: "+err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// recovered answers for a review that panicked, so that one bad request is one bad answer.
+func recovered(log logr.Logger, m *metrics) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				p := recover()
+				if p == nil {
+					return
+				}
+				if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					panic(p) // how a handler ends a connection on purpose
+				}
+				m.panics.Inc()
+				log.Error(fmt.Errorf("%v", p), "a review panicked", "path", r.URL.Path, "stack", string(debug.Stack()))
+				http.Error(w, "weir failed while it judged this request; its log says where", http.StatusInternalServerError)
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
