@@ -224,14 +224,14 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 		want      v1alpha1.PropagationPolicy
 		sparesPVC bool
 	}{
-		"nothing asked, a default":                   {delpol("p", foreground), "", v1alpha1.Foreground, true},
-		"Orphan asked":                               {delpol("p", foreground), "orphan", v1alpha1.Orphan, true},
-		"Foreground asked, no default":               {delpol("p", "propagation: {allowed: [Foreground]}"), "foregroundDeletion", v1alpha1.Foreground, false},
-		"nothing asked, no default":                  {delpol("p", "propagation: {allowed: [Foreground]}"), "", v1alpha1.Background, false},
-		"no policy any more":                         {"", "foregroundDeletion", v1alpha1.Foreground, false},
-		"a job that was asked to orphan":             {jobs(""), "orphan", v1alpha1.Orphan, true},
-		"a job by the finalizer that Weir gave it":   {jobs(""), "foregroundDeletion", v1alpha1.Foreground, false},
-		"a job that was asked for Background":        {jobs(""), "", v1alpha1.Background, false},
+		"nothing asked, a default":                 {delpol("p", foreground), "", v1alpha1.Foreground, true},
+		"Orphan asked":                             {delpol("p", foreground), "orphan", v1alpha1.Orphan, true},
+		"Foreground asked, no default":             {delpol("p", "propagation: {allowed: [Foreground]}"), "foregroundDeletion", v1alpha1.Foreground, false},
+		"nothing asked, no default":                {delpol("p", "propagation: {allowed: [Foreground]}"), "", v1alpha1.Background, false},
+		"no policy any more":                       {"", "foregroundDeletion", v1alpha1.Foreground, false},
+		"a job that was asked to orphan":           {jobs(""), "orphan", v1alpha1.Orphan, true},
+		"a job by the finalizer that Weir gave it": {jobs(""), "foregroundDeletion", v1alpha1.Foreground, false},
+		"a job that was asked for Background":      {jobs(""), "", v1alpha1.Background, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finalizers := []any{v1alpha1.Finalizer}
