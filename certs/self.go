@@ -1,7 +1,265 @@
 package certs
 
 import (
-	_ "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	_ "github.com/cert-manager/cert-manager/pkg/server/tls"
-	_ "github.com/cert-manager/cert-manager/pkg/server/tls/authority"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
+	"github.com/cert-manager/cert-manager/pkg/util/pki"
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
 )
+
+const (
+	defaultCADuration   = 365 * 24 * time.Hour
+	defaultLeafDuration = 7 * 24 * time.Hour
+
+	// aloneFactor makes a process that only serves wait longer than the one that writes webhook configurations before
+	// it has the newest CA sign: as long as that one is away, nobody tells the API server about new CAs.
+	aloneFactor = 120
+
+	// lookEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.
+	lookEvery = time.Second
+)
+
+// SelfOptions are those of Weir's own CA.
+type SelfOptions struct {
+	Config          *rest.Config
+	Namespace, Name string   // of the Secret
+	DNSNames        []string // of the certificate
+	// Serve makes a certificate; without it there is only the bundle.
+	Serve bool
+	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is replaced when a
+	// third of its time is left, a certificate likewise.
+	CADuration, LeafDuration time.Duration
+	// Settle is how long a new CA is in the bundle before it signs, 30 s if zero.
+	Settle time.Duration
+	Log    logr.Logger
+}
+
+// self is Weir's own CA in a Secret. cert-manager's authority makes and replaces the CA, and its dynamic source makes
+// and renews the certificate; between the two, self says which CA signs: the one that succession finds in the Secret.
+type self struct {
+	o         SelfOptions
+	client    kubernetes.Interface
+	authority *authority.DynamicAuthority
+	leaf      *servertls.DynamicSource
+	tell      teller
+
+	mu         sync.Mutex
+	succession succession
+	bundle     []byte
+	changed    chan struct{}
+	rotations  []chan<- struct{}
+}
+
+// Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API server takes one of
+// their CAs, and all use that.
+func Self(o SelfOptions) Source {
+	if o.CADuration == 0 {
+		o.CADuration = defaultCADuration
+	}
+	if o.LeafDuration == 0 {
+		o.LeafDuration = defaultLeafDuration
+	}
+	if o.Settle == 0 {
+		o.Settle = settle
+	}
+	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
+	s := &self{
+		o:       o,
+		tell:    teller{log: o.Log},
+		changed: make(chan struct{}),
+		authority: &authority.DynamicAuthority{
+			SecretNamespace: o.Namespace, SecretName: o.Name, SecretLabels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
+			RESTConfig: o.Config, CommonName: "weir-webhook-ca", CADuration: o.CADuration, LeafDuration: o.LeafDuration,
+		},
+		succession: succession{settle: o.Settle, leaf: o.LeafDuration},
+	}
+	if o.Serve {
+		s.succession.settle *= aloneFactor
+	}
+	s.leaf = &servertls.DynamicSource{DNSNames: o.DNSNames, Authority: signer{s}, RetryInterval: lookEvery / 4}
+	return s
+}
+
+func (s *self) Start(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(s.o.Config)
+	if err != nil {
+		return fmt.Errorf("make a client for Secret %s/%s: %w", s.o.Namespace, s.o.Name, err)
+	}
+	s.client = client
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch, err := watchSecret(ctx, client, s.o.Namespace, s.o.Name)
+	if err != nil {
+		return err
+	}
+	var failed error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		failed = s.runAuthority(logr.NewContext(ctx, quietly(s.o.Log)))
+	})
+	s.follow(ctx, watch)
+	wg.Wait()
+	if failed != nil {
+		return fmt.Errorf("keep the CA in Secret %s/%s: %w", s.o.Namespace, s.o.Name, failed)
+	}
+	return nil
+}
+
+func (s *self) runAuthority(ctx context.Context) error {
+	if s.o.Serve {
+		return s.leaf.Start(ctx) // and with it the authority
+	}
+	return s.authority.Run(ctx)
+}
+
+// follow is the only goroutine that changes the succession.
+func (s *self) follow(ctx context.Context, watch *secretWatch) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case found := <-watch.found:
+			s.tell.tell("watch the Secret of the CA", nil)
+			s.change(func(now time.Time, c *succession) { c.observe(now, found) })
+		case err := <-watch.failed:
+			s.tell.tell("watch the Secret of the CA", err)
+		case <-ticker.C:
+			s.change(func(time.Time, *succession) {})
+		}
+		s.write(ctx)
+	}
+}
+
+// change publishes what follows from a change, or from time.
+func (s *self) change(do func(time.Time, *succession)) {
+	now := time.Now()
+	s.mu.Lock()
+	before := s.succession.signer(now)
+	do(now, &s.succession)
+	after, bundle := s.succession.signer(now), s.succession.bundle(now)
+	resign := after != nil && (before == nil || !before.cert.Equal(after.cert))
+	changed := !bytes.Equal(bundle, s.bundle)
+	if changed {
+		s.bundle = bundle
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	rotations := s.rotations
+	s.mu.Unlock()
+
+	if changed {
+		s.o.Log.Info("the CA bundle has changed")
+	}
+	if resign {
+		s.o.Log.Info("certificates are signed with another CA", "serial", after.cert.SerialNumber.Text(16), "expires", after.cert.NotAfter)
+		for _, ch := range rotations {
+			select {
+			case ch <- struct{}{}:
+			default: // it was told, and has not looked yet
+			}
+		}
+	}
+	if pair, err := s.leaf.GetCertificate(nil); err == nil {
+		s.tell.expired(now, pair)
+	}
+}
+
+// write brings the Secret to what it ought to be. Whoever was faster has written the same; the watch shows it.
+func (s *self) write(ctx context.Context) {
+	s.mu.Lock()
+	want := s.succession.want(time.Now())
+	s.mu.Unlock()
+	if want == nil {
+		return
+	}
+	_, err := s.client.CoreV1().Secrets(s.o.Namespace).Update(ctx, want, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
+		return
+	}
+	s.tell.tell("write the CAs that sign and that are trusted to their Secret", err)
+}
+
+func (s *self) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := s.leaf.GetCertificate(hello)
+	if err != nil {
+		return nil, fmt.Errorf("no certificate yet: waiting for the CA in Secret %s/%s", s.o.Namespace, s.o.Name)
+	}
+	return pair, nil
+}
+
+func (s *self) Bundle() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.bundle) == 0 {
+		return nil, fmt.Errorf("no CA bundle yet: waiting for the CA in Secret %s/%s", s.o.Namespace, s.o.Name)
+	}
+	return s.bundle, nil
+}
+
+func (s *self) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// Expiry is when the certificate that is served ends.
+func (s *self) Expiry() (time.Time, bool) {
+	pair, err := s.leaf.GetCertificate(nil)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return pair.Leaf.NotAfter, true
+}
+
+// signer is the authority as the dynamic source sees it: it makes CAs like the library's, and signs with the one whose
+// turn it is.
+type signer struct{ s *self }
+
+func (a signer) Run(ctx context.Context) error { return a.s.authority.Run(ctx) }
+
+func (a signer) WatchRotation(ch chan<- struct{}) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.s.rotations = append(a.s.rotations, ch)
+}
+
+func (a signer) StopWatchingRotation(chan<- struct{}) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.s.rotations = nil // there is one source, and it is at its end
+}
+
+// Sign makes the certificate valid from a little before now: the API server's clock may be behind this one's.
+func (a signer) Sign(template *x509.Certificate) (*x509.Certificate, error) {
+	now := time.Now()
+	a.s.mu.Lock()
+	ca := a.s.succession.signer(now)
+	a.s.mu.Unlock()
+	if ca == nil {
+		return nil, authority.ErrCertificateNotAvailable
+	}
+	if !now.Before(ca.cert.NotAfter) {
+		return nil, fmt.Errorf("the CA expired at %s, and is about to be replaced", ca.cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+	template.BasicConstraintsValid = true
+	template.NotBefore = now.Add(-min(a.s.o.LeafDuration/10, 5*time.Minute))
+	template.NotAfter = earlier(now.Add(a.s.o.LeafDuration), ca.cert.NotAfter)
+	_, cert, err := pki.SignCertificate(template, ca.cert, template.PublicKey, ca.key)
+	return cert, err
+}

@@ -1,0 +1,78 @@
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed Secret, so there is
+// nothing to gain from a watch, whose ways to miss a swapped symlink are many.
+const readEvery = 2 * time.Second
+
+// files is a mounted Secret, or a directory that somebody else writes.
+type files struct {
+	holder
+	dir string
+}
+
+// Files serves tls.crt and tls.key of a directory and trusts its ca.crt. A process that only wants the bundle needs only
+// ca.crt; without one, a self-signed top of tls.crt is the bundle.
+func Files(dir string, log logr.Logger) Source {
+	return &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), fmt.Errorf("certificates in %s: not read yet", dir))}
+}
+
+func (f *files) Start(ctx context.Context) error {
+	ticker := time.NewTicker(readEvery)
+	defer ticker.Stop()
+	for {
+		f.read(time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (f *files) read(now time.Time) {
+	crt, key, ca, err := f.load()
+	if err != nil {
+		f.tell.tell("read certificates", err)
+		f.take(now, material{whyNoBundle: err, whyNoPair: err})
+		return
+	}
+	f.tell.tell("read certificates", nil)
+	m := parse(f.dir, crt, key, ca)
+	f.tell.tell("read the CA bundle", m.whyNoBundle)
+	if len(key) > 0 { // without one this may be a process that does not serve; if it does, GetCertificate says so
+		f.tell.tell("read certificate and key", m.whyNoPair)
+	}
+	f.take(now, m)
+}
+
+// load reads what there is. A mounted Secret is swapped whole, by a symlink: its files are read through where that led
+// at first, so that they are of one time.
+func (f *files) load() (crt, key, ca []byte, err error) {
+	dir := f.dir
+	if data, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		dir = data
+	}
+	for name, into := range map[string]*[]byte{certKey: &crt, keyKey: &key, caKey: &ca} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, nil, err
+		}
+		*into = data
+	}
+	if crt == nil && key == nil && ca == nil {
+		return nil, nil, nil, fmt.Errorf("none of %s, %s and %s is in %s", certKey, keyKey, caKey, f.dir)
+	}
+	return crt, key, ca, nil
+}

@@ -1,0 +1,176 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// material is what a source was found to hold at one time. What is nil is not there, and Why says what of it should be.
+type material struct {
+	cas   []*x509.Certificate
+	chain []*x509.Certificate // of the certificate, whether or not there is a key to it
+	pair  *tls.Certificate
+
+	whyNoBundle, whyNoPair error
+}
+
+// parse reads the three entries that files and Secrets have. where names them for messages.
+func parse(where string, crt, key, ca []byte) material {
+	m := material{whyNoBundle: errorIn(where, caKey, "is not there"), whyNoPair: errorIn(where, certKey+" and "+keyKey, "are not there")}
+	if len(crt) > 0 {
+		var err error
+		if m.chain, err = parseCerts(crt); err != nil {
+			m.whyNoPair = errorIn(where, certKey, err.Error())
+		}
+	}
+	switch {
+	case m.chain != nil && len(key) > 0:
+		pair, err := tls.X509KeyPair(crt, key)
+		if err != nil {
+			m.whyNoPair = errorIn(where, certKey+" and "+keyKey, "are not a pair: "+err.Error())
+			m.chain = nil // it is half of something
+		} else {
+			m.pair, m.whyNoPair = &pair, nil
+		}
+	case m.chain != nil:
+		m.whyNoPair = errorIn(where, keyKey, "is not there")
+	}
+	m.cas, m.whyNoBundle = parseBundle(where, ca, m.chain)
+	return m
+}
+
+func parseBundle(where string, ca []byte, chain []*x509.Certificate) ([]*x509.Certificate, error) {
+	if len(ca) > 0 {
+		cas, err := parseCerts(ca)
+		if err != nil {
+			return nil, errorIn(where, caKey, err.Error())
+		}
+		return cas, nil
+	}
+	if len(chain) == 0 {
+		return nil, errorIn(where, caKey, "is not there")
+	}
+	if top := chain[len(chain)-1]; selfSigned(top) {
+		return []*x509.Certificate{top}, nil
+	}
+	return nil, errorIn(where, caKey, "is not there, and the last certificate of "+certKey+
+		" is not self-signed: add the CA that signed it, or the API server cannot know the webhook")
+}
+
+func errorIn(where, what, wrong string) error {
+	return errors.New(where + ": " + what + ": " + wrong)
+}
+
+// holder serves a turnover: callers read it while the source's goroutine changes it.
+type holder struct {
+	log  logr.Logger
+	tell teller
+
+	mu       sync.RWMutex
+	turnover turnover
+	bundle   []byte
+	changed  chan struct{} // closed, and replaced, when bundle changes
+	noBundle error         // while bundle is empty
+	noPair   error         // while nothing is served
+}
+
+func newHolder(log logr.Logger, notYet error) holder {
+	return holder{
+		log: log, tell: teller{log: log}, turnover: turnover{settle: settle},
+		changed: make(chan struct{}), noBundle: notYet, noPair: notYet,
+	}
+}
+
+// take goes on with what was found; a zero material only lets time pass.
+func (h *holder) take(now time.Time, m material) {
+	h.mu.Lock()
+	if m.cas != nil {
+		h.turnover.trust(now, m.cas)
+	}
+	if m.chain != nil {
+		h.turnover.note(m.chain)
+	}
+	first := h.turnover.serving == nil
+	if m.pair != nil {
+		h.turnover.offer(m.pair)
+	}
+	switched := h.turnover.turn(now) || first && h.turnover.serving != nil
+	serving, next, why := h.turnover.serving, h.turnover.next, ""
+	if next != nil {
+		why = h.turnover.whyNot(now)
+	}
+	if m.whyNoBundle != nil {
+		h.noBundle = m.whyNoBundle
+	}
+	if m.whyNoPair != nil {
+		h.noPair = m.whyNoPair
+	}
+	known := h.turnover.known()
+	changed := h.publishLocked()
+	h.mu.Unlock()
+
+	// Nothing that writes runs under the lock: a handshake may be waiting for it.
+	if switched {
+		h.log.Info("serving a new certificate", "expires", serving.Leaf.NotAfter)
+	}
+	if changed {
+		h.log.Info("the CA bundle has changed")
+	}
+	if why == waitsForCA {
+		why = ""
+	}
+	h.tell.when(why != "", "serve the new certificate", why)
+	h.tell.when(!known, "serve a certificate that the API server knows", "no CA of the bundle has signed it: requests of the API server fail")
+	h.tell.expired(now, serving)
+}
+
+func (h *holder) publishLocked() (changed bool) {
+	bundle := h.turnover.bundle()
+	if bytes.Equal(bundle, h.bundle) {
+		return false
+	}
+	h.bundle = bundle
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return true
+}
+
+func (h *holder) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.turnover.serving == nil {
+		return nil, h.noPair
+	}
+	return h.turnover.serving, nil
+}
+
+func (h *holder) Bundle() ([]byte, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if len(h.bundle) == 0 {
+		return nil, h.noBundle
+	}
+	return h.bundle, nil
+}
+
+func (h *holder) Changed() <-chan struct{} {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.changed
+}
+
+// Expiry is when the certificate that is served ends.
+func (h *holder) Expiry() (time.Time, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.turnover.serving == nil {
+		return time.Time{}, false
+	}
+	return h.turnover.serving.Leaf.NotAfter, true
+}
