@@ -2,152 +2,103 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/weir-dev/weir/certs"
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/policies/live"
 )
 
+// controllerFlags are those of weir controller.
+type controllerFlags struct {
+	clusterFlags
+	processFlags
+	collectorFlags
+	policyFlags
+	targetFlags
+}
+
+func (f *controllerFlags) check() error {
+	return errors.Join(f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check())
+}
+
 func controllerCommand() *cobra.Command {
-	var f flags
+	var f controllerFlags
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the collector",
-		Long: `Run the collector. In replace mode the API server's cluster must run kube-controller-manager with
---controllers=*,-garbage-collector-controller, or none at all.`,
+		Long: `Run the collector, and what enforces policies but the webhook. In replace mode the cluster's kube-controller-manager
+must run with --controllers=*,-garbage-collector-controller,-namespace-controller, or not at all. In companion mode it does
+the collecting, and weir only what policies ask for.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return run(ctrl.SetupSignalHandler(), &f) },
+		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f) },
 	}
-	f.register(cmd.Flags(), true)
+	fs := cmd.Flags()
+	f.clusterFlags.register(fs)
+	f.processFlags.register(fs)
+	f.collectorFlags.register(fs, true)
+	f.policyFlags.register(fs)
+	f.targetFlags.register(fs)
 	return cmd
 }
 
-func upCommand() *cobra.Command {
-	var f flags
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Run all of weir in one process, for a workstation or a small control plane",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return run(ctrl.SetupSignalHandler(), &f) },
-	}
-	f.register(cmd.Flags(), false)
-	return cmd
-}
-
-// run wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
-func run(ctx context.Context, f *flags) error {
+// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
+func runController(ctx context.Context, f *controllerFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	log := newLogger(f)
-	ctrl.SetLogger(log)
-	klog.SetLogger(log.WithName("client"))
+	log := f.logger()
 	config, err := f.restConfig()
 	if err != nil {
 		return err
 	}
-	config.UserAgent = "weir/" + version
 	if err := reach(config); err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Options{
-		Config: config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Registry: metrics.Registry, Log: log,
-	})
+	state, err := f.state(ctx, config, log)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(config, f, c)
+	var source certs.Source
+	if f.set() {
+		source = f.source(config, false, true, log)
+	}
+	c, err := f.controller(config, state, source, log)
 	if err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	m := newManagement(config, &f.processFlags, &f.collectorFlags)
+	m.graph = c.GraphHandler()
+	m.follow("policies", state.Run)
+	m.follow("graph", c.Follow)
+	m.lead(c.Lead)
+	if source != nil {
+		m.follow("certificates", source.Start)
+	}
+	m.ready("policies", state.Ready)
+	m.ready("graph", c.Ready)
+	return m.run(ctx)
 }
 
-func newManager(config *rest.Config, f *flags, c *controller.Controller) (manager.Manager, error) {
-	serving := metricsserver.Options{
-		BindAddress: f.metricsAddress, SecureServing: f.metricsSecure,
-		ExtraHandlers: map[string]http.Handler{controller.GraphPath: c.GraphHandler()},
+// controller makes the collector. Without a source nobody has the API server call the webhook.
+func (f *controllerFlags) controller(config *rest.Config, state *live.State, source certs.Source, log logr.Logger) (*controller.Controller, error) {
+	o := controller.Options{
+		Config: config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
+		Policies: state, BackFillQPS: f.backFillQPS, Registry: metrics.Registry, Log: log,
 	}
-	if f.metricsSecure {
-		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
+	if source != nil {
+		o.Webhooks = f.target(source)
 	}
-	namespace := f.leaderElectNamespace
-	if namespace == "" && !inCluster() {
-		namespace = "kube-system"
-	}
-	renew := f.leaseDuration * 2 / 3
-	retry := f.leaseDuration / 7
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Metrics: serving, HealthProbeBindAddress: f.healthAddress,
-		LeaderElection: f.leaderElect, LeaderElectionID: "weir-controller", LeaderElectionNamespace: namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &f.leaseDuration, RenewDeadline: &renew, RetryPeriod: &retry,
-	})
+	c, err := controller.New(o)
 	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
+		return nil, fmt.Errorf("set up the controller: %w", err)
 	}
-	for _, r := range []manager.Runnable{follower{c}, leader{c}} {
-		if err := mgr.Add(r); err != nil {
-			return nil, fmt.Errorf("add to the manager: %w", err)
-		}
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("add a health check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("graph", func(*http.Request) error { return c.Ready() }); err != nil {
-		return nil, fmt.Errorf("add a readiness check: %w", err)
-	}
-	return mgr, nil
-}
-
-// follower and leader are the two halves of the collector as the manager runs them: every replica keeps
-// a warm graph, one works.
-type (
-	follower struct{ *controller.Controller }
-	leader   struct{ *controller.Controller }
-)
-
-func (f follower) Start(ctx context.Context) error { return f.Follow(ctx) }
-func (follower) NeedLeaderElection() bool          { return false }
-func (l leader) Start(ctx context.Context) error   { return l.Lead(ctx) }
-func (leader) NeedLeaderElection() bool            { return true }
-
-// reach says at once if the API server cannot be talked to: a wrong kubeconfig should not look like a
-// slow start.
-func reach(config *rest.Config) error {
-	quick := rest.CopyConfig(config)
-	quick.Timeout = 10 * time.Second
-	client, err := discovery.NewDiscoveryClientForConfig(quick)
-	if err != nil {
-		return fmt.Errorf("make a client for %s: %w", config.Host, err)
-	}
-	if _, err := client.ServerVersion(); err != nil {
-		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
-	}
-	return nil
-}
-
-func inCluster() bool {
-	return os.Getenv("KUBERNETES_SERVICE_HOST") != ""
-}
-
-func newLogger(f *flags) logr.Logger {
-	return zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),
-		zap.StacktraceLevel(zapcore.DPanicLevel), func(o *zap.Options) { o.TimeEncoder = zapcore.RFC3339NanoTimeEncoder })
+	return c, nil
 }

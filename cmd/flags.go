@@ -7,103 +7,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
 )
 
-// flags are what weir controller and weir up have in common.
-type flags struct {
+// clusterFlags say which API server it is about.
+type clusterFlags struct {
 	kubeconfig, context string
-	mode                string
-	concurrency         int
-	drain               bool
-	namespaces          int
-	ignore              []string
-
-	metricsAddress string
-	metricsSecure  bool
-	healthAddress  string
-
-	leaderElect          bool
-	leaderElectNamespace string
-	leaseDuration        time.Duration
-
-	logFormat string
-	verbosity int
 }
 
-func (f *flags) register(fs *pflag.FlagSet, leaderElect bool) {
+func (f *clusterFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: $KUBECONFIG, the cluster weir runs in, or ~/.kube/config")
 	fs.StringVar(&f.context, "context", "", "context of the kubeconfig; default: its current one")
-	fs.StringVar(&f.mode, "mode", "replace", "replace: do the work of kube-controller-manager's garbage collector, which must be off")
-	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
-	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
-	fs.BoolVar(&f.drain, "drain-namespaces", true, "also do the work of kube-controller-manager's namespace controller, which must be off then")
-	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
-	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics and of the debug graph; 0 turns them off")
-	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics and the debug graph over TLS, to authenticated and authorized clients only")
-	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
-	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
-	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
-	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
-	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
-	// Accepted for drop-in use. Weir has no fixed rate to set.
-	fs.Float32("kube-api-qps", 0, "ignored: requests adapt to what the API server grants")
-	fs.Int("kube-api-burst", 0, "ignored: requests adapt to what the API server grants")
-}
-
-// check finds what is wrong with the flags before anything is started.
-func (f *flags) check() error {
-	var errs []error
-	switch f.mode {
-	case "replace":
-	case "companion", "shadow":
-		errs = append(errs, fmt.Errorf("--mode %s is not part of this version; replace is", f.mode))
-	default:
-		errs = append(errs, fmt.Errorf("--mode %q: must be replace", f.mode))
-	}
-	if f.concurrency < 1 || f.concurrency > 1000 {
-		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
-	}
-	if f.namespaces < 1 || f.namespaces > 1000 {
-		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
-	}
-	if f.logFormat != "text" && f.logFormat != "json" {
-		errs = append(errs, fmt.Errorf("--log-format %q: must be text or json", f.logFormat))
-	}
-	if f.leaseDuration < 3*time.Second {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))
-	}
-	if i := slices.IndexFunc(f.ignore, func(s string) bool { return s == "" || strings.ContainsAny(s, "/ ") }); i >= 0 {
-		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
-	}
-	return errors.Join(errs...)
-}
-
-// namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.
-func (f *flags) namespaceSyncs() int {
-	if !f.drain {
-		return 0
-	}
-	return f.namespaces
-}
-
-func (f *flags) ignored() []schema.GroupResource {
-	out := make([]schema.GroupResource, len(f.ignore))
-	for i, s := range f.ignore {
-		out[i] = schema.ParseGroupResource(s)
-	}
-	return out
 }
 
 // restConfig finds the API server: a kubeconfig that was named must be there and be right.
-func (f *flags) restConfig() (*rest.Config, error) {
+func (f *clusterFlags) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
@@ -115,5 +43,119 @@ func (f *flags) restConfig() (*rest.Config, error) {
 		}
 		return nil, fmt.Errorf("find an API server through %s: %w", from, err)
 	}
+	config.UserAgent = "weir/" + version
 	return config, nil
+}
+
+// processFlags are those of every process that stays.
+type processFlags struct {
+	metricsAddress string
+	metricsSecure  bool
+	healthAddress  string
+	logFormat      string
+	verbosity      int
+}
+
+func (f *processFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics and of the debug graph; 0 turns them off")
+	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics and the debug graph over TLS, to authenticated and authorized clients only")
+	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
+}
+
+func (f *processFlags) check() error {
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return fmt.Errorf("--log-format %q: must be text or json", f.logFormat)
+	}
+	return nil
+}
+
+// logger makes the log, and has the libraries write to it.
+func (f *processFlags) logger() logr.Logger {
+	log := zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),
+		zap.StacktraceLevel(zapcore.DPanicLevel), func(o *zap.Options) { o.TimeEncoder = zapcore.RFC3339NanoTimeEncoder })
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+	return log
+}
+
+// collectorFlags are those of the controller.
+type collectorFlags struct {
+	mode        string
+	concurrency int
+	drain       bool
+	namespaces  int
+	ignore      []string
+	backFillQPS float64
+
+	leaderElect          bool
+	leaderElectNamespace string
+	leaseDuration        time.Duration
+}
+
+const (
+	modeReplace   = "replace"
+	modeCompanion = "companion"
+)
+
+func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
+	fs.StringVar(&f.mode, "mode", modeReplace, "replace: do the work of kube-controller-manager's garbage collector and namespace controller, which must be off; "+
+		"companion: they run, and weir does what policies ask for beside them")
+	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
+	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
+	fs.BoolVar(&f.drain, "drain-namespaces", true, "in replace mode, also do the work of kube-controller-manager's namespace controller, which must be off then")
+	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
+	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", controller.DefaultBackFillQPS, "how many objects that a policy finds existing are stamped in a second")
+	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
+	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
+	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
+	// Accepted for drop-in use. Weir has no fixed rate to set.
+	fs.Float32("kube-api-qps", 0, "ignored: requests adapt to what the API server grants")
+	fs.Int("kube-api-burst", 0, "ignored: requests adapt to what the API server grants")
+}
+
+// check finds what is wrong with the flags before anything is started.
+func (f *collectorFlags) check() error {
+	var errs []error
+	switch f.mode {
+	case modeReplace, modeCompanion:
+	case "shadow":
+		errs = append(errs, errors.New("--mode shadow is not part of this version; replace and companion are"))
+	default:
+		errs = append(errs, fmt.Errorf("--mode %q: must be replace or companion", f.mode))
+	}
+	if f.concurrency < 1 || f.concurrency > 1000 {
+		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
+	}
+	if f.namespaces < 1 || f.namespaces > 1000 {
+		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
+	}
+	if f.backFillQPS <= 0 {
+		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must be more than 0", f.backFillQPS))
+	}
+	if f.leaseDuration < 3*time.Second {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))
+	}
+	if i := slices.IndexFunc(f.ignore, func(s string) bool { return s == "" || strings.ContainsAny(s, "/ ") }); i >= 0 {
+		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.
+func (f *collectorFlags) namespaceSyncs() int {
+	if !f.drain {
+		return 0
+	}
+	return f.namespaces
+}
+
+func (f *collectorFlags) ignored() []schema.GroupResource {
+	out := make([]schema.GroupResource, len(f.ignore))
+	for i, s := range f.ignore {
+		out[i] = schema.ParseGroupResource(s)
+	}
+	return out
 }

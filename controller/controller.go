@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/live"
 )
 
 // DefaultConcurrency bounds the requests under way at once. The API server's own limits, and 429s, decide
@@ -40,8 +41,14 @@ type Options struct {
 	Concurrency int                    // most requests under way at once; DefaultConcurrency
 	Ignored     []schema.GroupResource // kinds to leave alone, besides events
 	Namespaces  int                    // most namespaces drained at once; 0: none is, somebody else does it
-	Registry    prometheus.Registerer  // where the metrics go; nowhere
-	Log         logr.Logger            // discards by default
+	// Companion leaves collecting to the built-in collectors: only what policies ask for is done.
+	Companion bool
+	Policies  *live.State    // nil: there are none. Whoever made it runs it.
+	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
+	// BackFillQPS is how many objects are stamped in a second; DefaultBackFillQPS.
+	BackFillQPS float64
+	Registry    prometheus.Registerer // where the metrics go; nowhere
+	Log         logr.Logger           // discards by default
 }
 
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes what
@@ -52,6 +59,7 @@ type Controller struct {
 	watcher   *watcher
 	workers   *workers
 	drainer   *drainer
+	enforced  *enforcement // nil without policies
 	requester *requester
 	events    record.EventBroadcaster
 	sink      typedcorev1.EventInterface
@@ -108,6 +116,12 @@ func New(o Options) (*Controller, error) {
 		c.drainer = newDrainer(s, req, c.watcher.undiscovered, core.Namespaces(), leases, o.Log)
 		c.watcher.namespace = c.drainer.changed
 	}
+	if o.Policies != nil {
+		if c.enforced, err = newEnforcement(o, config, httpClient, s, req, rep); err != nil {
+			return nil, err
+		}
+		c.watcher.terminating = c.enforced.shaper.terminating
+	}
 	if err := o.Registry.Register(newGraphMetrics(s.stats, c.workers.ages.oldest, l.bound)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -145,12 +159,17 @@ func (c *Controller) Lead(ctx context.Context) error {
 		return nil
 	}
 	st := c.store.stats()
-	c.options.Log.Info("leading: collecting garbage", "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
+	c.options.Log.Info("leading", "collecting", !c.options.Companion, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
 	var wg sync.WaitGroup
 	if c.drainer != nil {
 		wg.Go(func() { c.drainer.run(ctx, c.options.Namespaces) })
 	}
-	c.workers.run(ctx, c.options.Concurrency)
+	if c.enforced != nil {
+		wg.Go(func() { c.enforced.run(ctx) })
+	}
+	if !c.options.Companion {
+		wg.Go(func() { c.workers.run(ctx, c.options.Concurrency) })
+	}
 	wg.Wait()
 	return nil
 }

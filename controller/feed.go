@@ -24,6 +24,8 @@ type feed struct {
 	store *store
 	// seen is told of each object of the kind that comes, changes or goes; nil if nobody asks.
 	seen func(name string, how change)
+	// terminating is told of each object that is being deleted, when the graph has it; nil if nobody asks.
+	terminating func(*metav1.PartialObjectMetadata)
 }
 
 // change is what happened to an object, for those who are told of it by name.
@@ -79,6 +81,7 @@ func (f *feed) Replace(list []any, _ string) error {
 	const piece = 256
 	events := make([]graph.Event, 0, piece)
 	events = append(events, graph.ListBegins{Kind: f.kind})
+	var told []*metav1.PartialObjectMetadata // those to tell of, once the graph has them
 	for i, obj := range list {
 		m, ok := obj.(*metav1.PartialObjectMetadata)
 		if !ok {
@@ -86,13 +89,18 @@ func (f *feed) Replace(list []any, _ string) error {
 		}
 		list[i] = nil // let go of it as soon as the graph has it
 		events = append(events, graph.Observed{Object: toObject(f.kind, m)})
-		f.tell(m)
+		if f.seen != nil || m.DeletionTimestamp != nil {
+			told = append(told, m)
+		}
 		if len(events) == piece {
 			f.store.apply(events...)
 			events = events[:0]
 		}
 	}
 	f.store.apply(append(events, graph.ListEnds{Kind: f.kind})...)
+	for _, m := range told {
+		f.tell(m)
+	}
 	return nil
 }
 
@@ -100,6 +108,9 @@ func (f *feed) Replace(list []any, _ string) error {
 func (f *feed) Resync() error { return nil }
 
 func (f *feed) tell(m *metav1.PartialObjectMetadata) {
+	if f.terminating != nil && m.DeletionTimestamp != nil {
+		f.terminating(m)
+	}
 	switch {
 	case f.seen == nil:
 	case m.DeletionTimestamp != nil:

@@ -17,6 +17,7 @@ const (
 	ReasonInvalidNamespace = "OwnerRefInvalidNamespace"
 	ReasonUnresolvable     = "OwnerRefUnresolvable"
 	ReasonRefused          = "CollectionRefused"
+	ReasonHeld             = "DeletionHeld"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.

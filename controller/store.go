@@ -96,21 +96,8 @@ func (s *store) stats() graph.Stats {
 	return s.graph.Stats()
 }
 
-// views copies the graph piece by piece; events go on in between.
-func (s *store) views() []graph.View {
-	const piece = 1000
-	var all []graph.View
-	for next := uint32(0); ; {
-		s.mu.Lock()
-		views, cursor := s.graph.Views(next, piece)
-		s.mu.Unlock()
-		all = append(all, views...)
-		if cursor == 0 {
-			return all
-		}
-		next = cursor
-	}
-}
+// views copies the graph.
+func (s *store) views() []graph.View { return s.pieces(s.graph.Views) }
 
 func (s *store) connected(uids []types.UID) []graph.View {
 	s.mu.Lock()
@@ -124,25 +111,48 @@ func (s *store) inventory(namespace string) graph.Inventory {
 	return s.graph.Inventory(namespace)
 }
 
-// content copies the objects of a kind in a namespace, piece by piece.
+// content copies the objects of a kind in a namespace.
 func (s *store) content(namespace string, kind schema.GroupResource) []graph.View {
-	const piece = 1000
-	var all []graph.View
-	for next := uint32(0); ; {
-		s.mu.Lock()
-		views, cursor := s.graph.Content(namespace, kind, next, piece)
-		s.mu.Unlock()
-		all = append(all, views...)
-		if cursor == 0 {
-			return all
-		}
-		next = cursor
-	}
+	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
 }
 
 func toObject(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *graph.Object {
 	return &graph.Object{
 		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
 		Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
+	}
+}
+
+func (s *store) find(uid types.UID) (graph.View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Find(uid)
+}
+
+// dependents copies the objects that refer to another, and names the kinds that may hold more of them.
+func (s *store) dependents(uid types.UID) ([]graph.View, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Dependents(uid), s.graph.Holding(uid)
+}
+
+// finalized copies the objects that carry a finalizer, piece by piece.
+func (s *store) finalized(finalizer string) []graph.View {
+	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Finalized(finalizer, next, n) })
+}
+
+// pieces copies a part of the graph piece by piece; events go on in between.
+func (s *store) pieces(piece func(next uint32, n int) ([]graph.View, uint32)) []graph.View {
+	const most = 1000
+	var all []graph.View
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		views, cursor := piece(next, most)
+		s.mu.Unlock()
+		all = append(all, views...)
+		if cursor == 0 {
+			return all
+		}
+		next = cursor
 	}
 }

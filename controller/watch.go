@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
@@ -44,6 +45,8 @@ type watcher struct {
 	metrics   *metrics
 	served    func([]graph.Resource) // told of each discovery before the graph is
 	namespace func(string, change)   // told of each change to a namespace; may be nil
+	// terminating is told of each object that is seen to terminate; may be nil.
+	terminating func(*metav1.PartialObjectMetadata)
 
 	poke chan struct{} // something changed: ask discovery now
 
@@ -153,7 +156,7 @@ func (w *watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	watchCtx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
-	f := &feed{kind: gr, store: w.store}
+	f := &feed{kind: gr, store: w.store, terminating: w.terminating}
 	switch gr {
 	case apiServices:
 		f.seen = func(string, change) { w.ask() }

@@ -135,17 +135,17 @@ func (s *Set) NeedsGraph() bool {
 	})
 }
 
-// Stamps tells whether there can be objects of a resource that are to carry Weir's finalizer, and whether more than
-// their metadata has to be known to tell.
+// Stamps tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
+// said because a policy is broken; and whether more than their metadata has to be known to tell.
 func (s *Set) Stamps(gr schema.GroupResource) (some, whole bool) {
+	if slices.Contains(unshapeable, gr) {
+		return false, false
+	}
 	for _, c := range s.deletion.about(gr) {
-		if c.deletion.propagation == nil && c.ready() {
-			continue
-		}
-		some = some || c.ready() && c.deletion.stamps(gr)
+		some = some || !c.ready() || c.deletion.stamps(gr)
 		whole = whole || len(c.conditions) > 0
 	}
-	return some && !slices.Contains(unshapeable, gr), whole
+	return some, whole
 }
 
 // index finds the policies about a resource without asking each.

@@ -203,12 +203,12 @@ func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, 
 	return ns.Object, nil
 }
 
-// Generation is that of a policy's object, 0 for a policy that is none.
-func (s *State) Generation(key policies.PolicyKey) int64 {
+// Object is a policy as the API server has it, with its status; nil for one that is not there. It must not be written to.
+func (s *State) Object(key policies.PolicyKey) map[string]any {
 	if kind := s.objects[key.Kind]; kind != nil {
-		return kind.generation(key.Name)
+		return kind.get(key.Name)
 	}
-	return 0
+	return nil
 }
 
 // Problems are all that is wrong with the policies in force, and with files that cannot be read.

@@ -139,12 +139,6 @@ func (s *objects) get(name string) map[string]any {
 	return s.byName[name].object
 }
 
-func (s *objects) generation(name string) int64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byName[name].generation
-}
-
 func (s *objects) all() []map[string]any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -93,6 +93,23 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 	return out, list.Continue, nil
 }
 
+// Get reads one object: the whole of it, or only its metadata.
+func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, whole bool) (map[string]any, *metav1.ObjectMeta, error) {
+	if whole {
+		u, err := l.whole.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return u.Object, metaOf(u), nil
+	}
+	m, err := l.slim.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	return object, &m.ObjectMeta, err
+}
+
 func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),

@@ -1,0 +1,129 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/weir-dev/weir/controller"
+)
+
+// management runs the parts of a process: what every replica does, what only the leader does, and what is asked from
+// outside.
+type management struct {
+	config  *rest.Config
+	process *processFlags
+	leading *collectorFlags // nil: there is no leader
+
+	graph     http.Handler // the debug page; nil: none
+	runnables []manager.Runnable
+	checks    map[string]func() error
+}
+
+func newManagement(config *rest.Config, p *processFlags, leading *collectorFlags) *management {
+	return &management{config: config, process: p, leading: leading, checks: map[string]func() error{}}
+}
+
+// follow adds what every replica does, from the beginning.
+func (m *management) follow(name string, run func(context.Context) error) {
+	m.runnables = append(m.runnables, part{name: name, run: run})
+}
+
+// lead adds what only the leader does.
+func (m *management) lead(run func(context.Context) error) {
+	m.runnables = append(m.runnables, part{name: "leader", run: run, leads: true})
+}
+
+// ready adds a condition of /readyz.
+func (m *management) ready(name string, check func() error) { m.checks[name] = check }
+
+// part is a part of a process as the manager runs it.
+type part struct {
+	name  string
+	run   func(context.Context) error
+	leads bool
+}
+
+func (p part) NeedLeaderElection() bool { return p.leads }
+
+func (p part) Start(ctx context.Context) error {
+	if err := p.run(ctx); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return nil
+}
+
+// run runs all parts until ctx ends, one fails, or the Lease is lost.
+func (m *management) run(ctx context.Context) error {
+	mgr, err := ctrl.NewManager(m.config, m.options())
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	for _, r := range m.runnables {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("add to the manager: %w", err)
+		}
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add a health check: %w", err)
+	}
+	for name, check := range m.checks {
+		if err := mgr.AddReadyzCheck(name, func(*http.Request) error { return check() }); err != nil {
+			return fmt.Errorf("add a readiness check: %w", err)
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func (m *management) options() ctrl.Options {
+	o := ctrl.Options{
+		Metrics:                metricsserver.Options{BindAddress: m.process.metricsAddress, SecureServing: m.process.metricsSecure},
+		HealthProbeBindAddress: m.process.healthAddress,
+	}
+	if m.graph != nil {
+		o.Metrics.ExtraHandlers = map[string]http.Handler{controller.GraphPath: m.graph}
+	}
+	if m.process.metricsSecure {
+		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	f := m.leading
+	if f == nil {
+		return o
+	}
+	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, "weir-controller", f.leaseNamespace()
+	o.LeaderElectionReleaseOnCancel = true
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
+	return o
+}
+
+// leaseNamespace is where the Lease is; empty for the namespace that weir runs in.
+func (f *collectorFlags) leaseNamespace() string {
+	if f.leaderElectNamespace == "" && !inCluster() {
+		return "kube-system"
+	}
+	return f.leaderElectNamespace
+}
+
+// reach says at once if the API server cannot be talked to: a wrong kubeconfig should not look like a slow start.
+func reach(config *rest.Config) error {
+	quick := rest.CopyConfig(config)
+	quick.Timeout = 10 * time.Second
+	client, err := discovery.NewDiscoveryClientForConfig(quick)
+	if err != nil {
+		return fmt.Errorf("make a client for %s: %w", config.Host, err)
+	}
+	if _, err := client.ServerVersion(); err != nil {
+		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
+	}
+	return nil
+}

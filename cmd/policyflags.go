@@ -1,0 +1,189 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/certs"
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/webhook"
+)
+
+// policyFlags say where policies are, and whom they do not concern.
+type policyFlags struct {
+	dir  string
+	self []string
+}
+
+func (f *policyFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.dir, "policy-dir", "", "directory of policy files, in force beside the policies of the API server; read again when they change")
+	fs.StringSliceVar(&f.self, "self-users", nil, "user names that weir's other processes act under; no policy judges them, nor the user of this one")
+}
+
+func (f *policyFlags) check() error {
+	if f.dir == "" {
+		return nil
+	}
+	if _, _, err := live.ReadDir(f.dir); err != nil {
+		return fmt.Errorf("--policy-dir: %w", err)
+	}
+	return nil
+}
+
+// state prepares the policies. Weir's own requests are never judged, so it asks who it is.
+func (f *policyFlags) state(ctx context.Context, config *rest.Config, log logr.Logger) (*live.State, error) {
+	self := f.self
+	if me, err := whoAmI(ctx, config); err != nil {
+		log.Info("cannot find out which user weir acts under: name it with --self-users, or policies judge weir itself", "err", err.Error())
+	} else {
+		self = append(self, me)
+	}
+	return live.New(live.Options{Config: config, Dir: f.dir, Self: self, Log: log.WithName("policies")})
+}
+
+func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("make a client: %w", err)
+	}
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("review who I am: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// The ways to a certificate.
+const (
+	certificatesSelf        = "self"
+	certificatesFiles       = "files"
+	certificatesCertManager = "cert-manager"
+)
+
+// targetFlags say where the webhook is, and how the API server knows it.
+type targetFlags struct {
+	service, url string
+
+	certificates string
+	dir          string
+	secret       string
+	issuer       string
+}
+
+func (f *targetFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.service, "webhook-service", "", "NAMESPACE/NAME of the Service by which the API server reaches the webhook, at port 443")
+	fs.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which the API server reaches the webhook, outside a cluster")
+	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf, "where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
+	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again when they change")
+	fs.StringVar(&f.secret, "webhook-cert-secret", "", "NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: weir-ca or weir-webhook-tls beside the Service, or in kube-system")
+	fs.StringVar(&f.issuer, "webhook-cert-issuer", "", "with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
+}
+
+func (f *targetFlags) set() bool { return f.service != "" || f.url != "" }
+
+func (f *targetFlags) check() error {
+	var errs []error
+	if f.service != "" && f.url != "" {
+		errs = append(errs, errors.New("--webhook-service and --webhook-url: the webhook is in one place"))
+	}
+	if _, err := pair("--webhook-service", f.service); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := pair("--webhook-cert-secret", f.secret); err != nil {
+		errs = append(errs, err)
+	}
+	if f.url != "" {
+		if u, err := url.Parse(f.url); err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
+			errs = append(errs, fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", f.url))
+		} else if f.certificates == certificatesSelf && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
+			errs = append(errs, fmt.Errorf("--webhook-url %q: weir's own certificates are for names, not for addresses", f.url))
+		}
+	}
+	switch f.certificates {
+	case certificatesSelf:
+	case certificatesFiles:
+		if f.dir == "" {
+			errs = append(errs, errors.New("--webhook-certificates files: --webhook-cert-dir says where they are"))
+		}
+	case certificatesCertManager:
+		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || name == "" {
+			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal", f.issuer))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates))
+	}
+	return errors.Join(errs...)
+}
+
+// pair reads NAMESPACE/NAME; empty is the zero value.
+func pair(flag, text string) (types.NamespacedName, error) {
+	if text == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%s %q: must be NAMESPACE/NAME", flag, text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// names are those by which the API server calls the webhook: what the certificate must be for.
+func (f *targetFlags) names() []string {
+	if u, err := url.Parse(f.url); err == nil && f.url != "" {
+		return []string{u.Hostname()}
+	}
+	service, _ := pair("", f.service) // checked before
+	return []string{service.Name + "." + service.Namespace + ".svc"}
+}
+
+// source is where the certificate comes from. serve: this process serves with it, and does not only tell the API server
+// what to trust.
+func (f *targetFlags) source(config *rest.Config, serve, administer bool, log logr.Logger) certs.Source {
+	log = log.WithName("certificates")
+	service, _ := pair("", f.service)
+	secret, _ := pair("", f.secret)
+	if secret.Namespace == "" {
+		if secret.Namespace = service.Namespace; secret.Namespace == "" {
+			secret.Namespace = metav1.NamespaceSystem
+		}
+	}
+	switch f.certificates {
+	case certificatesFiles:
+		return certs.Files(f.dir, log)
+	case certificatesCertManager:
+		if secret.Name == "" {
+			secret.Name = "weir-webhook-tls"
+		}
+		kind, name, _ := strings.Cut(f.issuer, "/")
+		return certs.CertManager(certs.CertManagerOptions{
+			Config: config, Namespace: secret.Namespace, Name: "weir-webhook", SecretName: secret.Name,
+			IssuerKind: kind, IssuerName: name, DNSNames: f.names(), Apply: administer, Log: log,
+		})
+	}
+	if secret.Name == "" {
+		secret.Name = "weir-ca"
+	}
+	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, DNSNames: f.names(), Serve: serve, Log: log})
+}
+
+// target is what the controller writes into webhook configurations.
+func (f *targetFlags) target(source certs.Source) *controller.WebhookTarget {
+	service, _ := pair("", f.service)
+	return &controller.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Certificates: source}
+}
+
+func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }

@@ -1,0 +1,75 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// upFlags are those of weir up: a controller's and a webhook's.
+type upFlags struct {
+	controllerFlags
+	serverFlags
+}
+
+func upCommand() *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run all of weir in one process, for a workstation or a small control plane",
+		Long: `Run all of weir in one process, for a workstation or a small control plane. The webhook is served where --webhook-url
+or --webhook-service says how the API server reaches it.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runUp(ctrl.SetupSignalHandler(), &f) },
+	}
+	fs := cmd.Flags()
+	f.clusterFlags.register(fs)
+	f.processFlags.register(fs)
+	f.collectorFlags.register(fs, false)
+	f.policyFlags.register(fs)
+	f.targetFlags.register(fs)
+	f.serverFlags.register(fs)
+	return cmd
+}
+
+func runUp(ctx context.Context, f *upFlags) error {
+	if !f.set() {
+		return runController(ctx, &f.controllerFlags)
+	}
+	if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {
+		return err
+	}
+	log := f.logger()
+	config, err := f.restConfig()
+	if err != nil {
+		return err
+	}
+	if err := reach(config); err != nil {
+		return err
+	}
+	state, err := f.state(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	source := f.source(config, true, true, log)
+	c, err := f.controller(config, state, source, log)
+	if err != nil {
+		return err
+	}
+	m := newManagement(config, &f.processFlags, &f.collectorFlags)
+	m.graph = c.GraphHandler()
+	m.follow("policies", state.Run)
+	m.follow("graph", c.Follow)
+	m.lead(c.Lead)
+	m.ready("policies", state.Ready)
+	m.ready("graph", c.Ready)
+	ctx, err = f.serve(ctx, m, config, state, policies.Facts{}, source, log)
+	if err != nil {
+		return err
+	}
+	return m.run(ctx)
+}

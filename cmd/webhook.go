@@ -1,0 +1,198 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/weir-dev/weir/certs"
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/webhook"
+)
+
+// serverFlags are those of the webhook's server.
+type serverFlags struct {
+	address       string
+	armingWindow  time.Duration
+	shutdownDelay time.Duration
+}
+
+func (f *serverFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.address, "webhook-bind-address", ":9443", "address of the webhook's server")
+	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after an object was stamped no DELETE of it is let through; "+
+		"with less than the API server's 34s an object can be lost whose DELETE began before")
+	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until nobody sends any more")
+}
+
+func (f *serverFlags) check() error {
+	var errs []error
+	if _, port, err := net.SplitHostPort(f.address); err != nil {
+		errs = append(errs, fmt.Errorf("--webhook-bind-address %q: must be HOST:PORT", f.address))
+	} else if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		errs = append(errs, fmt.Errorf("--webhook-bind-address %q: the port must be between 1 and 65535", f.address))
+	}
+	if f.armingWindow < time.Second || f.armingWindow > 5*time.Minute {
+		errs = append(errs, fmt.Errorf("--arming-window %s: must be between 1s and 5m", f.armingWindow))
+	}
+	if f.shutdownDelay < 0 || f.shutdownDelay > 5*time.Minute {
+		errs = append(errs, fmt.Errorf("--shutdown-delay %s: must be between 0 and 5m", f.shutdownDelay))
+	}
+	return errors.Join(errs...)
+}
+
+// webhookFlags are those of weir webhook.
+type webhookFlags struct {
+	clusterFlags
+	processFlags
+	policyFlags
+	targetFlags
+	serverFlags
+}
+
+func (f *webhookFlags) check() error {
+	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check()}
+	if !f.set() && f.certificates != certificatesFiles {
+		errs = append(errs, errors.New("--webhook-service or --webhook-url: what the certificate is for is not known without it"))
+	}
+	return errors.Join(errs...)
+}
+
+func webhookCommand() *cobra.Command {
+	var f webhookFlags
+	cmd := &cobra.Command{
+		Use:   "webhook",
+		Short: "Run the admission webhook",
+		Long: `Run the admission webhook, as often as you like: replicas know nothing of each other. Which requests come to it is
+for weir controller to say, which writes the webhook configurations.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runWebhook(ctrl.SetupSignalHandler(), &f) },
+	}
+	fs := cmd.Flags()
+	f.clusterFlags.register(fs)
+	f.processFlags.register(fs)
+	f.policyFlags.register(fs)
+	f.targetFlags.register(fs)
+	f.serverFlags.register(fs)
+	return cmd
+}
+
+func runWebhook(ctx context.Context, f *webhookFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	log := f.logger()
+	config, err := f.restConfig()
+	if err != nil {
+		return err
+	}
+	if err := reach(config); err != nil {
+		return err
+	}
+	state, err := f.state(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	// Only the graph of it is used, and only once a policy asks for it.
+	c, err := controller.New(controller.Options{Config: config, Log: log, Registry: metrics.Registry})
+	if err != nil {
+		return fmt.Errorf("set up the graph: %w", err)
+	}
+	m := newManagement(config, &f.processFlags, nil)
+	m.graph = c.GraphHandler()
+	m.follow("policies", state.Run)
+	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, state, c.Follow) })
+	m.ready("policies", state.Ready)
+	m.ready("graph", func() error {
+		if !state.Set().NeedsGraph() {
+			return nil
+		}
+		return c.Ready()
+	})
+	ctx, err = f.serve(ctx, m, config, state, policies.Facts{}, f.source(config, true, false, log), log)
+	if err != nil {
+		return err
+	}
+	return m.run(ctx)
+}
+
+// whenNeeded follows the cluster from when there is a policy that asks what the graph knows.
+func whenNeeded(ctx context.Context, state *live.State, follow func(context.Context) error) error {
+	for {
+		changed := state.Changed()
+		if state.Set().NeedsGraph() {
+			return follow(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
+// time after ctx, while which the server is not ready and still answers (--shutdown-delay).
+func (f *serverFlags) serve(ctx context.Context, m *management, config *rest.Config, state *live.State, facts policies.Facts, source certs.Source, log logr.Logger) (context.Context, error) {
+	handler, err := webhook.New(webhook.Options{
+		Config: config, Policies: state, Facts: facts, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: log.WithName("webhook"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the webhook: %w", err)
+	}
+	server, err := webhook.NewServer(f.address, handler, source.GetCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("set up the webhook's server: %w", err)
+	}
+	m.runnables = append(m.runnables, server)
+	m.follow("certificates", source.Start)
+	m.ready("certificate", func() error {
+		_, err := source.GetCertificate(nil)
+		return err
+	})
+	m.ready("webhook", func() error { return server.StartedChecker()(nil) })
+	if err := metrics.Registry.Register(expiryOf(source)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	var ending atomic.Bool
+	m.ready("running", func() error {
+		if ending.Load() {
+			return errors.New("shutting down")
+		}
+		return nil
+	})
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		ending.Store(true)
+		log.Info("shutting down: requests are answered for some time yet", "delay", f.shutdownDelay.String())
+		time.AfterFunc(f.shutdownDelay, end)
+	})
+	return longer, nil
+}
+
+// expiryOf is the metric of when the certificate expires; 0 while there is none.
+func expiryOf(source certs.Source) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate expires that the webhook serves with.",
+	}, func() float64 {
+		if e, ok := source.(certs.Expirer); ok {
+			if at, ok := e.Expiry(); ok {
+				return float64(at.Unix())
+			}
+		}
+		return 0
+	})
+}

@@ -1,0 +1,259 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/stamps"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// DefaultBackFillQPS is how many objects are stamped in a second, so that a policy about very many does not take the API
+// server away from its users.
+const DefaultBackFillQPS = 50
+
+const (
+	// backFillEvery looks again though nothing has changed: objects may have come while the webhook was away.
+	backFillEvery = 5 * time.Minute
+	backFillRetry = 10 * time.Second
+	backFillPar   = 8
+)
+
+// backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
+// and change. It keeps nothing: a pass that is cut short is begun anew, and finds what it did done.
+type backFill struct {
+	store    *store
+	lister   *stamps.Lister
+	stamper  *stamps.Stamper
+	policies *live.State
+	pace     *rate.Limiter
+	metrics  *enforcementMetrics
+	log      logr.Logger
+
+	mu      sync.Mutex
+	tallies map[string]tally // by policy, as far as is known
+	done    bool             // a pass over the present policies is complete
+	told    chan struct{}    // closed and replaced when the two above change
+}
+
+func newBackFill(s *store, lister *stamps.Lister, stamper *stamps.Stamper, p *live.State, qps float64, m *enforcementMetrics, log logr.Logger) *backFill {
+	return &backFill{store: s, lister: lister, stamper: stamper, policies: p, metrics: m, log: log,
+		pace: rate.NewLimiter(rate.Limit(qps), max(1, int(qps))), told: make(chan struct{})}
+}
+
+// progress is how far the policies have been carried out on what exists, and a channel that is closed when that changes.
+func (b *backFill) progress() (tallies map[string]tally, done bool, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.tallies), b.done, b.told
+}
+
+func (b *backFill) tell(tallies map[string]tally, done bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tallies, b.done = tallies, done
+	close(b.told)
+	b.told = make(chan struct{})
+}
+
+// run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
+func (b *backFill) run(ctx context.Context) {
+	for {
+		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
+		passCtx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(ctx, cancel)
+		go func() {
+			select {
+			case <-changed:
+			case <-passCtx.Done():
+			}
+			cancel()
+		}()
+		b.tell(nil, false)
+		err := b.pass(passCtx)
+		cut := passCtx.Err() != nil
+		cancel()
+		stop()
+		pause := backFillEvery
+		switch {
+		case ctx.Err() != nil:
+			return
+		case cut:
+			continue
+		case err != nil:
+			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
+			pause = backFillRetry
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-relabelled:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look is one look at everything that policies are about, and at everything that is stamped.
+type look struct {
+	*backFill
+	set   *policies.Set
+	group errgroup.Group
+
+	mu      sync.Mutex
+	tallies map[string]tally
+	changed map[stamps.Result]int64
+	pending int64
+	errs    []error
+}
+
+// tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
+type tally struct{ matched, stamped int64 }
+
+func (b *backFill) pass(ctx context.Context) error {
+	p := &look{backFill: b, set: b.policies.Set(), tallies: map[string]tally{}, changed: map[stamps.Result]int64{}}
+	p.group.SetLimit(backFillPar)
+	about := map[schema.GroupResource]bool{}
+	for _, k := range b.store.stats().Kinds {
+		some, whole := p.set.Stamps(k.GroupResource())
+		if !some || !k.Served || !k.Listable {
+			continue
+		}
+		about[k.GroupResource()] = true
+		gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+		if err := b.lister.Each(ctx, k.GroupResource().WithVersion(k.Version), "", whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+			p.object(ctx, gvk, k.GroupResource().WithVersion(k.Version), object, m)
+			return ctx.Err()
+		}); err != nil {
+			p.failed(err)
+		}
+	}
+	versions := map[schema.GroupResource]string{}
+	for _, k := range b.store.stats().Kinds {
+		versions[k.GroupResource()] = k.Version
+	}
+	// What carries the finalizer and is about nothing any more.
+	for _, v := range b.store.finalized(v1alpha1.Finalizer) {
+		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
+			p.take(ctx, v.Kind.WithVersion(versions[v.Kind]), &metav1.ObjectMeta{
+				Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
+				Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
+			})
+		}
+	}
+	_ = p.group.Wait() // its errors are in p.errs
+	return p.end(ctx)
+}
+
+// object brings one object in line.
+func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta) {
+	if m.DeletionTimestamp != nil {
+		return
+	}
+	mark, errs := p.set.StampFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
+	switch {
+	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
+		p.count(mark.By, tally{1, 1})
+	case mark.By != "":
+		p.count(mark.By, tally{1, 0})
+		p.do(ctx, func() (stamps.Result, error) {
+			result, err := p.stamper.Put(ctx, gvr, m, mark)
+			switch result {
+			case stamps.Done, stamps.Already:
+				p.count(mark.By, tally{0, 1})
+			case stamps.Gone:
+				p.count(mark.By, tally{-1, 0})
+			case stamps.Failed:
+			}
+			return result, err
+		})
+	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
+		p.take(ctx, gvr, m)
+	}
+}
+
+func (p *look) take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
+	p.do(ctx, func() (stamps.Result, error) { return p.stamper.Take(ctx, gvr, m) })
+}
+
+// do changes an object when its turn has come.
+func (p *look) do(ctx context.Context, change func() (stamps.Result, error)) {
+	p.mu.Lock()
+	p.pending++
+	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
+	p.mu.Unlock()
+	p.group.Go(func() error {
+		result, err := stamps.Failed, p.pace.Wait(ctx)
+		if err == nil {
+			result, err = change()
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pending--
+		p.changed[result]++
+		if p.changed[stamps.Done]%showEvery == 0 {
+			p.tell(maps.Clone(p.tallies), false)
+		}
+		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
+		if err != nil && ctx.Err() == nil {
+			p.failedLocked(err)
+		}
+		return nil
+	})
+}
+
+// showEvery is after how many changes progress is told.
+const showEvery = 100
+
+func (p *look) count(by string, t tally) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[by] = tally{p.tallies[by].matched + t.matched, p.tallies[by].stamped + t.stamped}
+}
+
+func (p *look) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failedLocked(err)
+}
+
+func (p *look) failedLocked(err error) {
+	const most = 5
+	if len(p.errs) < most {
+		p.errs = append(p.errs, err)
+	}
+}
+
+// end takes the pass into account if it was complete.
+func (p *look) end(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	total := int64(0)
+	for _, t := range p.tallies {
+		total += t.stamped
+	}
+	p.metrics.backFill.WithLabelValues("stamped").Set(float64(total))
+	p.metrics.backFill.WithLabelValues("failed").Set(float64(p.changed[stamps.Failed]))
+	if n := p.changed[stamps.Done] + p.changed[stamps.Failed]; n > 0 {
+		p.log.Info("back-fill", "stamped", total, "changed", p.changed[stamps.Done], "failed", p.changed[stamps.Failed])
+	}
+	p.tell(p.tallies, len(p.errs) == 0)
+	if len(p.errs) > 0 {
+		return errors.Join(p.errs...)
+	}
+	p.metrics.backFillSuccess.SetToCurrentTime()
+	return nil
+}

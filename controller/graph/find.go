@@ -1,0 +1,77 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Find copies the object with a uid, as the graph has it; false if there is none. Of several, it is the last that came.
+func (g *Graph) Find(uid types.UID) (View, bool) {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return View{}, false
+	}
+	return g.view(g.entries.at(entryID).node), true
+}
+
+// Dependents copies the objects with references to the object with a uid, sorted by uid. Whether they are all there are
+// depends on which kinds are listed: see Holding.
+func (g *Graph) Dependents(uid types.UID) []View {
+	entryID := g.find(uid)
+	if entryID == 0 {
+		return nil
+	}
+	seen := map[uint32]bool{}
+	var views []View
+	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
+		if g.claims.at(id).owner == 0 {
+			continue // it names something else by this uid
+		}
+		for _, d := range g.claims.at(id).dependents {
+			if !seen[d.node] {
+				seen[d.node] = true
+				views = append(views, g.view(d.node))
+			}
+		}
+	}
+	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.UID, b.UID) })
+	return views
+}
+
+// Holding names the kinds among which dependents of an object may be that were never seen, because their first list is
+// not complete; empty when there are none.
+func (g *Graph) Holding(uid types.UID) string {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return ""
+	}
+	return g.holding(true, g.slots[g.nodes.at(g.entries.at(entryID).node).slot].Namespaced)
+}
+
+// Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and returns the next cursor,
+// 0 at the end. One call looks at a bounded part of the graph, whatever it finds.
+func (g *Graph) Finalized(finalizer string, from uint32, n int) ([]View, uint32) {
+	const most = 1 << 16
+	carries := map[uint32]bool{} // by list: there are few different ones
+	var views []View
+	for id := max(from, 1); id < g.nodes.next; id++ {
+		if len(views) == n || id-from >= most {
+			return views, id
+		}
+		v := g.nodes.at(id)
+		if v.entry == 0 || v.finalizers == 0 {
+			continue
+		}
+		yes, known := carries[v.finalizers]
+		if !known {
+			yes = slices.Contains(unpack(g.finalizers.val(v.finalizers)), finalizer)
+			carries[v.finalizers] = yes
+		}
+		if yes {
+			views = append(views, g.view(id))
+		}
+	}
+	return views, 0
+}

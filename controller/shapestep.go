@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// shapeState is everything that the next step of a stamped object's deletion depends on.
+type shapeState struct {
+	shaping    policies.Shaping
+	finalizers []string
+	dependents []graph.View
+	// unlisted names kinds that may hold dependents that were never seen.
+	unlisted string
+	// given: the deletion has been given its course before.
+	given bool
+}
+
+// shapeStep is one of: wait, release dependents, give the deletion a course, or, without any, let go of the object.
+type shapeStep struct {
+	wait    bool
+	release []graph.View
+	course  metav1.DeletionPropagation
+	why     string
+}
+
+// nextShape decides the next step.
+//
+//	policies undecided                        wait
+//	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
+//	the course is not in the finalizers yet   give it, once
+//	else                                      let go: the collector does the rest
+func nextShape(s shapeState) shapeStep {
+	by := "no policy says otherwise"
+	if s.shaping.By != "" {
+		by = fmt.Sprintf("DeletionPolicy %q", s.shaping.By)
+	}
+	if s.shaping.Undecided {
+		return shapeStep{wait: true, why: "the deletion is held: how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: " + problems(s.shaping.Errors)}
+	}
+	want := s.shaping.Propagation
+	if want != v1alpha1.Orphan && s.shaping.SparesSome() {
+		if s.unlisted != "" {
+			return shapeStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
+		}
+		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return !s.shaping.Spares(d.Kind) })
+		if len(kept) > 0 {
+			return shapeStep{release: kept, why: fmt.Sprintf("%d dependents are to be kept (%s)", len(kept), by)}
+		}
+	}
+	switch {
+	case want == v1alpha1.Background:
+		return shapeStep{why: "Background: " + by}
+	case slices.Contains(s.finalizers, finalizerOf(want)):
+		return shapeStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
+	case s.given:
+		return shapeStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
+	}
+	return shapeStep{course: metav1.DeletionPropagation(want), why: by}
+}
+
+// finalizerOf is how the API server remembers a propagation policy (RB 6.2).
+func finalizerOf(p v1alpha1.PropagationPolicy) string {
+	if p == v1alpha1.Orphan {
+		return metav1.FinalizerOrphanDependents
+	}
+	return metav1.FinalizerDeleteDependents
+}
+
+func problems(errs []policies.PolicyError) string {
+	texts := make([]string, len(errs))
+	for i, e := range errs {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, "; ")
+}
