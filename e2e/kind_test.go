@@ -27,6 +27,13 @@ var usual = map[string]kind{
 		body: `spec: {replicas: 0, selector: {of: %[1]s}, template: {metadata: {labels: {of: %[1]s}}, spec: {containers: [{name: c, image: c}]}}}`},
 	"deploy": {GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, resource: "deployments",
 		body: `spec: {replicas: 0, selector: {matchLabels: {of: %[1]s}}, template: {metadata: {labels: {of: %[1]s}}, spec: {containers: [{name: c, image: c}]}}}`},
+	"rs": {GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, resource: "replicasets",
+		body: `spec: {replicas: 0, selector: {matchLabels: {of: %[1]s}}, template: {metadata: {labels: {of: %[1]s}}, spec: {containers: [{name: c, image: c}]}}}`},
+	// Its pods run until they are deleted, on a node that only says so.
+	"web": {GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, resource: "deployments",
+		body: `spec: {replicas: 2, selector: {matchLabels: {of: %[1]s}}, template: {metadata: {labels: {of: %[1]s}}, spec: {containers: [{name: c, image: c}]}}}`},
+	"job": {GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, resource: "jobs",
+		body: `spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}`},
 	"ns": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, resource: "namespaces", cluster: true},
 	"pv": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, resource: "persistentvolumes", cluster: true,
 		body: `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}`},

@@ -63,5 +63,6 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer shared.weir.Kill()
+	defer stopEnforced()
 	return m.Run(), nil
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,14 @@ func (w *world) until(what string, holds func(context.Context) (bool, error)) {
 	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, holds); err != nil {
 		w.Fatalf("wait until %s: %v", what, err)
 	}
+}
+
+// poll is until for those who have no world.
+func poll(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
+	if err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, holds); err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
 }
 
 // get reads an object; nil when it is gone, even if another has its name.

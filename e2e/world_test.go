@@ -24,6 +24,7 @@ import (
 type world struct {
 	*testing.T
 	cluster
+	hook      *weir.Process // weir's webhook, in an enforced cluster
 	namespace string
 	dynamic   dynamic.Interface
 	typed     kubernetes.Interface

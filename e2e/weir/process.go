@@ -30,6 +30,8 @@ type Options struct {
 	SecureMetrics bool
 	// LeaderElect makes it work only while it holds the Lease.
 	LeaderElect bool
+	// Command is the default, controller, or webhook.
+	Command string
 	// Flags come last, so that they win.
 	Flags []string
 }
@@ -43,8 +45,8 @@ type Process struct {
 	client *http.Client
 }
 
-// Start runs `weir controller --mode replace` and returns when it is ready: when
-// each kind has been listed, or has failed to be.
+// Start runs weir, as `weir controller --mode replace` unless the options say
+// otherwise, and returns when it is ready.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	p, err := Launch(ctx, o)
 	if err != nil {
@@ -80,10 +82,12 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 	if name == "" {
 		name = "weir"
 	}
-	args := slices.Concat([]string{
-		"controller", "--mode", "replace", "--kubeconfig", o.Kubeconfig,
-		"--log-format", "json", "-v", "1",
-		"--leader-elect=" + strconv.FormatBool(o.LeaderElect),
+	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect)}
+	if o.Command != "" {
+		command = []string{o.Command}
+	}
+	args := slices.Concat(command, []string{
+		"--kubeconfig", o.Kubeconfig, "--log-format", "json", "-v", "1",
 		"--metrics-bind-address", loopback(metrics), "--metrics-secure=" + strconv.FormatBool(o.SecureMetrics),
 		"--health-probe-bind-address", loopback(health),
 	}, o.Flags)

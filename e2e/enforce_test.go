@@ -1,0 +1,320 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// finalizer is Weir's.
+const finalizer = "weir.dev/propagation"
+
+// armingWindow is that of the tests' webhooks: long enough for a busy machine, and
+// shorter than the default, which is a proof and takes its time.
+const armingWindow = "4s"
+
+// mode is how weir runs in an enforced cluster.
+type mode string
+
+const (
+	replace   mode = "replace"
+	companion mode = "companion"
+)
+
+// enforced are clusters with weir's controller and webhook, one for each mode,
+// started when a test first asks for one.
+var enforced = map[mode]*enforcedCluster{replace: {}, companion: {}}
+
+type enforcedCluster struct {
+	once sync.Once
+	cluster
+	hook *weir.Process
+	err  error
+	stop []func()
+}
+
+func stopEnforced() {
+	for _, e := range enforced {
+		for i := len(e.stop) - 1; i >= 0; i-- {
+			e.stop[i]()
+		}
+	}
+}
+
+// eachMode runs a test in both modes, at the same time.
+func eachMode(t *testing.T, f func(w *world)) {
+	t.Parallel()
+	for m := range enforced {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			f(newEnforced(t, m))
+		})
+	}
+}
+
+// newEnforced is a world in the cluster of a mode.
+func newEnforced(t *testing.T, m mode) *world {
+	t.Helper()
+	enter(t, sharedWorlds)
+	e := enforced[m]
+	e.once.Do(func() { e.err = e.start(context.WithoutCancel(t.Context()), m) })
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	w := worldIn(t, e.cluster)
+	w.hook = e.hook
+	return w
+}
+
+func (e *enforcedCluster) start(ctx context.Context, m mode) error {
+	controllers := plane.WithoutCollectors
+	if m == companion {
+		controllers = plane.All
+	}
+	p, err := plane.Start(ctx, plane.Options{Controllers: controllers, Scheduler: true, Kwok: true, Audit: true, Out: os.Stderr})
+	if err != nil {
+		return err
+	}
+	e.plane = p
+	e.stop = append(e.stop, func() { _ = p.Stop() })
+	if err := installCRDs(ctx, p); err != nil {
+		return err
+	}
+	pair, err := startPair(ctx, p, m)
+	if err != nil {
+		return err
+	}
+	e.weir, e.hook = pair.controller, pair.hook
+	e.stop = append(e.stop, pair.controller.Kill, pair.hook.Kill)
+	return nil
+}
+
+// pair is a controller and a webhook that know of each other.
+type pair struct {
+	controller, hook *weir.Process
+	url              string
+}
+
+// hookUser is who weir's webhook is.
+const hookUser = "weir-webhook"
+
+// startPair starts both in a cluster with the CRDs.
+func startPair(ctx context.Context, p *plane.Plane, m mode, hookFlags ...string) (pair, error) {
+	port, err := plane.FreePort()
+	if err != nil {
+		return pair{}, err
+	}
+	out := pair{url: fmt.Sprintf("https://localhost:%d", port)}
+	both := []string{"--webhook-url", out.url, "--self-users", weirUser + "," + hookUser}
+	kubeconfig, err := identity(ctx, p, hookUser)
+	if err != nil {
+		return pair{}, err
+	}
+	out.hook, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir, Name: "hook", Command: "webhook",
+		Flags: append(append(both, "--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--arming-window", armingWindow, "--shutdown-delay", "0s"), hookFlags...)})
+	if err != nil {
+		return pair{}, err
+	}
+	if kubeconfig, err = identity(ctx, p, weirUser); err != nil {
+		out.hook.Kill()
+		return pair{}, err
+	}
+	out.controller, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir,
+		Flags: append(both, "--mode", string(m), "--back-fill-qps", "500")})
+	if err != nil {
+		out.hook.Kill()
+	}
+	return out, err
+}
+
+// installCRDs installs the kinds of policies, and returns when they are served.
+func installCRDs(ctx context.Context, p *plane.Plane) error {
+	client, err := dynamic.NewForConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	files, err := filepath.Glob("../policies/crds/*.yaml")
+	if err != nil || len(files) != 3 {
+		return fmt.Errorf("find three CRDs: %v, %w", files, err)
+	}
+	for _, f := range files {
+		crd := &unstructured.Unstructured{}
+		data, err := os.ReadFile(f)
+		if err == nil {
+			err = yaml.Unmarshal(data, &crd.Object)
+		}
+		if err == nil {
+			_, err = crds.Create(ctx, crd, metav1.CreateOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("install %s: %w", f, err)
+		}
+	}
+	return poll(ctx, "the kinds of policies are served", func(ctx context.Context) (bool, error) {
+		for _, r := range policyResources {
+			if _, err := client.Resource(r).List(ctx, metav1.ListOptions{}); err != nil {
+				return false, nil //nolint:nilerr // not yet
+			}
+		}
+		return true, nil
+	})
+}
+
+var policyResources = map[string]schema.GroupVersionResource{
+	"DeletionPolicy":       {Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"},
+	"OwnerReferencePolicy": {Group: "weir.dev", Version: "v1alpha1", Resource: "ownerreferencepolicies"},
+	"DrainPolicy":          {Group: "weir.dev", Version: "v1alpha1", Resource: "drainpolicies"},
+}
+
+// here selects the world's namespace.
+func (w *world) here() string {
+	return "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + w.namespace + "}}"
+}
+
+// policy makes a policy of the rest of a manifest from spec on, in which HERE
+// selects the world's namespace. It goes with the test, and what it stamped is let
+// go. It returns when weir has it in force and the API server asks.
+func (w *world) policy(kind, spec string) (name string) {
+	w.Helper()
+	name = strings.ToLower(kind) + "-" + w.namespace
+	o := &unstructured.Unstructured{}
+	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", w.here()))
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		w.Fatalf("%v in\n%s", err, text)
+	}
+	client := w.dynamic.Resource(policyResources[kind])
+	if _, err := client.Create(w.Context(), o, metav1.CreateOptions{}); err != nil {
+		w.Fatalf("%v in\n%s", err, text)
+	}
+	w.Cleanup(func() {
+		err := client.Delete(context.WithoutCancel(w.Context()), name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			w.Error(err)
+		}
+	})
+	w.awaitCondition(kind, name, "Ready", metav1.ConditionTrue)
+	return name
+}
+
+// awaitCondition waits until a policy says something about itself.
+func (w *world) awaitCondition(kind, name, condition string, status metav1.ConditionStatus) metav1.Condition {
+	w.Helper()
+	var found *metav1.Condition
+	w.until(fmt.Sprintf("%s %s is %s=%s", kind, name, condition, status), func(ctx context.Context) (bool, error) {
+		o, err := w.dynamic.Resource(policyResources[kind]).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		found = meta.FindStatusCondition(conditionsOf(o), condition)
+		return found != nil && found.Status == status && found.ObservedGeneration == o.GetGeneration(), nil
+	})
+	return *found
+}
+
+func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var out []metav1.Condition
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		c := metav1.Condition{}
+		c.Type, _ = m["type"].(string)
+		status, _ := m["status"].(string)
+		c.Status = metav1.ConditionStatus(status)
+		c.Reason, _ = m["reason"].(string)
+		c.Message, _ = m["message"].(string)
+		c.ObservedGeneration, _ = m["observedGeneration"].(int64)
+		out = append(out, c)
+	}
+	return out
+}
+
+// awaitStamping waits until the API server has objects of a kind stamped as they are
+// made.
+func (w *world) awaitStamping(short string) {
+	w.Helper()
+	w.until(short+" are stamped", func(ctx context.Context) (bool, error) {
+		k := w.kinds[short]
+		manifest, err := k.manifest("try", nil, nil)
+		if err != nil {
+			return false, err
+		}
+		made, err := w.at(object{kind: k, namespace: w.namespace}).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && len(made.GetFinalizers()) > 0, err
+	})
+}
+
+// kubectl runs kubectl as the administrator, in the world's namespace.
+func (w *world) kubectl(args ...string) (string, error) {
+	w.Helper()
+	bins, err := plane.Build(w.Context(), os.Stderr, plane.Kubectl)
+	if err != nil {
+		w.Fatal(err)
+	}
+	cmd := exec.CommandContext(w.Context(), bins[plane.Kubectl], append([]string{"--kubeconfig", w.plane.Kubeconfig, "-n", w.namespace, "--cache-dir", w.TempDir()}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+	return string(out), err
+}
+
+// mustKubectl is kubectl that succeeds.
+func (w *world) mustKubectl(args ...string) string {
+	w.Helper()
+	out, err := w.kubectl(args...)
+	if err != nil {
+		w.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// adopt takes in objects that somebody else made, such as a Deployment's pods, and
+// returns the names by which the test then knows them.
+func (w *world) adopt(short string, ours func(*unstructured.Unstructured) bool) []string {
+	w.Helper()
+	k := w.kinds[short]
+	list, err := w.dynamic.Resource(k.gvr()).Namespace(w.namespace).List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		if o := &list.Items[i]; ours(o) {
+			name := short + "/" + o.GetName()
+			w.made[name] = object{kind: k, namespace: w.namespace, name: o.GetName(), uid: o.GetUID()}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ownedBy are objects with an owner.
+func (w *world) ownedBy(owner string) func(*unstructured.Unstructured) bool {
+	uid := w.of(owner).uid
+	return func(o *unstructured.Unstructured) bool {
+		for _, r := range o.GetOwnerReferences() {
+			if r.UID == uid {
+				return true
+			}
+		}
+		return false
+	}
+}
