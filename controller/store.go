@@ -105,6 +105,13 @@ func (s *store) connected(uids []types.UID) []graph.View {
 	return s.graph.Connected(uids...)
 }
 
+// read lets f look at the graph. f must not change it, block, or keep anything of it.
+func (s *store) read(f func(*graph.Graph)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.graph)
+}
+
 func (s *store) inventory(namespace string) graph.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -189,4 +190,46 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(objects), "B/object")
 	b.ReportMetric(float64(objects), "objects")
 	runtime.KeepAlive(g)
+}
+
+// BenchmarkFalls counts what falls with one of a million objects, with a namespace of two thousand, and with an owner of
+// a hundred thousand.
+func BenchmarkFalls(b *testing.B) {
+	g := bigGraph()
+	b.Run("hundred", func(b *testing.B) {
+		for b.Loop() {
+			if f, ok := g.Falls(uuid(7<<20), nil); !ok || f[0].Count != perOwner {
+				b.Fatal(f, ok)
+			}
+		}
+	})
+	b.Run("namespace", func(b *testing.B) {
+		for b.Loop() {
+			if f, ok := g.Filled("namespace-7"); !ok || len(f) != 2 {
+				b.Fatal(f, ok)
+			}
+		}
+	})
+	b.Run("instances", func(b *testing.B) {
+		for b.Loop() {
+			if f, ok := g.Instances(mapKind); !ok || f.Count != bigBranches*perOwner {
+				b.Fatal(f, ok)
+			}
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		g := emptyGraph()
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: schema.GroupResource{Resource: "nodes"}, UID: uuid(1), Name: "n", ResourceVersion: "1"}})
+		for i := range 100_000 {
+			g.Apply(graph.Observed{Object: &graph.Object{
+				Kind: mapKind, UID: uuid(uint64(i) + 2), Namespace: "x", Name: strconv.Itoa(i), ResourceVersion: "1",
+				Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: uuid(1)}},
+			}})
+		}
+		for b.Loop() {
+			if f, ok := g.Falls(uuid(1), nil); !ok || f[0].Count != 100_000 {
+				b.Fatal(f, ok)
+			}
+		}
+	})
 }

@@ -143,6 +143,9 @@ func (c *checker) inventories() {
 		if n.flags&deleting != 0 {
 			t.terminating++
 		}
+		if g.isUsual(n) {
+			t.usual++
+		}
 		kinds[[2]uint32{n.namespace, n.slot}] = t
 		if n.finalizers != 0 {
 			finalizers[[2]uint32{n.namespace, n.finalizers}]++
@@ -152,6 +155,7 @@ func (c *checker) inventories() {
 	for ns, inv := range g.inventories {
 		counted += len(inv.kinds) + len(inv.finalizers)
 		for s, t := range inv.kinds {
+			t.near = 0
 			c.that(kinds[[2]uint32{ns, s}] == t, "namespace %s counts %v of %s, has %v", g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[[2]uint32{ns, s}])
 		}
 		for f, n := range inv.finalizers {

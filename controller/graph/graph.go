@@ -37,6 +37,7 @@ type Graph struct {
 	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
 	accepted    int                 // nodes with the accepted flag
 	orphaned    tombs
+	departed    tombs
 
 	inventories map[uint32]*inventory // by namespace
 	draining    map[string]struct{}   // namespaces whose changes are told
@@ -60,7 +61,8 @@ func New() *Graph {
 		slotIDs:     map[schema.GroupResource]uint32{},
 		oddVersions: map[uint32]string{},
 		ending:      map[uint32]struct{}{},
-		orphaned:    newTombs(),
+		orphaned:    newTombs(maxOrphaned),
+		departed:    newTombs(maxDeparted),
 		inventories: map[uint32]*inventory{},
 		draining:    map[string]struct{}{},
 		touched:     map[string]struct{}{},
@@ -194,12 +196,13 @@ func (g *Graph) observe(o *Object) {
 		n.namespace, _ = g.namespaces.hold(o.Namespace)
 		e.node = id
 		s.nodes++
+		s.near = id
 	}
 	n := g.nodes.at(id)
 	n.epoch = s.epoch
 	moved := !fresh && (n.name != o.Name || g.namespaces.val(n.namespace) != o.Namespace)
 	if moved { // not a thing that Kubernetes does; an aggregated API might
-		g.stock(placeOf(n), -1)
+		g.stock(id, -1)
 		n.name = o.Name
 		g.namespaces.drop(n.namespace)
 		n.namespace, _ = g.namespaces.hold(o.Namespace)
@@ -212,7 +215,7 @@ func (g *Graph) observe(o *Object) {
 	stocked := !fresh && !moved
 	ended := g.setEnding(id, o, stocked)
 	if !stocked {
-		g.stock(placeOf(n), 1)
+		g.stock(id, 1)
 	}
 	if fresh || moved || ended {
 		g.rejudgeEntry(entryID)
@@ -265,7 +268,7 @@ func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
 	before := n.flags & (deleting | ending)
 	changed := before != now || n.finalizers != finalizers
 	if stocked && changed {
-		g.stock(placeOf(n), -1)
+		g.stock(id, -1)
 	}
 	if n.finalizers != 0 {
 		g.finalizers.drop(n.finalizers)
@@ -273,7 +276,7 @@ func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
 	n.finalizers = finalizers
 	n.flags = n.flags&^(deleting|ending) | now
 	if stocked && changed {
-		g.stock(placeOf(n), 1)
+		g.stock(id, 1)
 	}
 	switch {
 	case now&foreground != 0:
@@ -291,6 +294,7 @@ func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
 
 // gone removes a node that the watch saw deleted: every claim that meant it is answered for good.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
+	g.departed.add(uid)
 	entryID := g.find(uid)
 	id := g.nodeOf(g.slotIDs[kind], entryID)
 	if id == 0 {
@@ -336,7 +340,7 @@ func (g *Graph) remove(id uint32) {
 	}
 	g.rejudgeEntry(entryID)
 
-	g.stock(placeOf(n), -1)
+	g.stock(id, -1)
 	g.namespaces.drop(n.namespace)
 	if n.finalizers != 0 {
 		g.finalizers.drop(n.finalizers)

@@ -20,6 +20,7 @@ import (
 //	the graph decides about every object as the model does,
 //	every object that is still there and whose decision changed was said to be dirty,
 //	what a new leader would begin with is what there is to do,
+//	what policies are told about the graph is what the model says,
 //	the inventory of each namespace is what the model counts, and its change was told if it is draining.
 type history struct {
 	*script.Runner
@@ -79,6 +80,9 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		return fmt.Sprintf("%d objects in the graph, %d in the model", len(uids), n)
 	}
 	h.before = after
+	if broken := h.whichFactIsWrong(uids); broken != "" {
+		return broken
+	}
 	return h.whatIsMiscounted()
 }
 

@@ -15,40 +15,45 @@ type inventory struct {
 	finalizers map[uint32]int32 // by finalizer list
 }
 
-type tally struct{ total, terminating int32 }
-
-// place is what an inventory counts of a node.
-type place struct {
-	namespace, slot, finalizers uint32
-	terminating                 bool
+type tally struct {
+	total, terminating int32
+	usual              int32  // those that Kubernetes itself puts into every namespace
+	near               uint32 // the node that came last: there, or near it, are examples
 }
 
-func placeOf(n *node) place {
-	return place{n.namespace, n.slot, n.finalizers, n.flags&deleting != 0}
-}
-
-// stock counts a node in or out of the inventory of its namespace. Cluster-scoped objects are in none.
-func (g *Graph) stock(p place, by int32) {
-	name := g.namespaces.val(p.namespace)
+// stock counts a node in or out of the inventory of its namespace: called before and after each change
+// to what is counted of it. Cluster-scoped objects are in none.
+func (g *Graph) stock(id uint32, by int32) {
+	n := g.nodes.at(id)
+	name := g.namespaces.val(n.namespace)
 	if name == "" {
 		return
 	}
-	inv := g.inventories[p.namespace]
+	inv := g.inventories[n.namespace]
 	if inv == nil {
 		inv = &inventory{kinds: map[uint32]tally{}, finalizers: map[uint32]int32{}}
-		g.inventories[p.namespace] = inv
+		g.inventories[n.namespace] = inv
 	}
-	t := inv.kinds[p.slot]
+	t := inv.kinds[n.slot]
 	t.total += by
-	if p.terminating {
+	if n.flags&deleting != 0 {
 		t.terminating += by
 	}
-	setOrDelete(inv.kinds, p.slot, t)
-	if p.finalizers != 0 {
-		setOrDelete(inv.finalizers, p.finalizers, inv.finalizers[p.finalizers]+by)
+	if g.isUsual(n) {
+		t.usual += by
+	}
+	if by > 0 {
+		t.near = id
+	}
+	if t.total == 0 {
+		t = tally{}
+	}
+	setOrDelete(inv.kinds, n.slot, t)
+	if n.finalizers != 0 {
+		setOrDelete(inv.finalizers, n.finalizers, inv.finalizers[n.finalizers]+by)
 	}
 	if len(inv.kinds) == 0 {
-		delete(g.inventories, p.namespace)
+		delete(g.inventories, n.namespace)
 	}
 	if _, ok := g.draining[name]; ok {
 		g.touched[name] = struct{}{}

@@ -52,6 +52,8 @@ type slot struct {
 	state  ListState // Unwatched exactly when no node may exist
 	reason string    // why Failing or Forbidden
 	nodes  int
+	near   uint32 // the node that came last: there, or near it, are examples
+	usual  string // the object of this kind that Kubernetes puts into every namespace
 	epoch  uint8  // of the list under way or last ended; nodes carry the epoch that last saw them
 	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
 }
@@ -82,7 +84,7 @@ func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
 		return id
 	}
 	id := uint32(len(g.slots))
-	g.slots = append(g.slots, slot{Resource: Resource{Group: gr.Group, Resource: gr.Resource}})
+	g.slots = append(g.slots, slot{Resource: Resource{Group: gr.Group, Resource: gr.Resource}, usual: usual[gr]})
 	g.slotIDs[gr] = id
 	return id
 }

@@ -13,13 +13,15 @@ import (
 // model is the graph once more, as simple as it can be: lists, loops, and nothing that is kept up to
 // date. What it says about an object it works out from the lists each time it is asked.
 type model struct {
-	kinds     []mKind
-	objects   []mObject // oldest first
-	claims    []mClaim  // what is known of the claims that objects make
-	types     []mType   // of these claims
-	resources []graph.Resource
-	draining  map[string]bool
-	orphaned  []types.UID // gone, and what referred to them was to live
+	kinds      []mKind
+	objects    []mObject // oldest first
+	claims     []mClaim  // what is known of the claims that objects make
+	types      []mType   // of these claims
+	resources  []graph.Resource
+	discovered bool
+	draining   map[string]bool
+	departed   []types.UID // gone, as a watch showed
+	orphaned   []types.UID // gone, and what referred to them was to live
 }
 
 type mKind struct {
@@ -107,6 +109,7 @@ func (m *model) apply(ev graph.Event) {
 	case graph.Observed:
 		m.observe(*ev.Object)
 	case graph.Gone:
+		m.departed = append(m.departed, ev.UID)
 		if o := m.object(ev.Kind, ev.UID); o != nil {
 			m.settle(o, m.leavesOrphans(o))
 			m.remove(func(other *mObject) bool { return other.Kind == ev.Kind && other.UID == ev.UID })
@@ -156,7 +159,7 @@ func (m *model) apply(ev graph.Event) {
 }
 
 func (m *model) serve(resources []graph.Resource) {
-	m.resources = resources
+	m.resources, m.discovered = resources, true
 	for i := range m.kinds {
 		m.kinds[i].served = false
 	}

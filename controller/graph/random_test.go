@@ -118,7 +118,7 @@ var homes = []struct{ uid, kind, place, ref string }{
 
 var (
 	someKinds  = []string{"configmaps", "pods", "nodes", "widgets", "widgetz.example.com", "events"}
-	somePlaces = []string{"x/n", "x/m", "y/n", "y/m", "n", "m"}
+	somePlaces = []string{"x/n", "x/m", "y/n", "y/m", "n", "m", "x/kube-root-ca.crt"}
 	someRefs   = []string{"ConfigMap", "Pod", "Node", "Widget", "Widget.v1beta1.example.com", "Widget.v9.example.com", "Event", "Gizmo.v1.example.com"}
 	someServes = []string{
 		"serve", "serve", "serve all -widgets", "serve all widgetz.example.com:Widget:v1",

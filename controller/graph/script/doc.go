@@ -18,6 +18,11 @@
 //	recheck [N]                          N rounds of the clock
 //	drain NAMESPACE [off]                from now on it is told when its inventory changes
 //	inventory NAMESPACE                  what it holds
+//	falls UID [spared=(KIND, …)]         what falls with an object
+//	instances KIND                       how many there are
+//	filled NAMESPACE                     what falls with a namespace
+//	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace
+//	depends UID UID                      whether the one is a dependent of the other
 //	decide [UID…]                        what is to be done, about everything if none is named
 //	dump                                 the whole graph
 //	dot [UID…]                           a drawing of it, or of what hangs together with the named

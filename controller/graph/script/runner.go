@@ -63,6 +63,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return "ok\n", nil
 	case "inventory":
 		return r.inventory(words)
+	case "falls", "instances", "filled", "owner", "depends":
+		return r.facts(verb, words)
 	case "send":
 		return r.send(words)
 	}

@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
+)
+
+var (
+	deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+	replicaSets = schema.GroupResource{Group: "apps", Resource: "replicasets"}
+	namespaced  = []graph.Resource{
+		{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "replicasets", Kind: "ReplicaSet", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+	}
+)
+
+// knowing is a controller that has seen events, and heard nothing from some group versions.
+func knowing(unknown []string, events ...graph.Event) *Controller {
+	c := &Controller{store: newStore(), watcher: &watcher{unknown: unknown}}
+	c.store.apply(events...)
+	return c
+}
+
+// shop is a Deployment with its ReplicaSet and two Pods.
+func shop() []graph.Event {
+	events := []graph.Event{graph.Serving{Resources: namespaced}}
+	for _, r := range namespaced {
+		events = append(events, graph.ListBegins{Kind: r.GroupResource()}, graph.ListEnds{Kind: r.GroupResource()})
+	}
+	object := func(kind schema.GroupResource, name string, owners ...metav1.OwnerReference) graph.Event {
+		return graph.Observed{Object: &graph.Object{Kind: kind, UID: types.UID("uid-" + name), Namespace: "shop", Name: name, ResourceVersion: "1", Owners: owners}}
+	}
+	return append(events,
+		object(deployments, "web"),
+		object(replicaSets, "web-1", owner("apps/v1", "Deployment", "web")),
+		object(pods, "b", owner("apps/v1", "ReplicaSet", "web-1")),
+		object(pods, "a", owner("apps/v1", "ReplicaSet", "web-1")),
+	)
+}
+
+func owner(apiVersion, kind, name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name)}
+}
+
+func TestFactsCountWhatFalls(t *testing.T) {
+	f := knowing(nil, shop()...).Facts()
+	twoPods := policies.FallKind{Resource: "pods", Count: 2, Names: []string{"a", "b"}}
+	replicaSet := policies.FallKind{Resource: "replicasets.apps", Count: 1, Names: []string{"web-1"}}
+	type answer struct {
+		Fall policies.Fall
+		OK   bool
+	}
+	of := func(fall policies.Fall, ok bool) answer { return answer{fall, ok} }
+	tests := map[string]struct{ got, want answer }{
+		"with an object":                 {of(f.Falls("uid-web", func(schema.GroupResource) bool { return false })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Falls("uid-web", func(gr schema.GroupResource) bool { return gr == pods })), answer{policies.Fall{Kinds: []policies.FallKind{replicaSet}}, true}},
+		"with what has no dependents":    {of(f.Falls("uid-a", nil)), answer{policies.Fall{}, true}},
+		"with what was never seen":       {of(f.Falls("uid-x", nil)), answer{}},
+		"of a kind":                      {of(f.Instances(replicaSets)), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
+		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.Fall{}, true}},
+		"with a namespace":               {of(f.Content("shop")), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
+		"with an empty namespace":        {of(f.Content("other")), answer{policies.Fall{}, true}},
+	}
+	for name, tc := range tests {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
+	listing := []graph.Event{graph.Serving{Resources: namespaced}}
+	for name, c := range map[string]*Controller{"before discovery": knowing(nil), "before the lists": knowing(nil, listing...)} {
+		f := c.Facts()
+		if _, ok := f.Falls("uid-web", nil); ok {
+			t.Errorf("%s: what falls with an object is known", name)
+		}
+		if _, ok := f.Instances(pods); ok {
+			t.Errorf("%s: the number of pods is known", name)
+		}
+		if _, ok := f.Content("shop"); ok {
+			t.Errorf("%s: the content of a namespace is known", name)
+		}
+		if o := f.Owner(policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "uid-a"}, "shop"); o != (policies.Owner{}) {
+			t.Errorf("%s: an owner is known: %+v", name, o)
+		}
+	}
+	if k := knowing(nil).Facts().Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); k.Known {
+		t.Errorf("before discovery: a kind is known: %+v", k)
+	}
+}
+
+// TestFactsAboutSilentGroups: what never answered may serve anything.
+func TestFactsAboutSilentGroups(t *testing.T) {
+	f := knowing([]string{"x.io/v1"}, shop()...).Facts()
+	if _, ok := f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"}); ok {
+		t.Error("the number of objects of a group that never answered is known")
+	}
+	if _, ok := f.Instances(schema.GroupResource{Group: "y.io", Resource: "ys"}); !ok {
+		t.Error("one silent group hides another")
+	}
+	for _, tc := range []struct {
+		gvk  schema.GroupVersionKind
+		want policies.Kind
+	}{
+		{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, policies.Kind{Known: true, Served: true, Namespaced: true, Resources: []schema.GroupResource{deployments}}},
+		{schema.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}, policies.Kind{Known: true}},
+		{schema.GroupVersionKind{Group: "x.io", Version: "v1", Kind: "X"}, policies.Kind{}},
+		{schema.GroupVersionKind{Group: "y.io", Version: "v1", Kind: "Y"}, policies.Kind{Known: true}},
+	} {
+		if diff := cmp.Diff(tc.want, f.Kind(tc.gvk)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.gvk, diff)
+		}
+	}
+}
+
+func TestFactsAboutOwners(t *testing.T) {
+	c := knowing(nil, append(shop(), graph.Gone{Kind: pods, UID: "uid-b"})...)
+	f := c.Facts()
+	ref := func(name string) policies.OwnerRef {
+		return policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID("uid-" + name)}
+	}
+	for name, want := range map[string]policies.Owner{
+		"a":   {Presence: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
+		"web": {Presence: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
+		"b":   {Presence: policies.Absent},
+		"c":   {},
+	} {
+		if diff := cmp.Diff(want, f.Owner(ref(name), "other")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// A list that does not show an object is no proof: it may have been read before the object was made.
+	c.store.apply(graph.ListBegins{Kind: pods}, graph.ListEnds{Kind: pods})
+	if o := f.Owner(ref("a"), "shop"); o != (policies.Owner{}) {
+		t.Errorf("an owner that a list does not show: %+v", o)
+	}
+	if !f.Depends("uid-web-1", "uid-web") || f.Depends("uid-web", "uid-web-1") {
+		t.Error("a ReplicaSet depends on its Deployment, and not the other way round")
+	}
+}

@@ -1,0 +1,100 @@
+package graph
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// usual are the objects that Kubernetes itself puts into every namespace, and puts back when they go: a
+// namespace that holds nothing else is empty.
+var usual = map[schema.GroupResource]string{
+	{Resource: "configmaps"}:      "kube-root-ca.crt",
+	{Resource: "serviceaccounts"}: "default",
+}
+
+// passing are kinds whose objects nobody would miss.
+var passing = map[schema.GroupResource]bool{
+	{Resource: "events"}:                               true,
+	{Group: "events.k8s.io", Resource: "events"}:       true,
+	{Group: "coordination.k8s.io", Resource: "leases"}: true,
+}
+
+// Instances counts the objects of a kind. False: the kind is served and its list is not complete, or
+// nothing is known of what is served. The names are some.
+func (g *Graph) Instances(kind schema.GroupResource) (Fallen, bool) {
+	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
+	if g.resolved == nil || s.served && s.state != Synced {
+		return Fallen{}, false
+	}
+	slotID := g.slotIDs[kind]
+	return Fallen{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
+		return nsName(g.namespaces.val(n.namespace), n.name), n.slot == slotID
+	})}, true
+}
+
+// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each,
+// events and leases. False: a namespaced kind is not listed yet. The names are some.
+//
+// It costs a step for each kind that the namespace holds, and a bounded look for names.
+func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
+	if g.resolved == nil || g.holding(false, true) != "" {
+		return nil, false
+	}
+	ns := g.namespaces.ids[namespace]
+	inv := g.inventories[ns]
+	if inv == nil {
+		return nil, true
+	}
+	var out []Fallen
+	for slotID, t := range inv.kinds {
+		if f := (Fallen{Kind: g.slots[slotID].GroupResource(), Count: int(t.total - t.usual)}); f.Count > 0 && !passing[f.Kind] {
+			out = append(out, f)
+		}
+	}
+	sortFallen(out)
+	for i := range out {
+		f := &out[i]
+		slotID := g.slotIDs[f.Kind]
+		f.Names = g.examples(inv.kinds[slotID].near, mostScanned/len(out), func(n *node) (string, bool) {
+			return n.name, n.slot == slotID && n.namespace == ns && !g.isUsual(n)
+		})
+	}
+	return out, true
+}
+
+func (g *Graph) isUsual(n *node) bool {
+	u := g.slots[n.slot].usual
+	return u != "" && u == n.name
+}
+
+// mostScanned bounds a look for names: far below a millisecond.
+const mostScanned = 4096
+
+// examples returns up to three names, sorted, of the nodes next to one that are meant. Objects of a kind
+// and namespace come in one list, or soon after each other, and so are neighbours; where they are not,
+// there are fewer examples.
+func (g *Graph) examples(around uint32, budget int, of func(*node) (string, bool)) []string {
+	var names []string
+	look := func(id uint32) {
+		if id == 0 || id >= g.nodes.next || len(names) == someNames || budget == 0 {
+			return
+		}
+		budget--
+		if n := g.nodes.at(id); n.entry != 0 {
+			if name, ok := of(n); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	if around == 0 {
+		return nil
+	}
+	look(around)
+	for step := uint32(1); budget > 0 && len(names) < someNames && (step < around || around+step < g.nodes.next); step++ {
+		look(around + step)
+		look(around - min(step, around))
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,157 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Fallen is how many objects of a kind fall with something, and a few of their names.
+type Fallen struct {
+	Kind  schema.GroupResource
+	Count int
+	Names []string // up to three, sorted; namespace/name where the namespace is not understood
+}
+
+// someNames is how many names tell a reader what it is about.
+const someNames = 3
+
+// Falls counts what falls when an object is deleted with its dependents: every object that depends on it
+// and has no reference left that keeps it. Objects of spared kinds, and what depends on them, stay. It is
+// the least set for which that holds, as collectors find it: in a cycle that something outside leads to,
+// nobody goes first.
+//
+// The names are the first three. False: the object is not in the graph, or a kind that may hold
+// dependents is not listed yet. Kinds that fail to list, or may not be listed, hold up nothing.
+//
+// It costs a step for each reference of what falls, and of what loses an owner and stays.
+func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]Fallen, bool) {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return nil, false
+	}
+	root := g.nodes.at(g.entries.at(entryID).node)
+	if g.holding(false, g.slots[root.slot].Namespaced) != "" {
+		return nil, false
+	}
+	f := fall{
+		g: g, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
+		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
+	}
+	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+		f.left[id] = 0
+		if !g.leavesOrphans(id) {
+			f.todo = append(f.todo, id)
+		}
+	}
+	for len(f.todo) > 0 {
+		id := f.todo[len(f.todo)-1]
+		f.todo = f.todo[:len(f.todo)-1]
+		f.drop(id)
+	}
+	return f.sorted(), true
+}
+
+// fall is how far a count has come.
+type fall struct {
+	g         *Graph
+	namespace uint32 // of what is deleted
+	spared    func(schema.GroupResource) bool
+	spares    map[uint32]bool  // by slot: what spared said
+	left      map[uint32]int32 // by node that lost an owner: references that still keep it; 0: it falls
+	fallen    map[uint32]*Fallen
+	todo      []uint32 // nodes that fall, whose dependents have not heard of it
+}
+
+// drop takes an owner from all who depend on it.
+func (f *fall) drop(owner uint32) {
+	g := f.g
+	for c := g.entries.at(g.nodes.at(owner).entry).claim; c != 0; c = g.claims.at(c).next {
+		claim := g.claims.at(c)
+		if claim.owner != owner {
+			continue
+		}
+		for _, d := range claim.dependents {
+			f.lose(d.node, claim.verdict)
+		}
+	}
+}
+
+// lose takes one reference from a node.
+func (f *fall) lose(id uint32, v verdict) {
+	n := f.g.nodes.at(id)
+	left, seen := f.left[id]
+	switch {
+	case !seen && f.spare(n.slot):
+		return
+	case !seen:
+		left = f.g.keeping(n)
+	case left == 0:
+		return
+	}
+	if v == solid {
+		left--
+	}
+	f.left[id] = left
+	if left > 0 {
+		return
+	}
+	f.count(n)
+	if !f.g.leavesOrphans(id) && f.g.propagation(n) != metav1.DeletePropagationOrphan {
+		f.todo = append(f.todo, id)
+	}
+}
+
+// keeping counts the references that keep a node: all but those to owners that are absent, or wait for
+// their dependents. What is in doubt keeps; so does an owner that lets go, since the reference to it is
+// taken off before anything is collected.
+func (g *Graph) keeping(n *node) int32 {
+	t := g.tally(n)
+	return int32(len(n.owners) - t[absent] - t[waiting])
+}
+
+func (f *fall) spare(slot uint32) bool {
+	if f.spared == nil {
+		return false
+	}
+	yes, known := f.spares[slot]
+	if !known {
+		yes = f.spared(f.g.slots[slot].GroupResource())
+		f.spares[slot] = yes
+	}
+	return yes
+}
+
+func (f *fall) count(n *node) {
+	of := f.fallen[n.slot]
+	if of == nil {
+		of = &Fallen{Kind: f.g.slots[n.slot].GroupResource()}
+		f.fallen[n.slot] = of
+	}
+	of.Count++
+	name := n.name
+	if n.namespace != f.namespace {
+		name = nsName(f.g.namespaces.val(n.namespace), n.name)
+	}
+	at, _ := slices.BinarySearch(of.Names, name)
+	if at < someNames {
+		of.Names = slices.Insert(of.Names, at, name)
+		of.Names = of.Names[:min(len(of.Names), someNames)]
+	}
+}
+
+func (f *fall) sorted() []Fallen {
+	var out []Fallen
+	for _, of := range f.fallen {
+		out = append(out, *of)
+	}
+	return sortFallen(out)
+}
+
+func sortFallen(all []Fallen) []Fallen {
+	slices.SortFunc(all, func(a, b Fallen) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	return all
+}

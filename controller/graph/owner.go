@@ -1,0 +1,117 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Seen is what is known about the object with a uid. The zero value is nothing.
+type Seen struct {
+	Answer    Answer
+	Kind      schema.GroupKind // of the object that is Present, and so below
+	Namespace string
+	Name      string
+}
+
+// Owner looks for the object that has the uid of a reference, in a dependent in the given namespace. If
+// it is there, it is Present, and what it is may be something else than the reference says.
+//
+// Absent is said only for certain: the watch showed the deletion, or a live read for a reference with
+// the same meaning did.
+func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
+	entryID := g.find(ref.UID)
+	if entryID != 0 {
+		if id := g.likest(entryID, ref); id != 0 {
+			n := g.nodes.at(id)
+			s := &g.slots[n.slot]
+			return Seen{Present, schema.GroupKind{Group: s.Group, Kind: s.Kind}, g.namespaces.val(n.namespace), n.name}
+		}
+	}
+	if g.departed.has(ref.UID) {
+		return Seen{Answer: Absent}
+	}
+	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
+	seen := Seen{}
+	g.alike(Claim{
+		Namespace: namespace, Name: ref.Name, UID: ref.UID,
+		Resource: g.slots[t.slot].GroupResource(), Namespaced: t.namespaced,
+	}, func(_ uint32, c *claim) {
+		// One that was lost while it let its dependents go counts as orphaned, and may be there yet.
+		if c.verdict == absent {
+			seen.Answer = Absent
+		}
+	})
+	return seen
+}
+
+// likest is the node of an entry that is most like what a reference says; 0: there is none.
+func (g *Graph) likest(entryID uint32, ref metav1.OwnerReference) uint32 {
+	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
+	first := g.entries.at(entryID).node
+	for id := first; id != 0; id = g.nodes.at(id).next {
+		if g.nodes.at(id).slot == t.slot {
+			return id
+		}
+	}
+	return first
+}
+
+// Depends tells whether an object is a dependent of another, or of one of its dependents, and so on.
+// References count whose owner is there, exactly as they say.
+func (g *Graph) Depends(dependent, on types.UID) bool {
+	from, to := g.find(dependent), g.find(on)
+	if from == 0 || to == 0 {
+		return false
+	}
+	seen := map[uint32]bool{}
+	todo := []uint32{from} // entries
+	for len(todo) > 0 {
+		id := g.entries.at(todo[len(todo)-1]).node
+		todo = todo[:len(todo)-1]
+		for ; id != 0; id = g.nodes.at(id).next {
+			for _, e := range g.nodes.at(id).owners {
+				c := g.claims.at(e.claim)
+				switch {
+				case c.owner == 0 || seen[c.entry]:
+				case c.entry == to:
+					return true
+				default:
+					seen[c.entry] = true
+					todo = append(todo, c.entry)
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ServedKind is what discovery says about a kind in one version.
+type ServedKind struct {
+	Known      bool // discovery has answered
+	Served     bool
+	Namespaced bool
+	Resources  []schema.GroupResource // sorted; more than one if several share the kind
+}
+
+// ServedKind looks a kind up in what discovery answered last.
+func (g *Graph) ServedKind(gvk schema.GroupVersionKind) ServedKind {
+	out := ServedKind{Known: g.resolved != nil}
+	t := g.resolved[typeKey{gvk.GroupVersion().String(), gvk.Kind}]
+	if !t.served {
+		return out
+	}
+	out.Served, out.Namespaced = true, t.namespaced
+	for i := range g.slots {
+		s := &g.slots[i]
+		if s.served && s.Group == gvk.Group && s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) {
+			out.Resources = append(out.Resources, s.GroupResource())
+			out.Namespaced = out.Namespaced || s.Namespaced
+		}
+	}
+	slices.SortFunc(out.Resources, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	return out
+}
