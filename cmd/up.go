@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/weir-dev/weir/policies"
 )
 
 // upFlags are those of weir up: a controller's and a webhook's.
@@ -67,7 +65,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	m.lead(c.Lead)
 	m.ready("policies", state.Ready)
 	m.ready("graph", c.Ready)
-	ctx, err = f.serve(ctx, m, config, state, policies.Facts{}, source, log)
+	ctx, err = f.serve(ctx, m, config, state, c.Facts(), source, log)
 	if err != nil {
 		return err
 	}

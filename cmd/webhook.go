@@ -122,7 +122,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		}
 		return c.Ready()
 	})
-	ctx, err = f.serve(ctx, m, config, state, policies.Facts{}, f.source(config, true, false, log), log)
+	ctx, err = f.serve(ctx, m, config, state, c.Facts(), f.source(config, true, false, log), log)
 	if err != nil {
 		return err
 	}

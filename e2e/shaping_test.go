@@ -33,7 +33,7 @@ const workloads = `
 // kubectl asks for Background unless told otherwise: the policy's default applies,
 // and the Deployment is there until its pods are gone.
 func TestDefaultForegroundWaitsForPods(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Foreground"))
 		w.awaitStamping("web")
 		_, pods := w.deployed("shop")
@@ -50,7 +50,7 @@ func TestDefaultForegroundWaitsForPods(t *testing.T) {
 }
 
 func TestDefaultOrphanKeepsPods(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Orphan"))
 		w.awaitStamping("web")
 		sets, pods := w.deployed("shop")
@@ -63,7 +63,7 @@ func TestDefaultOrphanKeepsPods(t *testing.T) {
 
 // What an explicit request asks for is what happens, and nothing else.
 func TestExplicitRequestsAreCarriedOut(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -97,7 +97,7 @@ func TestExplicitRequestsAreCarriedOut(t *testing.T) {
 }
 
 func TestRequestsThatAreNotAllowedAreRefusedWithTheWayOn(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -118,7 +118,7 @@ func TestRequestsThatAreNotAllowedAreRefusedWithTheWayOn(t *testing.T) {
 
 // A Job's dependents are orphaned by the API server when nothing is asked for.
 func TestBareDeleteOfAJobRemovesWhatItOwns(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [batch], resources: [jobs]}]
@@ -142,7 +142,7 @@ func TestBareDeleteOfAJobRemovesWhatItOwns(t *testing.T) {
 }
 
 func TestDependentsAreDecidedByKind(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -168,7 +168,7 @@ func TestDependentsAreDecidedByKind(t *testing.T) {
 
 // The collector's own cascade meets stamped dependents.
 func TestCascadesGoThroughStampedDependents(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
@@ -188,7 +188,7 @@ func TestCascadesGoThroughStampedDependents(t *testing.T) {
 }
 
 func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.make(`
 			cm one
 			cm two finalizers=(example.com/hold)
@@ -224,7 +224,7 @@ func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
 
 // Labels bring an object under a policy, and out of it.
 func TestUpdatesStampAndLetGo(t *testing.T) {
-	eachMode(t, func(w *world) {
+	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]

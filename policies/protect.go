@@ -27,12 +27,11 @@ func (c *compiled) protect(q *Question, w carriage, count func() (Fall, error), 
 		}, c.deletion.actions)
 		return
 	}
-	fall, err := count()
-	if err != nil {
-		v.fail(c, "the delete of "+q.what(), err.Error())
-		return
-	}
+	fall, err := count() // what is not known can only add to it
 	if fall.Total() <= int(*p.MaxDependents) {
+		if err != nil {
+			v.fail(c, "the delete of "+q.what(), err.Error())
+		}
 		return
 	}
 	f := finding{policy: c.key, code: 409,
@@ -84,10 +83,16 @@ func objects(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// falls counts what a DELETE lets fall.
+// falls counts what a DELETE lets fall. With an error it is at least what is returned.
 func falls(q *Question, w carriage) (Fall, error) {
 	unknown := func(what string) (Fall, error) {
 		return Fall{}, fmt.Errorf("%s is not known yet", what)
+	}
+	all := func(f Fall, complete bool, what string) (Fall, error) {
+		if !complete {
+			return f, fmt.Errorf("%s is not all known yet", what)
+		}
+		return f, nil
 	}
 	o := q.judged()
 	switch {
@@ -95,29 +100,23 @@ func falls(q *Question, w carriage) (Fall, error) {
 		if q.Facts.Content == nil {
 			return unknown("what namespaces hold")
 		}
-		if f, ok := q.Facts.Content(q.name()); ok {
-			return f, nil
-		}
-		return unknown("what the namespace holds")
+		f, complete := q.Facts.Content(q.name())
+		return all(f, complete, "what the namespace holds")
 	case q.isCRD():
 		if q.Facts.Instances == nil {
 			return unknown("the number of custom resources")
 		}
 		gr := schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}
-		if f, ok := q.Facts.Instances(gr); ok {
-			return f, nil
-		}
-		return unknown("the number of " + gr.String())
+		f, complete := q.Facts.Instances(gr)
+		return all(f, complete, "the number of "+gr.String())
 	case w.policy == v1alpha1.Orphan:
 		return Fall{}, nil
 	}
 	if q.Facts.Falls == nil {
 		return unknown("the ownership graph")
 	}
-	if f, ok := q.Facts.Falls(o.uid(), w.spares); ok {
-		return f, nil
-	}
-	return unknown("what depends on the object")
+	f, complete := q.Facts.Falls(o.uid(), w.spares)
+	return all(f, complete, "what depends on the object")
 }
 
 // How much of a fall a message says.

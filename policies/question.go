@@ -63,7 +63,7 @@ type Question struct {
 }
 
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
-// cannot be judged.
+// cannot be judged. Of a Fall, false means that it is at least that much.
 type Facts struct {
 	// Falls counts what falls with an object: its dependents and theirs, without those of spared kinds.
 	Falls func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -33,7 +34,12 @@ type armer struct {
 	log     logr.Logger
 
 	mu          sync.Mutex
-	collections map[place]chan struct{} // being armed; closed at the end
+	collections map[place]*collection
+}
+
+// collection is one that is being armed, or was of late.
+type collection struct {
+	last time.Time // when the last object was stamped; zero while it is under way
 }
 
 // place is a resource in a namespace.
@@ -58,7 +64,7 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 		return nil, err
 	}
 	return &armer{stamper: stamper, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: o.Log,
-		collections: map[place]chan struct{}{}}, nil
+		collections: map[place]*collection{}}, nil
 }
 
 // hold says how long a DELETE that is allowed has to wait, and why; 0 is not at all.
@@ -75,8 +81,13 @@ func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decis
 		if !armed || since >= window {
 			return 0, "", nil
 		}
+		wait := window - since
+		if q.Name == "" {
+			// Clients come again ten times at most: not once for each object that was stamped a little later.
+			wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}, q.Now))
+		}
 		a.metrics.armed.WithLabelValues("waiting").Inc()
-		return window - since, held(q, d, window-since), nil
+		return wait, held(q, d, wait), nil
 	}
 	result, err := a.stamper.Put(ctx, q.Resource, stamps.MetaOf(q.OldObject), d.Mark)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
@@ -86,7 +97,7 @@ func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decis
 	a.log.Info("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", stamps.MetaOf(q.OldObject).Name,
 		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "stamp", result)
 	if q.Name == "" {
-		a.collection(ctx, q)
+		a.collection(ctx, q) // goes on by itself
 	}
 	return window, held(q, d, window), nil
 }
@@ -98,33 +109,46 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) string 
 }
 
 // collection arms every object of the resource in the namespace that is to be stamped: a deletecollection ends at the
-// first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects. It
-// returns when all are armed, or the review has no more time; the work then goes on.
+// first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects.
+// Nobody waits for it here. The request that is under way is judged once more after its refusal, because the object has
+// changed (RB 6.25), and by then the window must not be over.
 func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
 	a.mu.Lock()
-	done, running := a.collections[at]
-	if !running {
-		done = make(chan struct{})
-		a.collections[at] = done
-		go a.armAll(context.WithoutCancel(ctx), at, q.Kind, q.NamespaceObject, done)
-	}
-	a.mu.Unlock()
-	select {
-	case <-done:
-	case <-ctx.Done():
+	defer a.mu.Unlock()
+	if c := a.collections[at]; c == nil || !c.last.IsZero() {
+		c = &collection{}
+		a.collections[at] = c
+		go a.armAll(context.WithoutCancel(ctx), at, q.Kind, q.NamespaceObject, c)
 	}
 }
 
-func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any, done chan struct{}) {
+// collectionSince is how long ago the last object of a collection was stamped here; long, if none was.
+func (a *armer) collectionSince(at place, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch c := a.collections[at]; {
+	case c == nil:
+		return collectionTime
+	case c.last.IsZero():
+		return 0
+	default:
+		return now.Sub(c.last)
+	}
+}
+
+// finished ends the arming of a collection, and forgets those that matter to nobody any more.
+func (a *armer) finished(c *collection) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.last = time.Now()
+	maps.DeleteFunc(a.collections, func(_ place, c *collection) bool { return !c.last.IsZero() && time.Since(c.last) > collectionTime })
+}
+
+func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any, c *collection) {
 	ctx, cancel := context.WithTimeout(ctx, collectionTime)
 	defer cancel()
-	defer func() {
-		a.mu.Lock()
-		delete(a.collections, at)
-		a.mu.Unlock()
-		close(done)
-	}()
+	defer a.finished(c)
 	set := a.state.Set()
 	_, whole := set.Stamps(at.GroupResource())
 	var group errgroup.Group

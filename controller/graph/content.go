@@ -20,31 +20,28 @@ var passing = map[schema.GroupResource]bool{
 	{Group: "coordination.k8s.io", Resource: "leases"}: true,
 }
 
-// Instances counts the objects of a kind. False: the kind is served and its list is not complete, or
-// nothing is known of what is served. The names are some.
+// Instances counts the objects of a kind. False: it is at least that many, since the kind is served and its
+// list is not complete, or nothing is known of what is served. The names are some.
 func (g *Graph) Instances(kind schema.GroupResource) (Fallen, bool) {
 	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
-	if g.resolved == nil || s.served && s.state != Synced {
-		return Fallen{}, false
-	}
+	complete := g.resolved != nil && (!s.served || s.state == Synced)
 	slotID := g.slotIDs[kind]
 	return Fallen{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
 		return nsName(g.namespaces.val(n.namespace), n.name), n.slot == slotID
-	})}, true
+	})}, complete
 }
 
 // Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each,
-// events and leases. False: a namespaced kind is not listed yet. The names are some.
+// events and leases. False: it is at least that much, since a namespaced kind is not listed yet. The names
+// are some.
 //
 // It costs a step for each kind that the namespace holds, and a bounded look for names.
 func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
-	if g.resolved == nil || g.holding(false, true) != "" {
-		return nil, false
-	}
+	complete := g.resolved != nil && g.holding(false, true) == ""
 	ns := g.namespaces.ids[namespace]
 	inv := g.inventories[ns]
 	if inv == nil {
-		return nil, true
+		return nil, complete
 	}
 	var out []Fallen
 	for slotID, t := range inv.kinds {
@@ -60,7 +57,7 @@ func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
 			return n.name, n.slot == slotID && n.namespace == ns && !g.isUsual(n)
 		})
 	}
-	return out, true
+	return out, complete
 }
 
 func (g *Graph) isUsual(n *node) bool {

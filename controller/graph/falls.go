@@ -24,8 +24,9 @@ const someNames = 3
 // the least set for which that holds, as collectors find it: in a cycle that something outside leads to,
 // nobody goes first.
 //
-// The names are the first three. False: the object is not in the graph, or a kind that may hold
-// dependents is not listed yet. Kinds that fail to list, or may not be listed, hold up nothing.
+// The names are the first three. False: it is at least that much. The object is not in the graph, or a
+// kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not
+// count for that.
 //
 // It costs a step for each reference of what falls, and of what loses an owner and stays.
 func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]Fallen, bool) {
@@ -34,9 +35,7 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 		return nil, false
 	}
 	root := g.nodes.at(g.entries.at(entryID).node)
-	if g.holding(false, g.slots[root.slot].Namespaced) != "" {
-		return nil, false
-	}
+	complete := g.holding(false, g.slots[root.slot].Namespaced) == ""
 	f := fall{
 		g: g, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
 		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
@@ -52,7 +51,7 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 		f.todo = f.todo[:len(f.todo)-1]
 		f.drop(id)
 	}
-	return f.sorted(), true
+	return f.sorted(), complete
 }
 
 // fall is how far a count has come.

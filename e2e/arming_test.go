@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// unstamp takes Weir's finalizer off behind its back, as if the object had been made
+// while the webhook was away: the stamp webhook would put it back.
+func (w *world) unstamp(names ...string) {
+	w.Helper()
+	config := rest.CopyConfig(w.plane.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: weirUser, Groups: []string{"system:masters"}}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, name := range names {
+		o := w.of(name)
+		patch := []byte(`{"metadata":{"finalizers":null,"annotations":{"weir.dev/armed-at":null}}}`)
+		if _, err := client.Resource(o.gvr()).Namespace(o.namespace).Patch(w.Context(), o.name, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+const configMaps = `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  propagation: {default: %s}`
+
+// The webhook answers 429, kubectl comes again by itself, and the user sees nothing
+// of it.
+func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		w.make(`
+			cm  bykubectl
+			sec bykubectl-child owners=(bykubectl)
+			cm  byclient
+			sec byclient-child owners=(byclient)
+		`)
+		w.unstamp("bykubectl", "byclient")
+		var group errgroup.Group
+		group.Go(func() error {
+			out, err := w.kubectl("delete", "configmap", "bykubectl")
+			if err != nil || strings.Contains(out, "rror") {
+				return fmt.Errorf("kubectl delete: %w\n%s", err, out)
+			}
+			return nil
+		})
+		group.Go(func() error { // client-go, without options
+			return w.at(w.of("byclient")).Delete(w.Context(), "byclient", metav1.DeleteOptions{})
+		})
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitGone("bykubectl", "byclient")
+		w.mustStay("bykubectl-child", "byclient-child")
+		w.awaitOwners("bykubectl-child", "")
+		w.awaitOwners("byclient-child", "")
+	})
+}
+
+func TestDryRunArmsNothing(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		w.make("cm one")
+		w.unstamp("one")
+		before := w.get("one").GetResourceVersion()
+		w.mustKubectl("delete", "configmap", "one", "--dry-run=server")
+		w.settle()
+		if o := w.get("one"); o.GetResourceVersion() != before || len(o.GetFinalizers()) > 0 {
+			t.Errorf("a dry run wrote: %v", o.Object["metadata"])
+		}
+	})
+}
+
+// A DELETE that was under way when the object was stamped would not honour the
+// finalizer: for a while there is none that is let through.
+func TestFreshStampHoldsEveryDelete(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		w.make("cm one")
+		w.unstamp("one")
+		config := rest.CopyConfig(w.plane.Config)
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once := func() error { // without the client's own retries
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return client.Resource(w.of("one").gvr()).Namespace(w.namespace).Delete(ctx, "one", metav1.DeleteOptions{})
+		}
+		began := time.Now()
+		for try := range 3 {
+			if err := once(); err == nil {
+				t.Fatalf("try %d of one that was stamped %s ago was let through", try, time.Since(began))
+			}
+		}
+		window, err := time.ParseDuration(armingWindow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.delete("one", none) // the client comes again when it is told to
+		if took := time.Since(began); took < window {
+			t.Errorf("let through after %s, less than %s", took, window)
+		}
+		w.awaitGone("one")
+	})
+}
+
+func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		const n = 500
+		owners, children := numbered("owner", n), numbered("child", n)
+		w.makeAll(owners, children)
+		w.unstamp(owners...)
+		began := time.Now()
+		if err := w.at(w.of(owners[0])).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("deletecollection of %d objects that were never stamped took %s", n, time.Since(began).Round(time.Millisecond))
+		w.awaitGone(owners...)
+		w.mustStay(children...)
+		for _, name := range children {
+			if refs := w.owners(name); refs != "" {
+				t.Fatalf("%s is still owned by %s", name, refs)
+			}
+		}
+	})
+}
+
+// makeAll makes ConfigMaps, and for each a Secret that it owns, many at a time.
+func (w *world) makeAll(owners, children []string) {
+	w.Helper()
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(32)
+	create := func(short, name string, refs []metav1.OwnerReference) (object, error) {
+		k := w.kinds[short]
+		manifest, err := k.manifest(name, refs, nil)
+		if err != nil {
+			return object{}, err
+		}
+		o := object{kind: k, namespace: w.namespace, name: name}
+		made, err := w.at(o).Create(w.Context(), manifest, metav1.CreateOptions{})
+		if err != nil {
+			return object{}, err
+		}
+		o.uid = made.GetUID()
+		mu.Lock()
+		defer mu.Unlock()
+		w.made[name] = o
+		return o, nil
+	}
+	for i, owner := range owners {
+		group.Go(func() error {
+			o, err := create("cm", owner, nil)
+			if err == nil && i < len(children) {
+				_, err = create("sec", children[i], []metav1.OwnerReference{o.reference()})
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Objects that are stamped in the very moment in which they are deleted, by the
+// webhook, by back-fill, and by updates: whatever comes first, no dependent is lost,
+// and no object stays.
+func TestDeletesRacingWithStamping(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		const n = 1000 // in each mode
+		owners, children := numbered("owner", n), numbered("child", n)
+		w.makeAll(owners, children)
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))
+		w.awaitStamping("cm")
+		w.awaitRefusal("delete", "configmap", owners[0], "--cascade=foreground")
+		// The API server asks, and back-fill is still stamping, while all of them are deleted and touched.
+		var group errgroup.Group
+		group.SetLimit(64)
+		for i, name := range owners {
+			o := w.of(name)
+			group.Go(func() error {
+				if i%3 == 0 { // an update stamps too
+					_, err := w.at(o).Patch(w.Context(), name, "application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`), metav1.PatchOptions{})
+					if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+						return err
+					}
+				}
+				options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.uid}}
+				if i%2 == 0 {
+					options.PropagationPolicy = new(background)
+				}
+				err := w.at(o).Delete(w.Context(), name, options)
+				if apierrors.IsNotFound(err) {
+					return errors.New(name + " is gone before its deletion was allowed")
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitGone(owners...)
+		w.mustStay(children...)
+		list, err := w.dynamic.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			if refs := list.Items[i].GetOwnerReferences(); len(refs) > 0 {
+				t.Fatalf("%s is still owned by %s", list.Items[i].GetName(), ownersText(refs))
+			}
+		}
+	})
+}
