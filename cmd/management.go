@@ -100,7 +100,7 @@ func (m *management) options() ctrl.Options {
 		return o
 	}
 	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
-	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, "weir-controller", f.leaseNamespace()
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, controller.LeaseName, f.leaseNamespace()
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
 	return o

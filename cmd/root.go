@@ -21,6 +21,6 @@ what nobody owns any more, and honours foreground and orphan deletion.`,
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
 	}
-	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), policyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), policyCommand(), versionCommand())
 	return root
 }

@@ -39,9 +39,42 @@ func NewLister(config *rest.Config) (*Lister, error) {
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
 // metadata. It ends early with f's error. A list that grows too old on the way begins anew, so f may see an object twice.
 func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return eachPage(gvr, func(o metav1.ListOptions) (string, func() error, error) {
+		items, next, err := l.page(ctx, gvr, namespace, whole, o)
+		return next, func() error {
+			for _, it := range items {
+				if err := f(it.object, it.meta); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, err
+	})
+}
+
+// EachMeta is Each for metadata alone, in all namespaces.
+func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
+	return eachPage(gvr, func(o metav1.ListOptions) (string, func() error, error) {
+		list, err := l.slim.Resource(gvr).List(ctx, o)
+		if err != nil {
+			return "", nil, err
+		}
+		return list.Continue, func() error {
+			for i := range list.Items {
+				if err := f(&list.Items[i].ObjectMeta); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	})
+}
+
+// eachPage reads one page after the other, and uses each before the next.
+func eachPage(gvr schema.GroupVersionResource, read func(metav1.ListOptions) (next string, use func() error, err error)) error {
 	options := metav1.ListOptions{Limit: page}
 	for {
-		items, next, err := l.page(ctx, gvr, namespace, whole, options)
+		next, use, err := read(options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
 			options.Continue = ""
 			continue
@@ -49,10 +82,8 @@ func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, name
 		if err != nil {
 			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
-		for _, it := range items {
-			if err := f(it.object, it.meta); err != nil {
-				return err
-			}
+		if err := use(); err != nil {
+			return err
 		}
 		if next == "" {
 			return nil

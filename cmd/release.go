@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/weir-dev/weir/controller"
+)
+
+// releaseFlags are those of weir release.
+type releaseFlags struct {
+	clusterFlags
+	leaseNamespace string
+	force, dryRun  bool
+}
+
+func releaseCommand() *cobra.Command {
+	var f releaseFlags
+	cmd := &cobra.Command{
+		Use:   "release",
+		Short: "Take weir's finalizer off everything, to uninstall weir or to get on without it",
+		Long: `Take weir's finalizer off everything, to uninstall weir or to get on without it: first delete weir's webhook
+configurations, then take the finalizer weir.dev/propagation and the annotation weir.dev/armed-at off each object of each
+kind. What is being deleted and waits for weir goes on as the other finalizers say. Nothing else is changed, and policies
+stay.
+
+It can be interrupted and run again at any time. It refuses to begin while a controller holds its Lease, because that
+would put the finalizer back. A controller that runs without leader election is not noticed: stop it first.
+
+It fails if anything could not be released or looked at, and names it.`,
+		Example: `  weir release --dry-run
+  weir release`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runRelease(ctrl.SetupSignalHandler(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	fs := cmd.Flags()
+	f.register(fs)
+	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: all are searched")
+	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
+	return cmd
+}
+
+func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
+	config, err := f.restConfig()
+	if err != nil {
+		return err
+	}
+	if err := reach(config); err != nil {
+		return err
+	}
+	r := controller.Release{
+		Config: config, LeaseNamespace: f.leaseNamespace, Force: f.force, DryRun: f.dryRun,
+		Progress: func(now controller.Released) {
+			say(progress, "%d of %d kinds, %d objects seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
+		},
+	}
+	if f.dryRun {
+		r.Found = func(what string) { say(out, "%s", what) }
+	}
+	done, err := r.Run(ctx)
+	if err != nil {
+		return err
+	}
+	for _, failure := range done.Failures {
+		say(progress, "%s", failure)
+	}
+	did := "released %d of %s in %s, and deleted %s"
+	if f.dryRun {
+		did = "would release %d of %s in %s, and delete %s"
+	}
+	say(progress, did, done.Released, plural(int(done.Seen), "object"), plural(done.Kinds, "kind"), plural(done.WebhooksBefore, "webhook configuration"))
+	if n := len(done.Failures); n > 0 {
+		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", plural(n, "thing"))
+	}
+	return nil
+}
+
+// say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
+func say(to io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(to, format+"\n", args...)
+}
