@@ -57,11 +57,11 @@ spec:
 
 const likelyPolicy = `apiVersion: weir.dev/v1alpha1
 kind: DeletionPolicy
-metadata: {name: jobs}
+metadata: {name: pods}
 spec:
   match:
-    resources: [{apiGroups: [batch], resources: [jobs]}]
-  propagation: {default: Background}
+    resources: [{apiGroups: [""], resources: [pods]}]
+  propagation: {default: Foreground}
 `
 
 const caseFile = `policies: [policy.yaml]
@@ -122,9 +122,9 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 `,
 		},
 		"lint warns of what is likely not meant": {
-			files: map[string]string{"jobs.yaml": likelyPolicy},
-			args:  []string{"policy", "lint", "jobs.yaml"},
-			want: `jobs.yaml:7: DeletionPolicy "jobs": spec.propagation.default: warning: of jobs.batch the API server orphans the dependents where a delete asks for nothing; to have default apply there too, leave Orphan out of allowed, refuse it (validationActions: Deny) and set failurePolicy to Fail
+			files: map[string]string{"pods.yaml": likelyPolicy},
+			args:  []string{"policy", "lint", "pods.yaml"},
+			want: `pods.yaml:7: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: the API server does not let their deletion take another course
 1 policy, 0 errors, 1 warning
 `,
 		},

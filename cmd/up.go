@@ -30,7 +30,7 @@ or --webhook-service says how the API server reaches it.`,
 	f.collectorFlags.register(fs, false)
 	f.policyFlags.register(fs)
 	f.targetFlags.register(fs)
-	f.serverFlags.register(fs)
+	f.serverFlags.register(fs) //nolint:staticcheck // each group by its name
 	return cmd
 }
 

@@ -96,7 +96,7 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 	meta.SetStatusCondition(&want.Conditions, readiness(s, u.GetGeneration()))
 	if t != nil {
 		want.Matched, want.Stamped = &t.matched, &t.stamped
-		meta.SetStatusCondition(&want.Conditions, backFilled(*t, done, u.GetGeneration()))
+		meta.SetStatusCondition(&want.Conditions, backFilled(done, u.GetGeneration()))
 	}
 	if equality.Semantic.DeepEqual(have, want) {
 		return nil
@@ -121,7 +121,7 @@ func readiness(s policies.Status, generation int64) metav1.Condition {
 	return c
 }
 
-func backFilled(t tally, done bool, generation int64) metav1.Condition {
+func backFilled(done bool, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
 	if !done {
