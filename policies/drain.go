@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,15 +50,40 @@ func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
 	return len(d.c.drain.waves) - 1
 }
 
-// current is the index of the wave that a namespace is at; the first until the controller says otherwise.
-func (d *Drain) current(namespace object) int {
-	name := namespace.annotation(v1alpha1.DrainAnnotation)
-	for i, w := range d.Waves {
-		if w.Name == name {
-			return i
+// WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more than one where the
+// labels of the object decide.
+func (d *Drain) WavesOf(gr schema.GroupResource) []int {
+	var out []int
+	for i, w := range d.c.drain.waves {
+		if !namesResource(w.Resources, gr) {
+			continue
+		}
+		out = append(out, i)
+		if w.objects == nil {
+			return out
 		}
 	}
-	return 0
+	if last := len(d.c.drain.waves) - 1; !slices.Contains(out, last) {
+		out = append(out, last)
+	}
+	return out
+}
+
+// Current is the wave that a namespace is at and when it began, as the controller has written into the namespace. Until
+// it has, that is the first; the time is zero where none is written. What was written before the namespace was deleted
+// counts for nothing: a manifest that was copied from another namespace may bring it along.
+func (d *Drain) Current(namespace map[string]any) (wave int, since time.Time) {
+	ns := object(namespace)
+	wave = slices.IndexFunc(d.Waves, func(w DrainWave) bool { return w.Name == ns.annotation(v1alpha1.DrainAnnotation) })
+	since, noTime := time.Parse(time.RFC3339, ns.annotation(v1alpha1.DrainSinceAnnotation))
+	deleted, alive := time.Parse(time.RFC3339, ns.str("metadata", "deletionTimestamp"))
+	switch {
+	case wave < 0, alive != nil, noTime == nil && since.Before(deleted):
+		return 0, time.Time{}
+	case noTime != nil:
+		return wave, time.Time{}
+	}
+	return wave, since
 }
 
 // holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes again.
@@ -74,7 +100,8 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 	if wildcardLeavesOut(gr.Group, gr.Resource) && !namesResource(d.c.resources, gr) {
 		return // nobody waits for an event
 	}
-	wave, now := d.Wave(gr, q.OldObject), d.current(ns)
+	wave := d.Wave(gr, q.OldObject)
+	now, _ := d.Current(ns)
 	if wave <= now {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -331,5 +332,38 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{"x": "yes"}}}
 	if d.Wave(schema.GroupResource{Resource: "secrets"}, labels) != 0 || d.Wave(schema.GroupResource{Resource: "secrets"}, nil) != 1 {
 		t.Error("the selector of a wave is not heard")
+	}
+	if got := d.WavesOf(schema.GroupResource{Resource: "pods"}); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("pods can go with waves %v", got)
+	}
+	if got := set.DrainOf(nil).WavesOf(schema.GroupResource{Resource: "pods"}); !slices.Equal(got, []int{2}) {
+		t.Errorf("pods go with waves %v by the shipped order", got)
+	}
+}
+
+func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
+	d := shippedSet(t).DrainOf(nil)
+	for name, c := range map[string]struct {
+		deleted, wave, since string
+		want                 int
+		dated                bool
+	}{
+		"alive":                    {"", "pods", "2026-01-01T00:00:01Z", 0, false},
+		"nothing written":          {"2026-01-01T00:00:00Z", "", "", 0, false},
+		"no time":                  {"2026-01-01T00:00:00Z", "pods", "", 2, false},
+		"not a time":               {"2026-01-01T00:00:00Z", "pods", "now", 2, false},
+		"written at once":          {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:00:00Z", 2, true},
+		"written later":            {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:01:00Z", 2, true},
+		"written before":           {"2026-01-01T00:00:00Z", "pods", "2025-12-31T23:59:59Z", 0, false},
+		"a wave that is not there": {"2026-01-01T00:00:00Z", "others", "2026-01-01T00:01:00Z", 0, false},
+	} {
+		meta := map[string]any{"annotations": map[string]any{v1alpha1.DrainAnnotation: c.wave, v1alpha1.DrainSinceAnnotation: c.since}}
+		if c.deleted != "" {
+			meta["deletionTimestamp"] = c.deleted
+		}
+		wave, since := d.Current(map[string]any{"metadata": meta})
+		if wave != c.want || since.IsZero() == c.dated {
+			t.Errorf("%s: at wave %d since %s", name, wave, since)
+		}
 	}
 }

@@ -12,4 +12,9 @@ const (
 	ConfirmDeleteAnnotation = "weir.dev/confirm-delete"
 	// DrainAnnotation is, on a terminating Namespace, the name of the wave that drains now.
 	DrainAnnotation = "weir.dev/drain"
+	// DrainSinceAnnotation is, on a terminating Namespace, when that wave began, as RFC 3339: what the wave's timeout is
+	// measured from. With a time before the namespace was deleted neither annotation counts. When all waves are over,
+	// DrainAnnotation stays at the last, and this one moves on: so nothing is held any more, and the namespace
+	// controller, which looks again when a Namespace changes, lets the namespace go.
+	DrainSinceAnnotation = "weir.dev/drain-since"
 )
