@@ -41,7 +41,8 @@ type Options struct {
 	Concurrency int                    // most requests under way at once; DefaultConcurrency
 	Ignored     []schema.GroupResource // kinds to leave alone, besides events
 	Namespaces  int                    // most namespaces drained at once; 0: none is, somebody else does it
-	// Companion leaves collecting to the built-in collectors: only what policies ask for is done.
+	// Companion leaves collecting to the built-in collectors: only what policies ask for is done. Of
+	// namespaces those are drained that a DrainPolicy selects; the namespace controller finds them empty.
 	Companion bool
 	Policies  *live.State    // nil: there are none. Whoever made it runs it.
 	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
@@ -113,7 +114,10 @@ func New(o Options) (*Controller, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a leases client: %w", err)
 		}
-		c.drainer = newDrainer(s, req, c.watcher.undiscovered, core.Namespaces(), leases, o.Log)
+		c.drainer = newDrainer(&drainer{
+			store: s, requester: req, reporter: rep, undiscovered: c.watcher.undiscovered,
+			namespaces: core.Namespaces(), leases: leases, policies: o.Policies, companion: o.Companion, log: o.Log,
+		})
 		c.watcher.namespace = c.drainer.changed
 	}
 	if o.Policies != nil {

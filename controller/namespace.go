@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/live"
 )
 
 // DefaultNamespaceSyncs is how many namespaces are drained at once, as in the reference (RB 9.1). Their
@@ -35,6 +36,11 @@ const (
 	// conditionsEvery one that drains for long their rewriting at each step.
 	conditionsAfter = 250 * time.Millisecond
 	conditionsEvery = time.Second
+	// blockedAfter is for how long a wave waits for the same before an Event says so.
+	blockedAfter = 5 * time.Second
+	// nudgeEvery is how often the namespace controller is asked to look at an empty namespace. It does 5 s
+	// later (RB 7.7), and takes a moment then.
+	nudgeEvery = 7 * time.Second
 	// serversAgree is how long several API servers may take until all of them refuse to create in a
 	// namespace that is being deleted (RB 7.7). A single one refuses at once.
 	serversAgree = 5 * time.Second
@@ -45,9 +51,12 @@ const (
 type drainer struct {
 	store        *store
 	requester    *requester
+	reporter     *reporter
 	undiscovered func() []string
 	namespaces   typedcorev1.NamespaceInterface
 	leases       typedcoordinationv1.LeasesGetter
+	policies     *live.State // nil: there are none
+	companion    bool        // the namespace controller runs too: see Options.Companion
 	log          logr.Logger
 	queue        workqueue.TypedRateLimitingInterface[string]
 
@@ -62,20 +71,29 @@ type drainer struct {
 	}
 }
 
-// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write.
+// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
 type progress struct {
-	since   time.Time // when it was first looked at
-	written time.Time // when its conditions were last written
+	since  time.Time // when it was first looked at
+	told   time.Time // when its conditions were last looked after
+	why    string    // what it waits for, and since when
+	whyAt  time.Time
+	nudged time.Time
+	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
+	sorted map[schema.GroupResource]map[types.UID]sorted
 }
 
-func newDrainer(s *store, r *requester, undiscovered func() []string, ns typedcorev1.NamespaceInterface, leases typedcoordinationv1.LeasesGetter, log logr.Logger) *drainer {
-	return &drainer{
-		store: s, requester: r, undiscovered: undiscovered, namespaces: ns, leases: leases, log: log,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"}),
-		ending: map[string]struct{}{}, signals: map[string]chan struct{}{}, begun: map[string]*progress{},
-	}
+// sorted is the wave of an object as its labels were at a resourceVersion.
+type sorted struct {
+	version string
+	wave    int
+}
+
+func newDrainer(d *drainer) *drainer {
+	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
+	d.ending, d.signals, d.begun = map[string]struct{}{}, map[string]chan struct{}{}, map[string]*progress{}
+	return d
 }
 
 // changed is told of every change to a namespace object.
@@ -154,9 +172,29 @@ func (d *drainer) run(ctx context.Context, n int) {
 			}
 		})
 	}
+	if d.policies != nil {
+		wg.Go(func() { d.followPolicies(ctx) })
+	}
 	<-ctx.Done()
 	d.queue.ShutDown()
 	wg.Wait()
+}
+
+// followPolicies looks at all namespaces again when there are other policies.
+func (d *drainer) followPolicies(ctx context.Context) {
+	for next := d.policies.Changed(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+		}
+		next = d.policies.Changed() // before the look: what changes after it is not missed
+		d.mu.Lock()
+		for name := range d.ending {
+			d.queue.Add(name)
+		}
+		d.mu.Unlock()
+	}
 }
 
 func (d *drainer) work(ctx context.Context, name string) {
@@ -188,7 +226,7 @@ func (d *drainer) begin(name string) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
 	if !ok {
-		p = &progress{since: time.Now()}
+		p = &progress{since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()
@@ -215,6 +253,7 @@ func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 	if !d.isEnding(name) {
 		return done, nil // gone in the meantime
 	}
+	early := d.early(name)
 	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -224,30 +263,60 @@ func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
 		return done, nil // alive, or held by somebody else
 	}
+	order, mine, err := d.orderOf(ns)
+	if err != nil || !mine {
+		return done, err
+	}
 	if wait := d.agreement(ctx, ns.DeletionTimestamp.Time); wait > 0 {
 		return wait, nil
 	}
-	p := &pass{drainer: d, ns: ns, progress: d.begin(name), live: map[schema.GroupResource][]graph.Ref{}}
-	p.count()
+	p := &pass{drainer: d, ns: ns, order: order, early: early, progress: d.begin(name), live: map[part][]graph.Ref{}}
+	if err := p.count(); err != nil {
+		return waiting, err
+	}
 	for {
 		step := drain.Next(p.state)
 		d.log.V(1).Info("draining", "namespace", name, "step", step.Verb.String(), "why", step.Why)
+		if step.Verb == drain.Delete || step.Verb == drain.Wait {
+			if same, err := p.mark(ctx, step.Current); err != nil || !same {
+				return done, err
+			}
+		}
 		switch step.Verb {
 		case drain.List:
 			p.list(ctx, step.Kinds)
 		case drain.Delete:
-			if same, err := p.delete(ctx, step.Kinds); err != nil || !same {
+			if same, err := p.delete(ctx, step); err != nil || !same {
 				return done, err
 			}
 		case drain.Wait:
 			return p.wait(ctx, step)
 		default:
-			return d.finalize(ctx, p.ns)
+			return p.finish(ctx, step)
 		}
 		if ctx.Err() != nil {
 			return waiting, ctx.Err()
 		}
 	}
+}
+
+// early chooses what there is to delete before the namespace is read, if it is not much: what was chosen
+// before is in the namespace that is read then, which need not be read again.
+func (d *drainer) early(name string) map[schema.GroupResource][]graph.View {
+	const most = 100
+	inv := d.store.inventory(name)
+	n := 0
+	for _, k := range inv.Kinds {
+		n += k.Total
+	}
+	if n > most {
+		return nil
+	}
+	chosen := map[schema.GroupResource][]graph.View{}
+	for _, k := range inv.Kinds {
+		chosen[k.Kind] = d.store.content(name, k.Kind)
+	}
+	return chosen
 }
 
 // agreement is how long to wait until every API server refuses to create in a namespace whose deletion
@@ -274,28 +343,6 @@ func (d *drainer) severalServers(ctx context.Context) bool {
 	defer d.mu.Unlock()
 	d.servers.several, d.servers.until = several, time.Now().Add(time.Minute)
 	return several
-}
-
-// finalize takes our finalizer off a namespace's spec: what is not held otherwise goes with it.
-func (d *drainer) finalize(ctx context.Context, ns *corev1.Namespace) (time.Duration, error) {
-	name, uid := ns.Name, ns.UID
-	for range 5 {
-		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-		_, err := d.namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
-		switch {
-		case err == nil:
-			d.log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
-			return done, nil
-		case apierrors.IsNotFound(err):
-			return done, nil
-		case !apierrors.IsConflict(err):
-			return waiting, fmt.Errorf("finalize namespace %s: %w", name, err)
-		}
-		if ns, err = d.again(ctx, name, uid); ns == nil {
-			return done, err
-		}
-	}
-	return waiting, fmt.Errorf("finalize namespace %s: it changes all the time", name)
 }
 
 // again reads a namespace anew; nil if it is not there any more, or is another by now.

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
@@ -21,35 +22,119 @@ import (
 type pass struct {
 	*drainer
 	*progress
-	ns    *corev1.Namespace
-	state drain.State
-	live  map[schema.GroupResource][]graph.Ref // what live lists found that is not terminating
+	ns     *corev1.Namespace
+	order  order
+	marked bool // the namespace says which wave is under way, and since when
+	state  drain.State
+	// followed are the kinds that the graph counts.
+	followed sets.Set[schema.GroupResource]
+	live     map[part][]graph.Ref // what live lists found that is not terminating
+	// early is what was there before the namespace was read; nil once it is used.
+	early map[schema.GroupResource][]graph.View
+}
+
+// part is what goes of a kind with one wave.
+type part struct {
+	kind schema.GroupResource
+	wave int
 }
 
 // count takes the counts of every kind from the graph.
-func (p *pass) count() {
-	inv := p.store.inventory(p.ns.Name)
-	counts := map[schema.GroupResource]graph.KindCount{}
-	for _, k := range inv.Kinds {
-		counts[k.Kind] = k
+func (p *pass) count() error {
+	wave, since, err := p.place()
+	if err != nil {
+		return err
 	}
-	p.state = drain.State{Waves: drain.DefaultWaves(), Finalizers: inv.Finalizers, Undiscovered: p.undiscovered()}
+	p.marked = !since.IsZero()
+	p.state = drain.State{Waves: p.order.waves(), Current: wave, Undiscovered: p.undiscovered(), Companion: p.companion}
+	if p.marked {
+		p.state.Age = time.Since(since)
+	}
+	served := sets.New[schema.GroupResource]()
+	p.followed = sets.New[schema.GroupResource]()
 	for _, k := range p.store.stats().Kinds {
 		if !k.Served || !k.Namespaced || !k.Deletable {
 			continue
 		}
-		c := counts[k.GroupResource()]
-		p.state.Kinds = append(p.state.Kinds, drain.Kind{
-			Kind: k.GroupResource(), Complete: k.State == graph.Synced, Blind: !k.Listable,
-			Total: c.Total, Terminating: c.Terminating,
-		})
+		gr := k.GroupResource()
+		served.Insert(gr)
+		if k.State == graph.Synced {
+			p.followed.Insert(gr)
+		}
+		waves := p.order.wavesOf(gr)
+		if !k.Listable {
+			waves = []int{p.order.waveOf(gr, nil)} // nobody can know their labels
+		}
+		for _, w := range waves {
+			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
+		}
 	}
-	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool { return served.Has(twins[k.Kind]) })
+	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
+		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
+	})
+	inv := p.store.inventory(p.ns.Name)
+	p.state.Finalizers = inv.Finalizers
+	for kind := range p.followed {
+		p.take(kind, inv, true)
+	}
+	return nil
 }
 
-func (p *pass) kind(kind schema.GroupResource) *drain.Kind {
+// parts are what is known of a kind, by wave.
+func (p *pass) parts(kind schema.GroupResource) []drain.Kind {
 	i := slices.IndexFunc(p.state.Kinds, func(k drain.Kind) bool { return k.Kind == kind })
-	return &p.state.Kinds[i]
+	if i < 0 {
+		return nil
+	}
+	j := i + 1
+	for j < len(p.state.Kinds) && p.state.Kinds[j].Kind == kind {
+		j++
+	}
+	return p.state.Kinds[i:j]
+}
+
+func (p *pass) part(at part) *drain.Kind {
+	parts := p.parts(at.kind)
+	i := max(0, slices.IndexFunc(parts, func(k drain.Kind) bool { return k.Wave == at.wave }))
+	return &parts[i]
+}
+
+// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they are
+// known from a live list; exact asks for a new one if the graph shows what that did not.
+func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
+	parts := p.parts(kind)
+	for i := range parts {
+		parts[i].Total, parts[i].Terminating, parts[i].Complete, parts[i].Listed = 0, 0, true, false
+	}
+	total := graph.KindCount{}
+	if i := slices.IndexFunc(inv.Kinds, func(c graph.KindCount) bool { return c.Kind == kind }); i >= 0 {
+		total = inv.Kinds[i]
+	}
+	if len(parts) == 1 {
+		parts[0].Total, parts[0].Terminating = total.Total, total.Terminating
+		return
+	}
+	if len(parts) == 0 || total.Total == 0 {
+		return
+	}
+	for _, v := range p.store.content(p.ns.Name, kind) {
+		s, known := p.sorted[kind][v.UID]
+		if exact && (!known || s.version != v.ResourceVersion) {
+			for i := range parts {
+				parts[i].Complete = false
+			}
+			return
+		}
+		if !known {
+			s.wave = parts[0].Wave // until it is known better, it holds up all
+		}
+		k := p.part(part{kind, s.wave})
+		k.Total++
+		if v.Deleting {
+			k.Terminating++
+		}
+	}
 }
 
 // list reads kinds live, in parallel. What is found counts from here on.
@@ -59,35 +144,47 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 		items, err := p.requester.list(ctx, kinds[i], p.ns.Name)
 		mu.Lock()
 		defer mu.Unlock()
-		k := p.kind(kinds[i])
-		k.Listed, k.Unreadable = true, ""
-		if err != nil {
-			k.Unreadable = err.Error()
-			return
-		}
-		if !k.Complete || len(items) > 0 { // the graph has not seen these, or not their end
-			p.addFinalizers(items, k.Complete)
-		}
-		k.Total, k.Terminating = len(items), 0
-		p.live[k.Kind] = nil
-		for _, m := range items {
-			if m.DeletionTimestamp != nil {
-				k.Terminating++
-				continue
-			}
-			p.live[k.Kind] = append(p.live[k.Kind], graph.Ref{Kind: k.Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID})
-		}
+		p.listed(kinds[i], items, err)
 	})
 }
 
-// addFinalizers counts the finalizers of what a live list found, unless the graph counts the kind.
-func (p *pass) addFinalizers(items []metav1.PartialObjectMetadata, counted bool) {
-	if counted {
+func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error) {
+	parts := p.parts(kind)
+	for i := range parts {
+		k := &parts[i]
+		k.Listed, k.Unreadable, k.Down = true, "", apierrors.IsServiceUnavailable(err)
+		if err != nil {
+			k.Unreadable = err.Error()
+			continue
+		}
+		k.Total, k.Terminating, k.First = 0, 0, nil
+		delete(p.live, part{kind, k.Wave})
+	}
+	if err != nil {
 		return
 	}
-	for _, m := range items {
-		for _, f := range m.Finalizers {
-			p.state.Finalizers[f]++
+	p.sorted[kind] = nil
+	if len(parts) > 1 {
+		p.sorted[kind] = make(map[types.UID]sorted, len(items))
+	}
+	for i := range items {
+		m := &items[i]
+		at := part{kind, p.order.waveOf(kind, m.Labels)}
+		k := p.part(at)
+		if len(parts) > 1 {
+			p.sorted[kind][m.UID] = sorted{m.ResourceVersion, at.wave}
+		}
+		k.Total++
+		if m.DeletionTimestamp == nil {
+			p.live[at] = append(p.live[at], graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID})
+		} else {
+			k.Terminating++
+		}
+		if !p.followed.Has(kind) {
+			for _, f := range m.Finalizers {
+				p.state.Finalizers[f]++
+			}
+			first(k, m.Namespace, m.Name, m.DeletionTimestamp != nil, m.Finalizers)
 		}
 	}
 }
@@ -98,31 +195,31 @@ func (p *pass) addFinalizers(items []metav1.PartialObjectMetadata, counted bool)
 //
 // same is false if the namespace is gone or another by now. It is read after the objects were chosen:
 // what was chosen before that was in it.
-func (p *pass) delete(ctx context.Context, kinds []schema.GroupResource) (same bool, err error) {
+func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
 	var refs []graph.Ref
 	var blind []schema.GroupResource
-	for _, kind := range kinds {
-		k := p.kind(kind)
+	read := p.early == nil
+	for _, kind := range step.Kinds {
+		at := part{kind, step.Wave}
+		k := p.part(at)
 		k.Tried = true
 		switch {
 		case k.Blind:
-			blind = append(blind, kind)
+			blind, read = append(blind, kind), true
 		case k.Listed:
-			refs = append(refs, p.live[kind]...)
+			refs, read = append(refs, p.live[at]...), true
 		default:
-			for _, v := range p.store.content(p.ns.Name, kind) {
-				if !v.Deleting {
-					v.ResourceVersion = ""
-					refs = append(refs, v.Ref)
-				}
-			}
+			refs = append(refs, p.present(at)...)
 		}
 	}
-	ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
-	if ns == nil {
-		return false, err
+	p.early = nil
+	if read {
+		ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
+		if ns == nil {
+			return false, err
+		}
+		p.ns = ns
 	}
-	p.ns = ns
 
 	var mu sync.Mutex
 	kept := 0
@@ -143,28 +240,45 @@ func (p *pass) delete(ctx context.Context, kinds []schema.GroupResource) (same b
 		mu.Lock()
 		defer mu.Unlock()
 		kept++
-		if k := p.kind(kind); k.Refused == "" || err.Error() < k.Refused { // the same one each time
+		if k := p.part(part{kind, step.Wave}); k.Refused == "" || err.Error() < k.Refused { // the same one each time
 			k.Refused = err.Error()
 		}
 	})
-	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(kinds), "why", "the namespace is being deleted")
-	p.show(ctx, kinds)
+	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
+	p.show(ctx, step)
 	return true, nil
 }
 
+// present are the objects that the graph has and that do not terminate yet.
+func (p *pass) present(at part) []graph.Ref {
+	views := p.early[at.kind]
+	if p.early == nil {
+		views = p.store.content(p.ns.Name, at.kind)
+	}
+	split := len(p.parts(at.kind)) > 1
+	var refs []graph.Ref
+	for _, v := range views {
+		if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) {
+			v.ResourceVersion = ""
+			refs = append(refs, v.Ref)
+		}
+	}
+	return refs
+}
+
 // show waits a moment for the graph to see what deletes did, and takes over its counts.
-func (p *pass) show(ctx context.Context, kinds []schema.GroupResource) {
+func (p *pass) show(ctx context.Context, step drain.Step) {
 	timeout := time.NewTimer(showTime)
 	defer timeout.Stop()
 	for {
 		changed := p.signal(p.ns.Name)
-		if p.recount(kinds) {
+		if p.recount(step) {
 			return
 		}
 		select {
 		case <-changed:
 		case <-timeout.C:
-			p.recount(kinds)
+			p.recount(step)
 			return
 		case <-ctx.Done():
 			return
@@ -173,22 +287,18 @@ func (p *pass) show(ctx context.Context, kinds []schema.GroupResource) {
 }
 
 // recount takes the counts of kinds that the graph follows from it again, and tells whether all that is
-// left of them terminates.
-func (p *pass) recount(kinds []schema.GroupResource) (settled bool) {
+// left of them terminates. Those that it does not follow have to be listed again.
+func (p *pass) recount(step drain.Step) (settled bool) {
 	inv := p.store.inventory(p.ns.Name)
 	p.state.Finalizers = inv.Finalizers
 	settled = true
-	for _, kind := range kinds {
-		k := p.kind(kind)
-		if !k.Complete {
+	for _, kind := range step.Kinds {
+		k := p.part(part{kind, step.Wave})
+		if !p.followed.Has(kind) {
+			k.Listed = false
 			continue
 		}
-		k.Total, k.Terminating, k.Listed = 0, 0, false
-		for _, c := range inv.Kinds {
-			if c.Kind == kind {
-				k.Total, k.Terminating = c.Total, c.Terminating
-			}
-		}
+		p.take(kind, inv, false)
 		settled = settled && (k.Total == k.Terminating || k.Refused != "")
 	}
 	return settled
@@ -210,49 +320,4 @@ func (p *pass) each(n int, f func(i int)) {
 	}
 	close(next)
 	wg.Wait()
-}
-
-// wait writes down what the namespace waits for, and says when to look again at the latest; a change of
-// its content comes earlier.
-func (p *pass) wait(ctx context.Context, step drain.Step) (time.Duration, error) {
-	if left := conditionsAfter - time.Since(p.since); left > 0 {
-		return left, nil
-	}
-	wanted := drain.Conditions(p.state, step)
-	merged, changed := mergeConditions(p.ns.Status.Conditions, wanted)
-	if !changed {
-		return waiting, nil
-	}
-	if left := conditionsEvery - time.Since(p.written); left > 0 {
-		return left, nil
-	}
-	p.written = time.Now()
-	p.ns.Status.Conditions = merged
-	_, err := p.namespaces.UpdateStatus(ctx, p.ns, metav1.UpdateOptions{})
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return waiting, fmt.Errorf("write conditions of namespace %s: %w", p.ns.Name, err)
-	}
-	p.log.Info("waiting", "namespace", p.ns.Name, "why", step.Why)
-	return waiting, nil
-}
-
-// mergeConditions puts the wanted conditions over the present ones: others stay, and the time of a
-// transition moves only with the status.
-func mergeConditions(present, wanted []corev1.NamespaceCondition) (merged []corev1.NamespaceCondition, changed bool) {
-	merged = slices.Clone(present)
-	for _, w := range wanted {
-		w.LastTransitionTime = metav1.Now()
-		i := slices.IndexFunc(merged, func(c corev1.NamespaceCondition) bool { return c.Type == w.Type })
-		if i < 0 {
-			merged, changed = append(merged, w), true
-			continue
-		}
-		if merged[i].Status == w.Status {
-			w.LastTransitionTime = merged[i].LastTransitionTime
-		}
-		if merged[i] != w {
-			merged[i], changed = w, true
-		}
-	}
-	return merged, changed
 }

@@ -18,6 +18,7 @@ const (
 	ReasonUnresolvable     = "OwnerRefUnresolvable"
 	ReasonRefused          = "CollectionRefused"
 	ReasonHeld             = "DeletionHeld"
+	ReasonWaveBlocked      = "WaveBlocked"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -72,6 +73,13 @@ func (r *reporter) succeeded(a graph.Action) {
 	defer r.mu.Unlock()
 	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused} {
 		delete(r.told, topic{a.Object.UID, reason})
+	}
+}
+
+// blocked says on a namespace that its draining does not go on, and what it waits for.
+func (r *reporter) blocked(namespace graph.Ref, why string) {
+	if r.first(namespace.UID, ReasonWaveBlocked, why) {
+		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonWaveBlocked, why)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Draining is Weir's own condition: which wave is under way, and what it waits for.
@@ -17,8 +18,22 @@ const Draining corev1.NamespaceConditionType = "WeirDraining"
 // The same state gives the same text.
 func Conditions(s State, step Step) []corev1.NamespaceCondition {
 	return []corev1.NamespaceCondition{
-		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), draining(step),
+		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), DrainingCondition(step),
 	}
+}
+
+// DrainingCondition is Weir's own condition alone: beside a namespace controller that writes the others.
+func DrainingCondition(step Step) corev1.NamespaceCondition {
+	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: step.Why}
+	switch {
+	case step.TimedOut:
+		c.Reason = "TimedOut"
+	case step.Verb == Finalize:
+		c.Status, c.Reason = corev1.ConditionFalse, "Drained"
+	default:
+		c.Reason = map[Verb]string{List: "Counting", Delete: "Deleting", Wait: "Waiting"}[step.Verb]
+	}
+	return c
 }
 
 func condition(t corev1.NamespaceConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string) corev1.NamespaceCondition {
@@ -46,21 +61,26 @@ func contentFailure(s State) corev1.NamespaceCondition {
 		if k.Refused != "" {
 			failures = append(failures, fmt.Sprintf("%s: %s", k.Kind, k.Refused))
 		}
-		if k.Unreadable != "" {
+		if k.Unreadable != "" && !k.elsewhere() {
 			failures = append(failures, fmt.Sprintf("%s cannot be listed: %s", k.Kind, k.Unreadable))
 		}
 	}
 	slices.Sort(failures)
+	failures = slices.Compact(failures) // a kind that is in several waves is listed once
 	return condition(corev1.NamespaceDeletionContentFailure, len(failures) > 0, "ContentDeletionFailed",
 		fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(failures, ", ")),
 		"ContentDeleted", "All content successfully deleted, may be waiting on finalization")
 }
 
 func contentRemaining(s State) corev1.NamespaceCondition {
-	var remaining []string
+	totals := map[schema.GroupResource]int{}
 	for _, k := range s.Kinds {
-		if k.Total > 0 { // "pods." with the dot: tools match the reference's text (RB 7.23)
-			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", k.Kind.Resource, k.Kind.Group, k.Total))
+		totals[k.Kind] += k.Total
+	}
+	var remaining []string
+	for kind, n := range totals {
+		if n > 0 { // "pods." with the dot: tools match the reference's text (RB 7.23)
+			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", kind.Resource, kind.Group, n))
 		}
 	}
 	slices.Sort(remaining)
@@ -77,9 +97,4 @@ func finalizersRemaining(s State) corev1.NamespaceCondition {
 	return condition(corev1.NamespaceFinalizersRemaining, len(remaining) > 0, "SomeFinalizersRemain",
 		"Some content in the namespace has finalizers remaining: "+strings.Join(remaining, ", "),
 		"ContentHasNoFinalizers", "All content-preserving finalizers finished")
-}
-
-func draining(step Step) corev1.NamespaceCondition {
-	reasons := map[Verb]string{List: "Counting", Delete: "Deleting", Wait: "Waiting", Finalize: "Finalizing"}
-	return corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Reason: reasons[step.Verb], Message: step.Why}
 }

@@ -1,22 +1,29 @@
 package drain
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // TestScripts plays testdata/*.txt. A script builds up what is known of a namespace and asks for the
 // next step and the conditions:
 //
-//	waves          one wave a line: NAME: RESOURCE.GROUP …; no kinds means all that no other wave names
-//	kinds          one kind a line: RESOURCE.GROUP [complete] [blind] [total=N] [terminating=N]
-//	set            changes a kind: RESOURCE.GROUP [listed] [tried] [total=N] [terminating=N]
-//	               [refused="…"] [unreadable="…"]
+//	waves          one wave a line: NAME: [timeout=D] [proceed] RESOURCE.GROUP …; no kinds means all that
+//	               no other wave names, and otherwise that goes last
+//	kinds          one kind a line: RESOURCE.GROUP [wave=NAME] [complete] [blind] [total=N] [terminating=N]
+//	set            changes a kind: RESOURCE.GROUP [wave=NAME] [listed] [[un]tried] [total=N] [terminating=N]
+//	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME]
+//	at             the wave under way and its age: NAME DURATION
+//	companion      somebody else finalizes
 //	finalizers     one a line: NAME N
 //	undiscovered   one API group a line
 //	next           prints the step
@@ -25,17 +32,17 @@ func TestScripts(t *testing.T) {
 	scripts := 0
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		scripts++
-		s := State{Waves: DefaultWaves(), Finalizers: map[string]int{}}
+		s := script{State: State{Waves: DefaultWaves(), Finalizers: map[string]int{}}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if err := play(&s, d); err != nil {
 				d.Fatalf(t, "%v", err)
 			}
 			switch d.Cmd {
 			case "next":
-				return show(Next(s))
+				return s.show(Next(s.State))
 			case "conditions":
 				var b strings.Builder
-				for _, c := range Conditions(s, Next(s)) {
+				for _, c := range Conditions(s.State, Next(s.State)) {
 					fmt.Fprintf(&b, "%s %s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 				}
 				return b.String()
@@ -48,95 +55,173 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func show(step Step) string {
-	var kinds []string
-	for _, k := range step.Kinds {
-		kinds = append(kinds, k.String())
-	}
-	return strings.TrimSpace(step.Verb.String()+" "+strings.Join(kinds, " ")) + "\n" + step.Why + "\n"
+// script is what is known of a namespace, and which wave each kind goes with.
+type script struct {
+	State
+	named []sets.Set[schema.GroupResource] // by wave; nil: what no other names
 }
 
-func play(s *State, d *datadriven.TestData) error {
-	if d.Cmd == "waves" {
-		s.Waves = nil
+func (s *script) show(step Step) string {
+	words := []string{step.Verb.String()}
+	for _, k := range step.Kinds {
+		words = append(words, k.String())
+	}
+	if step.Verb == Delete || step.Verb == Wait {
+		words = append(words, "wave="+s.Waves[step.Wave].Name)
+	}
+	if step.Current != step.Wave {
+		words = append(words, "current="+s.Waves[step.Current].Name)
+	}
+	if step.TimedOut {
+		words = append(words, "timed-out")
+	}
+	if step.Recheck > 0 {
+		words = append(words, "recheck="+step.Recheck.String())
+	}
+	return strings.Join(words, " ") + "\n" + step.Why + "\n"
+}
+
+func play(s *script, d *datadriven.TestData) error {
+	switch d.Cmd {
+	case "waves":
+		s.Waves, s.named = nil, nil
+	case "companion":
+		s.Companion = true
 	}
 	for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		switch d.Cmd {
-		case "waves":
-			name, kinds, _ := strings.Cut(line, ":")
-			w := Wave{Name: name}
-			for _, k := range strings.Fields(kinds) {
-				w.Kinds = append(w.Kinds, schema.ParseGroupResource(k))
-			}
-			s.Waves = append(s.Waves, w)
-		case "kinds", "set":
-			if err := setKind(s, d.Cmd == "kinds", line); err != nil {
-				return err
-			}
-		case "finalizers":
-			name, n, _ := strings.Cut(line, " ")
-			count, err := strconv.Atoi(n)
-			if err != nil {
-				return err
-			}
-			s.Finalizers[name] = count
-		case "undiscovered":
-			s.Undiscovered = append(s.Undiscovered, line)
-		case "next", "conditions":
-		default:
-			return fmt.Errorf("no verb %q", d.Cmd)
+		if err := s.line(d.Cmd, line); err != nil {
+			return fmt.Errorf("%s: %w", line, err)
 		}
 	}
 	return nil
 }
 
-func setKind(s *State, fresh bool, line string) error {
+func (s *script) line(verb, line string) (err error) {
 	name, rest, _ := strings.Cut(line, " ")
-	gr := schema.ParseGroupResource(name)
+	switch verb {
+	case "waves":
+		return s.wave(strings.TrimSuffix(name, ":"), strings.Fields(rest))
+	case "kinds", "set":
+		return s.kind(verb == "kinds", schema.ParseGroupResource(name), words(rest))
+	case "finalizers":
+		s.Finalizers[name], err = strconv.Atoi(rest)
+	case "at":
+		if s.Current, err = s.find(name); err == nil {
+			s.Age, err = time.ParseDuration(rest)
+		}
+	case "undiscovered":
+		s.Undiscovered = append(s.Undiscovered, line)
+	case "next", "conditions", "companion":
+		return errors.New("wants no lines")
+	default:
+		return fmt.Errorf("no verb %q", verb)
+	}
+	return err
+}
+
+func (s *script) wave(name string, words []string) (err error) {
+	w, named := Wave{Name: name}, sets.Set[schema.GroupResource](nil)
+	for _, word := range words {
+		if timeout, ok := strings.CutPrefix(word, "timeout="); ok {
+			if w.Timeout, err = time.ParseDuration(timeout); err != nil {
+				return err
+			}
+		} else if word == "proceed" {
+			w.Proceed = true
+		} else {
+			named = named.Union(sets.New(schema.ParseGroupResource(word)))
+		}
+	}
+	s.Waves, s.named = append(s.Waves, w), append(s.named, named)
+	return nil
+}
+
+func (s *script) find(wave string) (int, error) {
+	i := slices.IndexFunc(s.Waves, func(w Wave) bool { return w.Name == wave })
+	if i < 0 {
+		return 0, fmt.Errorf("no wave %q", wave)
+	}
+	return i, nil
+}
+
+// waveOf is where a kind goes that does not say it itself.
+func (s *script) waveOf(gr schema.GroupResource) int {
+	if s.named == nil {
+		return DefaultWave(gr)
+	}
+	rest := len(s.named) - 1
+	for i, named := range s.named {
+		if named.Has(gr) {
+			return i
+		}
+		if named == nil {
+			rest = i
+		}
+	}
+	return rest
+}
+
+func (s *script) kind(fresh bool, gr schema.GroupResource, words []string) (err error) {
+	wave := s.waveOf(gr)
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "wave=") }); i >= 0 {
+		if wave, err = s.find(strings.TrimPrefix(words[i], "wave=")); err != nil {
+			return err
+		}
+		words = slices.Delete(words, i, i+1)
+	}
 	if fresh {
-		s.Kinds = append(s.Kinds, Kind{Kind: gr})
+		s.Kinds = append(s.Kinds, Kind{Kind: gr, Wave: wave})
 	}
-	var k *Kind
-	for i := range s.Kinds {
-		if s.Kinds[i].Kind == gr {
-			k = &s.Kinds[i]
-		}
+	i := slices.IndexFunc(s.Kinds, func(k Kind) bool { return k.Kind == gr && k.Wave == wave })
+	if i < 0 {
+		return errors.New("no such kind")
 	}
-	if k == nil {
-		return fmt.Errorf("no kind %s", name)
-	}
-	for _, word := range words(rest) {
-		key, value, _ := strings.Cut(word, "=")
-		var err error
-		switch key {
-		case "complete":
-			k.Complete = true
-		case "listed":
-			k.Listed = true
-		case "blind":
-			k.Blind = true
-		case "tried":
-			k.Tried = true
-		case "total":
-			k.Total, err = strconv.Atoi(value)
-		case "terminating":
-			k.Terminating, err = strconv.Atoi(value)
-		case "refused":
-			k.Refused, err = strconv.Unquote(value)
-		case "unreadable":
-			k.Unreadable, err = strconv.Unquote(value)
-		default:
-			err = fmt.Errorf("no word %q", key)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", line, err)
+	for _, word := range words {
+		if err := s.Kinds[i].set(word); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (k *Kind) set(word string) (err error) {
+	key, value, _ := strings.Cut(word, "=")
+	switch key {
+	case "complete":
+		k.Complete = true
+	case "listed":
+		k.Listed = true
+	case "blind":
+		k.Blind = true
+	case "tried":
+		k.Tried = true
+	case "untried": // another pass
+		k.Tried = false
+	case "down":
+		k.Down = true
+	case "total":
+		k.Total, err = strconv.Atoi(value)
+	case "terminating":
+		k.Terminating, err = strconv.Atoi(value)
+	case "refused":
+		k.Refused, err = strconv.Unquote(value)
+	case "unreadable":
+		k.Unreadable, err = strconv.Unquote(value)
+	case "first":
+		namespace, name, _ := strings.Cut(value, "/")
+		k.First = &Object{Namespace: namespace, Name: name}
+	case "dies":
+		k.First.Terminating = true
+	case "finalizer":
+		k.First.Finalizers = append(k.First.Finalizers, value)
+	default:
+		err = fmt.Errorf("no word %q", key)
+	}
+	return err
 }
 
 // words splits at spaces outside quotes.

@@ -8,82 +8,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is what is known of one kind's objects in the namespace.
-type Kind struct {
-	Kind schema.GroupResource
-	// Complete: the counts come from the graph, and the graph follows the kind. Listed: they come from a
-	// live list made after the namespace began to terminate.
-	Complete, Listed bool
-	// Blind kinds can be deleted but not listed: what is left of them cannot be known.
-	Blind bool
-
-	Total, Terminating int
-
-	// Tried: objects were deleted in this pass. What still does not terminate will have to wait.
-	Tried bool
-	// Refused is why the last delete failed, Unreadable why the last list did; empty if they did not.
-	Refused, Unreadable string
-}
-
-// Wave is a set of kinds that goes together. The wave without kinds takes all that no other wave names.
-type Wave struct {
-	Name  string
-	Kinds []schema.GroupResource
-}
-
-// DefaultWaves is Kubernetes' own order: pods, then the rest (RB 7.12).
-func DefaultWaves() []Wave {
-	return []Wave{{Name: "pods", Kinds: []schema.GroupResource{{Resource: "pods"}}}, {Name: "rest"}}
-}
-
-// State is everything that the next step depends on.
-type State struct {
-	Waves []Wave
-	Kinds []Kind // namespaced and deletable, sorted
-	// Finalizers counts the objects that carry each.
-	Finalizers map[string]int
-	// Undiscovered are API groups that do not answer and whose kinds are not known.
-	Undiscovered []string
-}
-
-// Verb is what kind of step comes next.
-type Verb uint8
-
-// The verbs.
-const (
-	List Verb = iota
-	Delete
-	Wait
-	Finalize
-)
-
-func (v Verb) String() string { return [...]string{"list", "delete", "wait", "finalize"}[v] }
-
-// Step is the next thing to do. List and Delete name kinds that can be done in parallel.
-type Step struct {
-	Verb  Verb
-	Kinds []schema.GroupResource
-	// Wave is the index of the wave that is under way, len(Waves) when all are over.
-	Wave int
-	Why  string
-}
-
 // Next decides the next step.
 func Next(s State) Step {
+	var behind []string // what waves that have timed out left
 	for i, kinds := range s.byWave() {
-		if step, over := nextInWave(kinds); !over {
-			step.Wave = i
-			step.Why = fmt.Sprintf("wave %d of %d (%s): %s", i+1, len(s.Waves), s.Waves[i].Name, step.Why)
-			return step
+		step, over := nextInWave(kinds)
+		if over {
+			continue
 		}
+		step.Wave, step.Current = i, i
+		if s.leftBehind(i) {
+			if step.Verb == Wait {
+				behind = append(behind, fmt.Sprintf("%s timed out after %s and left %s", s.name(i), s.Waves[i].Timeout, step.Why))
+				continue
+			}
+			step.Current = max(i, s.Current)
+		}
+		return s.explain(step, behind)
 	}
-	end := Step{Wave: len(s.Waves)}
+	end := Step{Wave: len(s.Waves) - 1, Current: len(s.Waves) - 1}
+	if len(behind) > 0 {
+		end.Verb, end.TimedOut = Wait, true
+		end.Why = "all waves are over, but " + strings.Join(behind, "; ")
+		return end
+	}
+	if s.Companion {
+		end.Verb, end.Why = Finalize, "nothing is left that was seen"
+		return end
+	}
 	if len(s.Undiscovered) > 0 {
 		end.Verb, end.Why = Wait, "API groups do not answer and may hold content: "+strings.Join(s.Undiscovered, ", ")
 		return end
 	}
 	for _, k := range s.Kinds {
-		if !k.Listed && !k.Blind {
+		if !k.Listed && !k.Blind && !slices.Contains(end.Kinds, k.Kind) {
 			end.Kinds = append(end.Kinds, k.Kind)
 		}
 	}
@@ -95,27 +53,53 @@ func Next(s State) Step {
 	return end
 }
 
+// leftBehind tells whether a wave has timed out and holds up no other. Only one that may proceed was
+// ever left before it was over: for all others the later ones wait, whatever was under way.
+func (s State) leftBehind(wave int) bool {
+	w := s.Waves[wave]
+	return w.Proceed && w.Timeout > 0 && (wave < s.Current || wave == s.Current && s.Age >= w.Timeout)
+}
+
+// explain says in full why a step of a wave comes next, and for how long it does.
+func (s State) explain(step Step, behind []string) Step {
+	w := s.Waves[step.Wave]
+	late := ""
+	if step.Verb == Wait && w.Timeout > 0 {
+		age := s.Age
+		if step.Current != s.Current {
+			age = 0 // it begins now
+		}
+		if age < w.Timeout {
+			step.Recheck = w.Timeout - age
+		} else {
+			step.TimedOut, late = true, fmt.Sprintf(" has timed out after %s", w.Timeout)
+		}
+	}
+	why := step.Why
+	if step.Verb == Wait {
+		why = "waiting for " + why
+	}
+	step.Why = fmt.Sprintf("%s%s: %s", s.name(step.Wave), late, why)
+	if step.Verb == Wait && len(behind) > 0 {
+		step.Why += "; " + strings.Join(behind, "; ")
+	}
+	return step
+}
+
+func (s State) name(wave int) string {
+	return fmt.Sprintf("wave %d of %d (%s)", wave+1, len(s.Waves), s.Waves[wave].Name)
+}
+
 // byWave sorts the kinds into their waves.
 func (s State) byWave() [][]Kind {
 	waves := make([][]Kind, len(s.Waves))
 	for _, k := range s.Kinds {
-		at := -1
-		for i, w := range s.Waves {
-			if len(w.Kinds) == 0 && at < 0 || slices.Contains(w.Kinds, k.Kind) {
-				at = i
-				if len(w.Kinds) > 0 {
-					break
-				}
-			}
-		}
-		if at < 0 {
-			at = len(waves) - 1 // no wave takes the rest: it goes last
-		}
-		waves[at] = append(waves[at], k)
+		waves[k.Wave] = append(waves[k.Wave], k)
 	}
 	return waves
 }
 
+// nextInWave decides about one wave. The reason to wait is what it waits for.
 func nextInWave(kinds []Kind) (step Step, over bool) {
 	var list, remove []schema.GroupResource
 	var left []string
@@ -129,8 +113,8 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 		case !k.Complete && !k.Listed:
 			list = append(list, k.Kind)
 			continue
-		case k.Unreadable != "":
-			left = append(left, fmt.Sprintf("%s cannot be listed: %s", k.Kind, k.Unreadable))
+		case k.Unreadable != "" && !k.elsewhere():
+			left = append(left, fmt.Sprintf("%s, which cannot be listed: %s", k.Kind, k.Unreadable))
 			continue
 		case k.Total > k.Terminating && !k.Tried:
 			remove = append(remove, k.Kind)
@@ -145,18 +129,11 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	case len(remove) > 0:
 		return Step{Verb: Delete, Kinds: remove, Why: "deleting"}, false
 	case len(left) > 0:
-		return Step{Verb: Wait, Why: "waiting for " + strings.Join(left, "; ")}, false
+		return Step{Verb: Wait, Why: strings.Join(left, "; ")}, false
 	}
 	return Step{}, true
 }
 
-func waitingFor(k Kind) string {
-	s := fmt.Sprintf("%d %s", k.Total, k.Kind)
-	if k.Terminating > 0 {
-		s += fmt.Sprintf(" (%d terminating)", k.Terminating)
-	}
-	if k.Refused != "" {
-		s += ": " + k.Refused
-	}
-	return s
-}
+// elsewhere tells whether it is known without a list that the namespace holds nothing of a kind: its API
+// is down, and the graph had seen all of it.
+func (k Kind) elsewhere() bool { return k.Down && k.Complete && k.Total == 0 }

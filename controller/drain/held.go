@@ -1,0 +1,56 @@
+package drain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// waitingFor says what is left of a kind and who holds it.
+func waitingFor(k Kind) string {
+	s := fmt.Sprintf("%d %s", k.Total, k.Kind)
+	if k.Terminating > 0 {
+		s += fmt.Sprintf(" (%d terminating)", k.Terminating)
+	}
+	if k.Refused != "" {
+		s += ": " + k.Refused
+	}
+	if o := k.First; o != nil {
+		if held := o.held(); held != "" {
+			s += fmt.Sprintf(": %s %s/%s %s", k.Kind, o.Namespace, o.Name, held)
+		}
+	}
+	return s
+}
+
+// held says what keeps an object, and who is expected to end that; empty if its deletion has yet to be
+// accepted.
+func (o *Object) held() string {
+	switch {
+	case !o.Terminating:
+		return ""
+	case len(o.Finalizers) == 0:
+		return "has no finalizers and is shutting down"
+	}
+	var held []string
+	for _, f := range o.Finalizers {
+		held = append(held, fmt.Sprintf("is held by finalizer %s: %s", f, expected(f)))
+	}
+	return strings.Join(held, ", and ")
+}
+
+// expected says who should remove a finalizer. Their names are qualified by the domain of whoever does,
+// but for some old ones of Kubernetes.
+func expected(finalizer string) string {
+	domain, _, qualified := strings.Cut(finalizer, "/")
+	switch {
+	case finalizer == "foregroundDeletion" || finalizer == "orphan":
+		return "the garbage collector is expected to remove it"
+	case !qualified:
+		return "its name does not say who is expected to remove it"
+	case domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io"):
+		return "Kubernetes is expected to remove it"
+	case domain == "weir.dev":
+		return "weir is expected to remove it"
+	}
+	return fmt.Sprintf("the controller of %s is expected to remove it", domain)
+}

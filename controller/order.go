@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does it.
+type order struct{ policy *policies.Drain }
+
+// orderOf finds the order of a namespace. mine is false if it is not Weir's to drain.
+func (d *drainer) orderOf(ns *corev1.Namespace) (o order, mine bool, err error) {
+	if d.policies == nil {
+		return order{}, !d.companion, nil
+	}
+	if err := d.policies.Ready(); err != nil { // the order that nobody wants is worse than none yet
+		return order{}, false, fmt.Errorf("find the order in which namespace %s drains: %w", ns.Name, err)
+	}
+	obj, err := asObject(ns)
+	if err != nil {
+		return order{}, false, err
+	}
+	o.policy = d.policies.Set().DrainOf(obj)
+	return o, o.policy != nil || !d.companion, nil
+}
+
+func asObject(ns *corev1.Namespace) (map[string]any, error) {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
+	if err != nil {
+		return nil, fmt.Errorf("convert namespace %s: %w", ns.Name, err)
+	}
+	return obj, nil
+}
+
+func (o order) waves() []drain.Wave {
+	if o.policy == nil {
+		return drain.DefaultWaves()
+	}
+	waves := make([]drain.Wave, len(o.policy.Waves))
+	for i, w := range o.policy.Waves {
+		waves[i] = drain.Wave{Name: w.Name, Timeout: w.Timeout, Proceed: w.Proceed}
+	}
+	return waves
+}
+
+// twins are kinds that are the same objects under another name. One list, and one delete, is for both.
+var twins = map[schema.GroupResource]schema.GroupResource{
+	{Group: "events.k8s.io", Resource: "events"}: {Resource: "events"},
+}
+
+// named is the name by which a policy orders a kind: that of its twins which goes first.
+func (o order) named(kind schema.GroupResource) schema.GroupResource {
+	name := kind
+	for twin, of := range twins {
+		if of == kind && o.policy.WavesOf(twin)[0] < o.policy.WavesOf(name)[0] {
+			name = twin
+		}
+	}
+	return name
+}
+
+// wavesOf are the waves that objects of a kind can go with, in their order.
+func (o order) wavesOf(kind schema.GroupResource) []int {
+	if o.policy == nil {
+		return []int{drain.DefaultWave(kind)}
+	}
+	return o.policy.WavesOf(o.named(kind))
+}
+
+// waveOf is the wave that an object goes with.
+func (o order) waveOf(kind schema.GroupResource, labels map[string]string) int {
+	if o.policy == nil {
+		return drain.DefaultWave(kind)
+	}
+	set := make(map[string]any, len(labels))
+	for k, v := range labels {
+		set[k] = v
+	}
+	return o.policy.Wave(o.named(kind), map[string]any{"metadata": map[string]any{"labels": set}})
+}
+
+// place reads where a namespace has got to. Only a policy's waves are written down.
+func (p *pass) place() (wave int, since time.Time, err error) {
+	if p.order.policy == nil {
+		return 0, time.Time{}, nil
+	}
+	obj, err := asObject(p.ns)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	wave, since = p.order.policy.Current(obj)
+	return wave, since, nil
+}
+
+// mark writes into the namespace which wave is under way, unless it says so already: for the webhook, which
+// holds the later ones, and for the weir that goes on if this one ends. same is false if the namespace is
+// gone or another by now.
+func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
+	if p.order.policy == nil || p.marked && p.state.Current == wave {
+		return true, nil
+	}
+	return p.enter(ctx, wave)
+}
+
+// enter begins a wave.
+func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
+	now := time.Now()
+	if deleted := p.ns.DeletionTimestamp.Time; now.Before(deleted) {
+		now = deleted // our clock is behind the API server's: what is older would not count
+	}
+	name := p.state.Waves[wave].Name
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.ns.UID, "annotations": map[string]string{
+		v1alpha1.DrainAnnotation:      name,
+		v1alpha1.DrainSinceAnnotation: now.UTC().Round(time.Millisecond).Format(time.RFC3339Nano),
+	}}})
+	if err != nil {
+		return false, fmt.Errorf("encode patch: %w", err)
+	}
+	ns, err := p.namespaces.Patch(ctx, p.ns.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // it has another uid
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("note wave %s in namespace %s: %w", name, p.ns.Name, err)
+	}
+	p.log.Info("wave begins", "namespace", ns.Name, "wave", name, "policy", p.order.policy.Policy)
+	p.ns, p.state.Current, p.state.Age, p.marked = ns, wave, 0, true
+	return true, nil
+}
