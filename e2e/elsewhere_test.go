@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt: in the reference it
+// holds all (RB 11.31).
+func TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	g := w.newGadgets("get", "list", "watch", "delete", "patch")
+	inside := w.beside()
+	g.add(inside, "gadget")
+	w.startWeir()
+	w.awaitMetrics("the gadget is seen", func(m weir.Metrics) bool {
+		return m.Sum("weir_graph_objects", "resource", "gadgets", "group", aggregated) == 1
+	})
+	g.stop()
+	w.until("the API is down", func(ctx context.Context) (bool, error) {
+		_, err := w.dynamic.Resource(w.kinds["gadget"].gvr()).List(ctx, metav1.ListOptions{})
+		return err != nil, nil
+	})
+
+	elsewhere := w.beside()
+	elsewhere.make("cm settings")
+	elsewhere.awaitDropped(elsewhere.drop())
+
+	uid := inside.drop()
+	inside.awaitConditions(
+		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: gadgets."+aggregated+" has 1 resource instances",
+		"WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for 1 gadgets."+aggregated+": …",
+	)
+	g.start()
+	inside.awaitDropped(uid)
+	if g.has("gadget") {
+		t.Error("the namespace went, and left the gadget behind")
+	}
+}
+
+// TestAPIThatNeverAnsweredHoldsNamespacesAndIsNamed: whether it has kinds that are
+// in namespaces is not known.
+func TestAPIThatNeverAnsweredHoldsNamespacesAndIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	port, err := plane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.aggregate(port)
+	w.startWeir()
+	other := w.beside()
+	other.make("cm settings")
+	uid := other.drop()
+	other.awaitConditions(
+		"NamespaceDeletionDiscoveryFailure=True DiscoveryFailed: Discovery failed for some groups, 1 failing: "+aggregated+"/v1",
+		"WeirDraining=True Waiting: API groups do not answer and may hold content: "+aggregated+"/v1",
+	)
+	other.awaitGone("settings")
+	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	if err := w.dynamic.Resource(services).Delete(t.Context(), "v1."+aggregated, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other.awaitDropped(uid)
+}
+
+// TestKindThatCannotBeWatchedIsListedAndDeleted: the graph knows nothing of it,
+// and it has no deletecollection.
+func TestKindThatCannotBeWatchedIsListedAndDeleted(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	g := w.newGadgets("list", "delete")
+	inside := w.beside()
+	g.add(inside, "gadget")
+	w.until("the API is served", func(ctx context.Context) (bool, error) {
+		list, err := w.dynamic.Resource(w.kinds["gadget"].gvr()).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1, nil
+	})
+	w.startWeir()
+	inside.awaitDropped(inside.drop())
+	if g.has("gadget") {
+		t.Error("the namespace went, and left the gadget behind")
+	}
+}
