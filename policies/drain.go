@@ -86,6 +86,10 @@ func (d *Drain) Current(namespace map[string]any) (wave int, since time.Time) {
 	return wave, since
 }
 
+// unattended is after what time a namespace that is at no wave yet is not held up any more: whoever drains writes that
+// into it at once, so nobody does, and it would be stuck for good.
+const unattended = 2 * time.Minute
+
 // holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes again.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
@@ -101,8 +105,8 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return // nobody waits for an event
 	}
 	wave := d.Wave(gr, q.OldObject)
-	now, _ := d.Current(ns)
-	if wave <= now {
+	now, since := d.Current(ns)
+	if wave <= now || since.IsZero() && ns.deletedBefore(q.Now.Add(-unattended)) {
 		return
 	}
 	v.add(finding{policy: d.c.key, code: 409,

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,6 +34,12 @@ func (o object) name() string      { return o.str("metadata", "name") }
 func (o object) namespace() string { return o.str("metadata", "namespace") }
 func (o object) uid() types.UID    { return types.UID(o.str("metadata", "uid")) }
 func (o object) terminating() bool { return o.at("metadata", "deletionTimestamp") != nil }
+
+// deletedBefore tells whether the object's deletion began before a time.
+func (o object) deletedBefore(t time.Time) bool {
+	deleted, err := time.Parse(time.RFC3339, o.str("metadata", "deletionTimestamp"))
+	return err == nil && deleted.Before(t)
+}
 
 func (o object) annotation(key string) string { return o.str("metadata", "annotations", key) }
 

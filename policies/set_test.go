@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -338,6 +339,32 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	}
 	if got := set.DrainOf(nil).WavesOf(schema.GroupResource{Resource: "pods"}); !slices.Equal(got, []int{2}) {
 		t.Errorf("pods go with waves %v by the shipped order", got)
+	}
+}
+
+func TestNamespaceThatNobodyDrainsIsNotHeldUpForGood(t *testing.T) {
+	set := shippedSet(t)
+	deleted := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		annotations map[string]any
+		after       time.Duration
+		want        bool // held
+	}{
+		"at once":                 {nil, 0, true},
+		"not yet drained":         {nil, 2 * time.Minute, true},
+		"never drained":           {nil, 2*time.Minute + time.Second, false},
+		"a copied wave, no drain": {map[string]any{v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2025-01-01T00:00:00Z"}, time.Hour, false},
+		"being drained for a day": {map[string]any{v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2026-01-01T00:00:01Z"}, 24 * time.Hour, true},
+	} {
+		d := set.Decide(Question{
+			Operation: Delete, User: User{Name: namespaceController}, Namespace: "shop", Name: "key",
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, OldObject: map[string]any{},
+			NamespaceObject: map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": c.annotations}},
+			Now:             deleted.Add(c.after),
+		})
+		if d.Allowed == c.want {
+			t.Errorf("%s: allowed=%t %s", name, d.Allowed, d.Message)
+		}
 	}
 }
 

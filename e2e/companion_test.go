@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// namespaceController is the built-in one, in a cluster with all controllers.
+const namespaceController = "system:serviceaccount:kube-system:namespace-controller"
+
+// configsPodsRest is an order.
+const configsPodsRest = `
+  HERE
+  waves:
+  - {name: configs, resources: [{apiGroups: [""], resources: [configmaps]}]}
+  - {name: pods, resources: [{apiGroups: [""], resources: [pods]}]}
+  - {name: rest, resources: [{apiGroups: [""], resources: [secrets]}]}`
+
+// refused are the kinds of which deletes by a user were refused by a webhook.
+func (w *world) refused(user string) []string {
+	w.Helper()
+	var kinds []string
+	for _, r := range w.audit(user) {
+		if r.Status.Code == http.StatusConflict && (r.Verb == "delete" || r.Verb == "deletecollection") && !slices.Contains(kinds, r.Object.Resource) {
+			kinds = append(kinds, r.Object.Resource)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// TestNamespaceControllerWaitsForTheWavesOfAPolicy: beside it Weir keeps the
+// order, and sees to it that the namespace goes when it is empty.
+func TestNamespaceControllerWaitsForTheWavesOfAPolicy(t *testing.T) {
+	t.Parallel()
+	w := newEnforced(t, companion)
+	w.policy("DrainPolicy", configsPodsRest)
+	w.make(`
+		sec keys
+		po  web   finalizers=(example.com/hold)
+		cm  conf  finalizers=(example.com/hold)
+	`)
+	uid := w.drop()
+	w.awaitWave("configs")
+	w.awaitConditions("WeirDraining=True Waiting: wave 1 of 3 (configs): waiting for 1 configmaps (1 terminating): configmaps " + w.namespace + "/conf is held…")
+	w.until("the namespace controller was refused", func(context.Context) (bool, error) {
+		kinds := w.refused(namespaceController)
+		return slices.Contains(kinds, "pods") && slices.Contains(kinds, "secrets"), nil
+	})
+	w.alive("web", "keys")
+	w.unfinalize("conf")
+
+	w.awaitWave("pods")
+	w.awaitTerminating("web")
+	w.alive("keys")
+	w.unfinalize("web")
+	w.awaitGone("web", "keys")
+	began := time.Now()
+	w.awaitDropped(uid)
+	// The namespace controller looks 5 s after a change.
+	if took := time.Since(began); took > 20*time.Second { // alone on a machine: less than 10
+		t.Errorf("the namespace went %s after its last object", took)
+	}
+}
+
+// TestCompanionLeavesOtherNamespacesAlone: no policy selects it.
+func TestCompanionLeavesOtherNamespacesAlone(t *testing.T) {
+	t.Parallel()
+	w := newEnforced(t, companion)
+	w.make("cm conf")
+	w.awaitDropped(w.drop())
+	for verb, n := range w.requests(weirUser) {
+		if verb != "get" {
+			t.Errorf("weir sent %d %s", n, verb)
+		}
+	}
+}
+
+// newCompanion is a cluster of its own with weir's controller and webhook.
+func newCompanion(t *testing.T, controllers plane.Controllers) (*world, pair) {
+	t.Helper()
+	w := newCluster(t, plane.Options{Controllers: controllers})
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startPair(context.WithoutCancel(t.Context()), w.plane, companion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.controller.Kill)
+	t.Cleanup(p.hook.Kill)
+	w.weir = p.controller
+	return w, p
+}
+
+// TestWebhookOutageCostsTheOrderAndNothingElse: the namespace controller deletes
+// as it always does, and Weir does not stand in its way.
+func TestWebhookOutageCostsTheOrderAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w, p := newCompanion(t, plane.NamespaceOnly)
+	w.policy("DrainPolicy", configsPodsRest)
+	w.make(`
+		sec keys
+		po  web
+		cm  conf  finalizers=(example.com/hold)
+	`)
+	p.hook.Kill()
+	uid := w.drop()
+	w.awaitGone("keys", "web")
+	if conf := w.get("conf"); conf == nil || conf.GetDeletionTimestamp() == nil {
+		t.Error("conf is not being deleted, or is gone")
+	}
+	w.unfinalize("conf")
+	w.awaitDropped(uid)
+}
+
+// TestNamespaceControllerIsAskedUntilItLetsGo: Weir leaves the last word to it,
+// and does not rely on its having heard.
+func TestNamespaceControllerIsAskedUntilItLetsGo(t *testing.T) {
+	t.Parallel()
+	w, _ := newCompanion(t, plane.None)
+	w.policy("DrainPolicy", configsPodsRest)
+	w.make(`
+		sec keys
+		cm  conf  finalizers=(example.com/hold)
+	`)
+	uid := w.drop()
+	w.awaitConditions("WeirDraining=True Waiting: wave 1 of 3 (configs)…")
+	w.unfinalize("conf")
+	w.awaitConditions("WeirDraining=False Drained: nothing is left that was seen")
+	w.awaitGone("conf", "keys")
+	asked := w.awaitWave("rest")
+	w.until("it is asked again", func(context.Context) (bool, error) {
+		return w.awaitWave("rest").After(asked), nil
+	})
+	if err := w.plane.StartController(context.WithoutCancel(t.Context()), plane.NamespaceOnly); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitDropped(uid)
+}
