@@ -119,6 +119,7 @@ func New(o Options) (*Controller, error) {
 			namespaces: core.Namespaces(), leases: leases, policies: o.Policies, companion: o.Companion, log: o.Log,
 		})
 		c.watcher.namespace = c.drainer.changed
+		c.workers.later = c.drainer.later
 	}
 	if o.Policies != nil {
 		if c.enforced, err = newEnforcement(o, config, httpClient, s, req, rep); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -78,6 +79,8 @@ type progress struct {
 	why    string    // what it waits for, and since when
 	whyAt  time.Time
 	nudged time.Time
+	// reached is the wave under way; nil before there is one. Others read it.
+	reached atomic.Pointer[reached]
 	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
 	sorted map[schema.GroupResource]map[types.UID]sorted
 }
@@ -86,6 +89,11 @@ type progress struct {
 type sorted struct {
 	version string
 	wave    int
+}
+
+type reached struct {
+	order order
+	wave  int
 }
 
 func newDrainer(d *drainer) *drainer {
@@ -278,6 +286,7 @@ func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 		step := drain.Next(p.state)
 		d.log.V(1).Info("draining", "namespace", name, "step", step.Verb.String(), "why", step.Why)
 		if step.Verb == drain.Delete || step.Verb == drain.Wait {
+			p.reached.Store(&reached{order, step.Current})
 			if same, err := p.mark(ctx, step.Current); err != nil || !same {
 				return done, err
 			}
@@ -317,6 +326,19 @@ func (d *drainer) early(name string) map[schema.GroupResource][]graph.View {
 		chosen[k.Kind] = d.store.content(name, k.Kind)
 	}
 	return chosen
+}
+
+// later tells whether an object goes with a wave that has not begun: a Secret whose owner is gone may still
+// be in use by pods.
+func (d *drainer) later(ref graph.Ref) bool {
+	d.mu.Lock()
+	p := d.begun[ref.Namespace]
+	d.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	r := p.reached.Load()
+	return r != nil && r.order.wavesOf(ref.Kind)[0] > r.wave
 }
 
 // agreement is how long to wait until every API server refuses to create in a namespace whose deletion

@@ -32,10 +32,13 @@ type workers struct {
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	ages      ages
+	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
+	// them then.
+	later func(graph.Ref) bool
 }
 
 func newWorkers(s *store, r *requester, rep *reporter, m *metrics, log logr.Logger) *workers {
-	w := &workers{store: s, requester: r, reporter: rep, metrics: m, log: log}
+	w := &workers{store: s, requester: r, reporter: rep, metrics: m, log: log, later: func(graph.Ref) bool { return false }}
 	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
@@ -87,6 +90,11 @@ func (w *workers) recheck(ctx context.Context) {
 func (w *workers) work(ctx context.Context, uid types.UID) {
 	a := w.store.decide(uid)
 	w.reporter.decided(a)
+	if a.Verb == graph.Delete && !a.Awaited && w.later(a.Object) {
+		w.log.V(1).Info("left for its wave", "object", a.Object.String(), "uid", uid, "why", a.Why)
+		w.done(uid)
+		return
+	}
 	switch a.Verb {
 	case graph.Keep, graph.Wait:
 		if log := w.log.V(1); a.Object.UID != "" && log.Enabled() {

@@ -230,6 +230,30 @@ func (w *world) drainFollowsPolicy() {
 	w.awaitDropped(uid)
 }
 
+// drainKeepsGarbage: the owner of what pods use goes before them, and what they
+// use does not; but what another owner waits for does.
+func (w *world) drainKeepsGarbage() {
+	w.order("four")
+	w.make(`
+		cm  conf
+		sec keys     owners=(conf)
+		cm  waits    finalizers=(foregroundDeletion)
+		sec awaited  owners=(waits!block)
+		po  job      finalizers=(example.com/hold)
+	`)
+	w.label("job", "tier", "batch")
+	w.settle()
+	uid := w.drop()
+	w.awaitGone("conf", "waits", "awaited")
+	w.awaitTerminating("job")
+	if err := w.weir.AwaitIdle(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	w.alive("keys")
+	w.unfinalize("job")
+	w.awaitDropped(uid)
+}
+
 // TestWaveGoesOnWhereAKilledWeirLeftIt: the time that a wave has does not begin
 // anew with a new weir.
 func TestWaveGoesOnWhereAKilledWeirLeftIt(t *testing.T) {

@@ -54,6 +54,7 @@ type Action struct {
 
 	Claim       Claim                      // Look
 	Propagation metav1.DeletionPropagation // Delete
+	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
 	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
 	Finalizer   string                     // Unfinalize: the one that comes off
 	Finalizers  []string                   // Unfinalize: the ones that stay

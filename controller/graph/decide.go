@@ -83,11 +83,11 @@ func (g *Graph) decide(id uint32) Action {
 			g.unblock(n, members, &a)
 			break
 		}
-		a.Verb, a.Propagation = Delete, metav1.DeletePropagationForeground
+		a.Verb, a.Propagation, a.Awaited = Delete, metav1.DeletePropagationForeground, true
 		a.Why = fmt.Sprintf("owner is being deleted foreground: %s; has dependents of its own", g.names(n, waiting))
 
 	default:
-		a.Verb, a.Propagation = Delete, g.propagation(n)
+		a.Verb, a.Propagation, a.Awaited = Delete, g.propagation(n), t[waiting] > 0
 		a.Why = g.whyDelete(n)
 	}
 	return a

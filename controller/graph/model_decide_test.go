@@ -216,10 +216,10 @@ func (m *model) decideObject(o *mObject) graph.Action {
 		if members := m.cycle(o); len(members) > 0 {
 			return unblock(members)
 		}
-		a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationForeground
+		a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationForeground, true
 		return a
 	}
-	a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationBackground
+	a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationBackground, n["W"] > 0
 	if slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) {
 		a.Propagation = metav1.DeletePropagationForeground
 	}
