@@ -1,0 +1,62 @@
+// Command image writes Weir's container image, without Docker and the same every time: a static binary on an empty base,
+// for several platforms, in one archive that containerd, kind, docker and podman load.
+//
+// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and nobody who builds Weir needs this.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("image", flag.ContinueOnError)
+	var (
+		source    = fs.String("source", ".", "directory of Weir's module")
+		out       = fs.String("out", "bin/weir-image.tar", "archive to write")
+		name      = fs.String("name", "ghcr.io/weir-dev/weir:dev", "name under which the image is loaded, with registry and tag")
+		version   = fs.String("version", "dev", "what weir version prints")
+		revision  = fs.String("revision", "", "commit that it is built from, for the image's labels")
+		platforms = fs.String("platforms", "linux/amd64,linux/arm64", "platforms, the first of which is what docker load takes")
+		created   = fs.Int64("created", 0, "seconds since 1970: the time of all that is in the image")
+	)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	var images []platformImage
+	for _, p := range strings.Split(*platforms, ",") {
+		os, arch, ok := strings.Cut(p, "/")
+		if !ok || os == "" || arch == "" {
+			return fmt.Errorf("--platforms %q: must be like linux/amd64,linux/arm64", *platforms)
+		}
+		binary, err := compile(ctx, program{dir: *source, os: os, arch: arch, version: *version})
+		if err != nil {
+			return err
+		}
+		images = append(images, platformImage{os: os, arch: arch, binary: binary})
+	}
+	a, err := assemble(images, about{name: *name, version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()})
+	if err != nil {
+		return err
+	}
+	digest, err := a.write(*out)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s@%s in %s\n", *name, digest, *out)
+	return nil
+}
