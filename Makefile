@@ -19,12 +19,15 @@ help: ## list the targets
 build: ## build bin/weir
 	$(GO) build -trimpath -o bin/weir .
 
+chart: ## lint, schema, suites and rendering of the chart, with Helm 4 and Helm 3 (built first, some minutes, once)
+	cd charts && $(GO) test -count=1 ./...
+
 image: ## bin/weir-image.tar, for ctr images import, kind load image-archive and docker load: VERSION, IMAGE, IMAGE_PLATFORMS
 	cd e2e/cmd/image && $(GO) run . --source $(CURDIR) --out $(CURDIR)/bin/weir-image.tar \
 	  --name $(IMAGE) --version $(VERSION) --platforms $(IMAGE_PLATFORMS) \
 	  --revision "$$(git rev-parse HEAD 2>/dev/null)" --created "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 
-test: verify unit e2e ## all tests: unit, scripts, model, simulation, and end to end on a real API server
+test: verify unit chart e2e ## all tests: unit, scripts, model, simulation, and end to end on a real API server
 
 unit: ## unit tests, scripts, model and a bounded simulation, with the race detector
 	$(GO) test -race ./...
@@ -54,18 +57,24 @@ fuzz: ## fuzz the graph and the policy compiler: FUZZ_TIME=60s each
 	$(GO) test ./policies -run '^$$' -fuzz FuzzCompile -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzDecide -fuzztime $(FUZZ_TIME)
 
-generate: ## write what is generated: the command reference, deep copies, CRDs
+generate: ## write what is generated: the command reference, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...
+	cp policies/crds/*.yaml charts/weir/files/crds/
+	cp policies/*.yaml charts/weir/files/policies/
 
 verify: ## formatting, vet, module files, generated files
-	@test -z "$$(gofmt -l certs cmd controller e2e main.go | tee /dev/stderr)"
+	@test -z "$$(gofmt -l certs charts cmd controller e2e main.go policies webhook | tee /dev/stderr)"
 	$(GO) vet ./...
 	cd e2e && $(GO) vet ./...
 	cd e2e/cmd/image && $(GO) vet ./... && $(GO) mod tidy -diff
+	cd charts && $(GO) vet ./...
+	diff -r policies/crds charts/weir/files/crds
+	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) run ./cmd/reference "$$dir" && diff -r "$$dir" docs/reference
 
 lint: ## golangci-lint (built from its module; slow the first time)
 	$(GO) tool -modfile=go.tools.mod golangci-lint run ./...
 	cd e2e && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...
+	cd charts && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...
 	cd e2e/cmd/image && $(GO) tool -modfile=../../../go.tools.mod golangci-lint run -c ../../../.golangci.yaml ./...

@@ -1,0 +1,169 @@
+package charts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLintersFindNothing(t *testing.T) {
+	for name, values := range valueSets(t) {
+		for _, helm := range []string{helm4, helm3} {
+			if out, err := run(t, helm, "lint", "weir", "--strict", "--kube-version", "1.36.3", "--values", values); err != nil {
+				t.Errorf("%s: %s lint: %v\n%s", name, helm, err, out)
+			}
+		}
+	}
+}
+
+func TestHelm3RendersWhatHelm4Renders(t *testing.T) {
+	for name, values := range valueSets(t) {
+		four, err := template(t, helm4, "--values", values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		three, err := template(t, helm3, "--values", values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(sorted(manifests(t, four)), sorted(manifests(t, three))); diff != "" {
+			t.Errorf("%s (-Helm 4 +Helm 3):\n%s", name, diff)
+		}
+	}
+}
+
+// sorted is without the order in which the Helms put kinds that they install at the same time.
+func sorted(all []object) map[string]object {
+	out := map[string]object{}
+	for _, o := range all {
+		out[identity(o)] = o
+	}
+	return out
+}
+
+func identity(o object) string {
+	ns, _ := at(o, "metadata", "namespace").(string)
+	name, _ := at(o, "metadata", "name").(string)
+	kind, _ := o["kind"].(string)
+	return kind + " " + ns + "/" + name
+}
+
+func TestSuites(t *testing.T) {
+	out, err := run(t, unittest, "--color=false", "--strict", "weir")
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	files, err := filepath.Glob("weir/tests/*_test.yaml")
+	if want := fmt.Sprintf("Test Suites: %d passed, %[1]d total", len(files)); err != nil || len(files) < 7 || !strings.Contains(out, want) {
+		t.Errorf("not all suites ran (%v), or not all passed:\n%s", files, out)
+	}
+}
+
+// The chart cannot read files outside of itself, so it has copies: make generate makes them.
+func TestFilesAreThoseOfPolicies(t *testing.T) {
+	for from, to := range map[string]string{"../policies/crds": "weir/files/crds", "../policies": "weir/files/policies"} {
+		want, got := contents(t, from), contents(t, to)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s is not %s any more: run make generate (-want +got):\n%s", to, from, diff)
+		}
+		if len(want) == 0 {
+			t.Errorf("no files in %s", from)
+		}
+	}
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[filepath.Base(f)] = string(data)
+	}
+	return out
+}
+
+func TestDefinitionsAreRenderedAsTheyAre(t *testing.T) {
+	all := rendered(t)
+	for file := range contents(t, "../policies/crds") {
+		var want object
+		readYAML(t, filepath.Join("../policies/crds", file), &want)
+		got := named(t, all, "CustomResourceDefinition", at(want, "metadata", "name").(string))
+		if diff := cmp.Diff(jsonOf(t, want["spec"]), jsonOf(t, got["spec"])); diff != "" {
+			t.Errorf("%s (-file +rendered):\n%s", file, diff)
+		}
+		if got := at(got, "metadata", "annotations", "helm.sh/resource-policy"); got != "keep" {
+			t.Errorf("%s: resource-policy %v: helm uninstall would delete all policies", file, got)
+		}
+	}
+}
+
+func TestEveryShippedPolicyCanBeSwitchedOn(t *testing.T) {
+	var values struct {
+		Policies map[string]bool `json:"policies"`
+	}
+	readAny(t, "weir/values.yaml", &values)
+	for name := range values.Policies {
+		if values.Policies[name] {
+			t.Errorf("policies.%s is on: a fresh installation changes something", name)
+		}
+		data, _ := at(named(t, rendered(t, "--set", "policies."+name+"=true"), "ConfigMap", "weir-policies"), "data").(map[string]any)
+		files := contents(t, "../policies")
+		if len(data) != 1 {
+			t.Errorf("policies.%s gives %d files", name, len(data))
+		}
+		for file, content := range data {
+			// nindent leaves an end of line more than the file has.
+			if strings.TrimRight(files[file], "\n") != strings.TrimRight(content.(string), "\n ") {
+				t.Errorf("policies.%s gives a %s that is not that of policies/", name, file)
+			}
+		}
+	}
+	if len(values.Policies) != len(contents(t, "../policies")) {
+		t.Errorf("%d policy files, %d values: one is missing", len(contents(t, "../policies")), len(values.Policies))
+	}
+}
+
+// Whoever works in the cluster for Weir is in --self-users, or Weir judges itself.
+func TestSelfUsersAreAllOfThem(t *testing.T) {
+	all := rendered(t, "--set", "controller.serviceAccount.name=collector")
+	var users []string
+	for _, o := range all {
+		if o["kind"] == "ServiceAccount" {
+			users = append(users, "system:serviceaccount:weir-system:"+at(o, "metadata", "name").(string))
+		}
+	}
+	slices.Sort(users)
+	for _, name := range []string{"weir-controller", "weir-webhook"} {
+		got := strings.Split(flag(t, named(t, all, "Deployment", name), "--self-users"), ",")
+		slices.Sort(got)
+		if diff := cmp.Diff(users, got); diff != "" {
+			t.Errorf("--self-users of %s (-service accounts +got):\n%s", name, diff)
+		}
+	}
+}
+
+func flag(t *testing.T, deployment object, name string) string {
+	t.Helper()
+	containers := at(deployment, "spec", "template", "spec", "containers").([]any)
+	for _, arg := range at(containers[0], "args").([]any) {
+		if v, ok := strings.CutPrefix(arg.(string), name+"="); ok {
+			return v
+		}
+	}
+	t.Fatalf("%s has no %s", identity(deployment), name)
+	return ""
+}
