@@ -1,0 +1,135 @@
+// Package chart_test installs the Helm chart on a real API server: every manifest under strict validation, the life of a
+// release from install to uninstall with the Helm that people use, and what the roles allow and do not. Pods are there
+// and run, but there is nothing in them (kwok); in the controller's place runs the binary, under its ServiceAccount.
+package chart_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+const (
+	charts    = "../../charts" // a module of its own, which has the Helms
+	namespace = "weir-system"
+	patience  = 2 * time.Minute
+)
+
+// shared is what the tests have in common.
+var shared struct {
+	plane   *plane.Plane
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	helm    string
+	weir    string // the binary
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e/chart:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background() // a signal ends this process, and that its children
+	dir, err := os.MkdirTemp("", "weir-e2e-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is no failure
+	if shared.weir, err = weir.Binary(ctx, dir); err != nil {
+		return 0, err
+	}
+	if shared.helm, err = helm4(ctx); err != nil {
+		return 0, err
+	}
+	if shared.plane, err = plane.Start(ctx, plane.Options{
+		Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true, Out: os.Stderr,
+	}); err != nil {
+		return 0, err
+	}
+	defer func() { _ = shared.plane.Stop() }() // the same
+	if shared.client, err = kubernetes.NewForConfig(shared.plane.Config); err != nil {
+		return 0, err
+	}
+	if shared.dynamic, err = dynamic.NewForConfig(shared.plane.Config); err != nil {
+		return 0, err
+	}
+	// Pods that are not what the restricted Pod Security Standard asks for are refused here.
+	ns := corev1ac.Namespace(namespace).WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
+	if _, err := shared.client.CoreV1().Namespaces().Apply(ctx, ns, metav1.ApplyOptions{FieldManager: "e2e"}); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// helm4 is built by the module of the charts; the go command keeps it, and says where.
+func helm4(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm.sh/helm/v4/cmd/helm")
+	cmd.Dir = charts
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	if err != nil {
+		return "", fmt.Errorf("build helm: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// helm runs Helm as the cluster's administrator, and returns what it prints.
+func helm(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), shared.helm, append(args, "--namespace", namespace, "--kubeconfig", shared.plane.Kubeconfig)...)
+	cmd.Dir = charts
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+home, "HELM_CACHE_HOME="+home, "HELM_DATA_HOME="+home)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, said.String())
+	}
+	return string(out)
+}
+
+// valueSets are the files of charts/ci, as Helm finds them.
+func valueSets(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(charts, "ci", "*.yaml"))
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %v in charts/ci: %v", files, err)
+	}
+	for i, f := range files {
+		files[i] = "ci/" + filepath.Base(f)
+	}
+	return files
+}
+
+func until(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, holds); err != nil {
+		t.Fatalf("wait until %s: %v", what, err)
+	}
+}

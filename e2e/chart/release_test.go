@@ -1,0 +1,218 @@
+package chart_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+const labels = "app.kubernetes.io/part-of=weir"
+
+// The life of a release. Each step rests on the one before, so it is one test.
+func TestInstallUpgradeRollBackUninstall(t *testing.T) {
+	ctx := t.Context()
+
+	t.Log("install, in companion mode; the namespace takes restricted pods only")
+	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "policies.protection=true")
+	checkRights(t, companion)
+
+	t.Log("upgrade to replace mode")
+	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/replace.yaml")
+	checkRights(t, replace)
+	collects(t)
+
+	t.Log("roll back")
+	helm(t, "rollback", "weir", "1", "--wait", "--timeout", "2m")
+	checkRights(t, companion)
+
+	t.Log("uninstall, with a policy in the cluster")
+	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"})
+	if _, err := policies.Create(ctx, policy("kept"), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Fatal(err)
+	}
+	seen := watchOrder(t)
+	helm(t, "uninstall", "weir", "--wait", "--timeout", "2m")
+	seen.check(t)
+	if _, err := policies.Get(ctx, "kept", metav1.GetOptions{}); err != nil {
+		t.Errorf("the policy did not outlive the chart: %v", err)
+	}
+	nothingIsLeft(t)
+}
+
+// collects runs weir as the chart's controller, with the rights that the chart gave it and no others: they are enough to
+// lead, to collect what has lost its owner, and to drain a namespace.
+func collects(t *testing.T) {
+	t.Helper()
+	_, kubeconfig, err := shared.plane.UserConfig("system:serviceaccount:"+namespace+":weir-controller", "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := weir.Start(t.Context(), weir.Options{
+		Binary: shared.weir, Kubeconfig: kubeconfig, Dir: t.TempDir(), LeaderElect: true,
+		Flags: []string{"--leader-elect-namespace", namespace},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	metrics, err := p.Get(t.Context(), "/metrics", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(metrics, `weir_graph_kinds{state="forbidden"} 0`) {
+		t.Errorf("there are kinds that the role does not let it list:\n%s", p.Tail(20))
+	}
+	ctx, core := t.Context(), shared.client.CoreV1()
+	ns, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "collected-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := core.ConfigMaps(ns.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}
+	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dependent", OwnerReferences: []metav1.OwnerReference{reference}}}
+	if _, err := core.ConfigMaps(ns.Name).Create(ctx, dependent, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := core.ConfigMaps(ns.Name).Delete(ctx, owner.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the dependent is collected", func(ctx context.Context) (bool, error) {
+		_, err := core.ConfigMaps(ns.Name).Get(ctx, dependent.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoring(err, apierrors.IsNotFound)
+	})
+	if err := core.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the namespace is drained and gone", func(ctx context.Context) (bool, error) {
+		_, err := core.Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoring(err, apierrors.IsNotFound)
+	})
+}
+
+func ignoring(err error, expected func(error) bool) error {
+	if expected(err) {
+		return nil
+	}
+	return err
+}
+
+// order is what helm uninstall did, in the order that the API server gave it: revisions of its one store.
+type order struct{ jobs, deployments watch.Interface }
+
+func watchOrder(t *testing.T) order {
+	t.Helper()
+	jobs, err := shared.client.BatchV1().Jobs(namespace).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(jobs.Stop)
+	deployments, err := shared.client.AppsV1().Deployments(namespace).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(deployments.Stop)
+	return order{jobs, deployments}
+}
+
+// check says whether everything was released before anything was removed.
+func (o order) check(t *testing.T) {
+	t.Helper()
+	released := revision(t, o.jobs, "a Job weir-release that succeeded", func(e watch.Event) bool {
+		job, ok := e.Object.(*batchv1.Job)
+		return ok && job.Name == "weir-release" && job.Status.Succeeded > 0
+	})
+	removed := revision(t, o.deployments, "the removal of the controller", func(e watch.Event) bool {
+		d, ok := e.Object.(*appsv1.Deployment)
+		return ok && d.Name == "weir-controller" && e.Type == watch.Deleted
+	})
+	if released >= removed {
+		t.Errorf("the controller was removed at revision %d, everything was released at %d only", removed, released)
+	}
+}
+
+// revision is when something was seen. It was over before: nobody has to wait for what did not happen.
+func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event) bool) uint64 {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	for {
+		select {
+		case e := <-w.ResultChan():
+			if !is(e) {
+				continue
+			}
+			o, err := meta.Accessor(e.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		case <-late:
+			t.Fatalf("helm uninstall ended without %s", what)
+		}
+	}
+}
+
+func policy(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"match":      map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}}},
+			"protection": map[string]any{"confirmation": "Required"},
+		},
+	}}
+}
+
+// nothingIsLeft looks through all kinds for what the chart has labelled. The definitions of policies stay.
+func nothingIsLeft(t *testing.T) {
+	t.Helper()
+	lists, err := shared.client.Discovery().ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(strings.Join(r.Verbs, " "), "list") || r.Name == "customresourcedefinitions" {
+				continue
+			}
+			found, err := shared.dynamic.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: labels})
+			if err != nil {
+				t.Fatalf("list %s: %v", r.Name, err)
+			}
+			looked++
+			for _, o := range found.Items {
+				// What the chart's objects own, such as EndpointSlices, is the collector's.
+				if o.GetDeletionTimestamp() == nil && len(o.GetOwnerReferences()) == 0 {
+					t.Errorf("helm uninstall left %s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+				}
+			}
+		}
+	}
+	if looked < 40 {
+		t.Errorf("looked at %d kinds only", looked)
+	}
+}
