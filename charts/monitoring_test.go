@@ -89,7 +89,7 @@ var (
 	// soon as those are.
 	promised = []string{
 		"weir_webhook_requests_total", "weir_webhook_duration_seconds", "weir_webhook_armed_total", "weir_webhook_panics_total",
-		"weir_policies", "weir_backfill_objects", "weir_backfill_last_success_timestamp_seconds", "weir_shaping_waiting",
+		"weir_policies", "weir_backfill_objects", "weir_backfill_last_success_timestamp_seconds", "weir_shaping_waiting", "weir_shaped_total",
 		"weir_webhook_certificate_expiry_timestamp_seconds",
 	}
 )

@@ -38,35 +38,36 @@
 {{- end }}
 
 {{/*
-weir.certificateRules: in Weir's own namespace. Whoever comes first makes what is missing. RBAC cannot restrict create by
-name: the name is not known when it decides.
+weir.certificateRules: in Weir's own namespace; . is (dict "root" $ "component" …). RBAC cannot restrict create by name:
+the name is not known when it decides.
 */}}
 {{- define "weir.certificateRules" -}}
-{{- $c := .Values.certificates -}}
+{{- $c := .root.Values.certificates -}}
 {{- if eq $c.type "self" }}
-# The CA that the webhook's certificates are signed with, which is made and rotated here.
+# The CA that the webhook's certificates are signed with. Whoever comes first makes it, and replaces it in time.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [{{ $c.self.secretName }}]
-  verbs: [get, list, watch, update, patch]
+  verbs: [get, list, watch, update]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
 {{- else if eq $c.type "certManager" }}
-# The Certificate that cert-manager is asked for, and the Secret that it writes.
+{{- if eq .component "controller" }}
+# The Certificate that cert-manager is asked for.
 - apiGroups: [cert-manager.io]
   resources: [certificates]
-  resourceNames: [{{ $c.certManager.secretName }}]
-  verbs: [get, list, watch, update, patch]
+  resourceNames: [weir-webhook]
+  verbs: [get, patch]
 - apiGroups: [cert-manager.io]
   resources: [certificates]
   verbs: [create]
+{{- end }}
+# The Secret that cert-manager writes.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [{{ $c.certManager.secretName }}]
   verbs: [get, list, watch]
-{{- else }}
-# The certificate is a file here: nothing is needed.
 {{- end }}
 {{- end }}
 
