@@ -7,7 +7,7 @@ FUZZ_TIME ?= 60s
 BENCH_ARGS ?=
 # The image is named as the chart asks for it. What it holds is as old as the commit, so that it is the same every time.
 VERSION ?= v$(shell sed -n 's/^appVersion: *"\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' charts/weir/Chart.yaml)
-IMAGE ?= ghcr.io/weir-dev/weir:$(VERSION)
+IMAGE ?= weir-dev/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help

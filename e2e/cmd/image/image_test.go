@@ -25,7 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-const imageName = "ghcr.io/weir-dev/weir:v1.2.3"
+const imageName = "weir-dev/weir:v1.2.3"
 
 // made is an archive of the program in testdata, built from a copy of its own.
 func made(t *testing.T, args ...string) string {

@@ -28,7 +28,7 @@ func run(ctx context.Context, args []string) error {
 	var (
 		source    = fs.String("source", ".", "directory of Weir's module")
 		out       = fs.String("out", "bin/weir-image.tar", "archive to write")
-		name      = fs.String("name", "ghcr.io/weir-dev/weir:dev", "name under which the image is loaded, with registry and tag")
+		name      = fs.String("name", "weir-dev/weir:dev", "name under which the image is loaded, with registry and tag")
 		version   = fs.String("version", "dev", "what weir version prints")
 		revision  = fs.String("revision", "", "commit that it is built from, for the image's labels")
 		platforms = fs.String("platforms", "linux/amd64,linux/arm64", "platforms, the first of which is what docker load takes")
