@@ -15,6 +15,7 @@ import (
 type releaseFlags struct {
 	clusterFlags
 	leaseNamespace string
+	stop           string
 	force, dryRun  bool
 }
 
@@ -33,7 +34,8 @@ would put the finalizer back. A controller that runs without leader election is 
 
 It fails if anything could not be released or looked at, and names it.`,
 		Example: `  weir release --dry-run
-  weir release`,
+  weir release
+  weir release --stop-controller weir-system/weir-controller`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRelease(ctrl.SetupSignalHandler(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -42,18 +44,28 @@ It fails if anything could not be released or looked at, and names it.`,
 	fs := cmd.Flags()
 	f.register(fs)
 	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: all are searched")
+	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 first, and waited for")
 	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
 }
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
+	deployment, err := pair("--stop-controller", f.stop)
+	if err != nil {
+		return err
+	}
 	config, err := f.restConfig()
 	if err != nil {
 		return err
 	}
 	if err := reach(config); err != nil {
 		return err
+	}
+	if deployment.Name != "" && !f.dryRun {
+		if err := controller.StopController(ctx, config, deployment); err != nil {
+			return err
+		}
 	}
 	r := controller.Release{
 		Config: config, LeaseNamespace: f.leaseNamespace, Force: f.force, DryRun: f.dryRun,
