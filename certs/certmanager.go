@@ -31,7 +31,9 @@ type CertManagerOptions struct {
 	DNSNames               []string
 	// Apply keeps the Certificate as these options say. Processes that only serve read the Secret and no more.
 	Apply bool
-	Log   logr.Logger
+	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if zero.
+	Settle time.Duration
+	Log    logr.Logger
 }
 
 // certManager follows the Secret that cert-manager writes.
@@ -54,6 +56,9 @@ func CertManager(o CertManagerOptions) Source {
 	o.Log = o.Log.WithValues("certificate", o.Namespace+"/"+o.Name)
 	c := &certManager{o: o}
 	c.holder = newHolder(o.Log, fmt.Errorf("%s: cert-manager has not written it yet", c.where()))
+	if o.Settle != 0 {
+		c.turnover.settle = o.Settle
+	}
 	return c
 }
 

@@ -24,9 +24,9 @@ const (
 	defaultCADuration   = 365 * 24 * time.Hour
 	defaultLeafDuration = 7 * 24 * time.Hour
 
-	// aloneFactor makes a process that only serves wait longer than the one that writes webhook configurations before
-	// it has the newest CA sign: as long as that one is away, nobody tells the API server about new CAs.
-	aloneFactor = 120
+	// alone is how long a process that serves leaves it to the one that writes webhook configurations to have a new CA
+	// sign: as long as that one is away, nobody tells the API server about new CAs.
+	alone = time.Hour
 
 	// lookEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.
 	lookEvery = time.Second
@@ -87,7 +87,7 @@ func Self(o SelfOptions) Source {
 		succession: succession{settle: o.Settle, leaf: o.LeafDuration},
 	}
 	if o.Serve {
-		s.succession.settle *= aloneFactor
+		s.succession.patience = alone
 	}
 	s.leaf = &servertls.DynamicSource{DNSNames: o.DNSNames, Authority: signer{s}, RetryInterval: lookEvery / 4}
 	return s

@@ -24,8 +24,9 @@ const (
 // succession is how one CA of ours follows another. The Secret says it all, so that processes that start in the middle
 // go on the same way; what a process remembers is for a Secret that loses it. It is a value: time is an argument.
 type succession struct {
-	settle time.Duration
-	leaf   time.Duration // how long certificates are valid
+	settle   time.Duration // how long a CA is trusted before it signs
+	patience time.Duration // how long this process leaves it to another to make the switch
+	leaf     time.Duration // how long certificates are valid
 
 	newest  *caPair   // of tls.crt and tls.key
 	since   time.Time // when this process first saw newest: clocks of others do not count
@@ -110,22 +111,22 @@ func (s *succession) saidBy(found *corev1.Secret) bool {
 	return bytes.Equal(found.Data[signingCertKey], s.signing.certPEM) && bytes.Equal(found.Data[signingKeyKey], s.signing.keyPEM)
 }
 
-// due says whether it is time to sign with the newest CA: when it has settled, and in any case before what is left to
-// the old one, which the authority replaces when a third is left, becomes too little to renew certificates in peace.
+// due says whether it is time for this process to have the newest CA sign. Patience ends early when what is left to the
+// old one, which the authority replaces when a third is left, becomes too little to renew certificates in peace.
 func (s *succession) due(now time.Time) bool {
-	if s.signing.cert.Equal(s.newest.cert) {
+	if s.signing.cert.Equal(s.newest.cert) || now.Before(s.since.Add(s.settle)) {
 		return false
 	}
 	old := s.signing.cert
 	last := old.NotAfter.Add(old.NotAfter.Sub(old.NotBefore) / -6)
-	return !now.Before(s.since.Add(s.settle)) || !now.Before(last)
+	return !now.Before(s.since.Add(s.patience)) || !now.Before(last)
 }
 
 // retire keeps a CA that signs no more trusted until the last certificate under it has expired. The last may be signed
 // a little later than now, by a process that does not know yet.
 func (s *succession) retire(now time.Time, ca *caPair) {
 	if !slices.ContainsFunc(s.trusted, func(t trustUntil) bool { return t.cert.Equal(ca.cert) }) {
-		until := earlier(now.Add(s.leaf+s.settle), ca.cert.NotAfter)
+		until := earlier(now.Add(s.leaf+settle), ca.cert.NotAfter)
 		s.trust(trustUntil{ca.cert, until.Truncate(time.Second)})
 	}
 }

@@ -35,8 +35,8 @@ type member struct {
 	until   time.Time // when that expires
 }
 
-func (w *world) start(settle time.Duration, m *member) {
-	m.succession = succession{settle: settle, leaf: leafLife}
+func (w *world) start(patience time.Duration, m *member) {
+	m.succession = succession{settle: 30 * time.Second, patience: patience, leaf: leafLife}
 	m.seen, m.signer = -1, nil
 }
 
@@ -115,7 +115,7 @@ func TestTheAPIServerAlwaysKnowsWhatIsServed(t *testing.T) {
 	switches := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, now: at, control: &member{lag: rapid.IntRange(1, 3).Draw(t, "lag")}}
-		w.start(30*time.Second, w.control)
+		w.start(0, w.control)
 		for range 3 {
 			m := &member{lag: rapid.IntRange(1, 3).Draw(t, "lag"), skew: time.Duration(rapid.IntRange(-90, 90).Draw(t, "skew")) * time.Second}
 			w.start(time.Hour, m)
@@ -136,7 +136,7 @@ func TestTheAPIServerAlwaysKnowsWhatIsServed(t *testing.T) {
 				w.start(time.Hour, m)
 				m.down = rapid.IntRange(0, 20).Draw(t, "down")
 			case "controller restarts":
-				w.start(30*time.Second, w.control)
+				w.start(0, w.control)
 				w.control.down = rapid.IntRange(0, 600).Draw(t, "down")
 			}
 			for range rapid.SampledFrom([]int{1, 3, 10, 29, 35, 60, 700}).Draw(t, "seconds") {

@@ -144,7 +144,7 @@ func TestABrokenSecretChangesNothingUntilItIsRepaired(t *testing.T) {
 
 func TestAnExpiredCASignsNoMore(t *testing.T) {
 	r := newReign(t)
-	r.settle = 7 * time.Hour
+	r.patience = 7 * time.Hour
 	r.rotate()
 	r.looks(0)
 	r.now = r.now.Add(4 * time.Hour)
@@ -157,7 +157,7 @@ func TestAnExpiredCASignsNoMore(t *testing.T) {
 	r.is("b", "ba")
 
 	r.restart()
-	r.settle = 7 * time.Hour
+	r.patience = 7 * time.Hour
 	r.now = at
 	r.cas, r.secret = nil, &corev1.Secret{Data: map[string][]byte{}}
 	r.rotate()
