@@ -42,3 +42,9 @@ type Source interface {
 type Expirer interface {
 	Expiry() (time.Time, bool)
 }
+
+// Rememberer is what sources are that keep no CAs of before anywhere: whoever writes the bundle gives them, at its start,
+// the one that it finds written, so that a restart in the middle of a replacement loses nothing.
+type Rememberer interface {
+	Remember(bundle []byte) error
+}

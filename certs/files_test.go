@@ -244,3 +244,22 @@ func TestFilesAreReadAgainWhileStarted(t *testing.T) {
 		}
 	})
 }
+
+func TestARestartedProcessRemembersWhatIsInTheConfigurations(t *testing.T) {
+	a, b := makeCA(time.Now(), time.Hour), makeCA(time.Now(), time.Hour)
+	m := newMount(t)
+	m.now = time.Now()
+	var source Source = m.files
+	if err := source.(Rememberer).Remember(append(bytes.Clone(b.pem), a.pem...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Bundle(); err == nil {
+		t.Error("there is a bundle before anything was read")
+	}
+	m.swap(map[string][]byte{caKey: b.pem})
+	m.reads(0)
+	m.trusts("ba", a, b)
+	if err := source.(Rememberer).Remember([]byte("nothing")); err == nil {
+		t.Error("remembered what is no bundle")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -139,6 +140,21 @@ func (h *holder) publishLocked() (changed bool) {
 	close(h.changed)
 	h.changed = make(chan struct{})
 	return true
+}
+
+// Remember trusts what a process before this one had in the bundle for another day, beside what the source itself has:
+// a CA may be on its way from one to another. The webhook configurations still have that bundle.
+func (h *holder) Remember(bundle []byte) error {
+	before, err := parseCerts(bundle)
+	if err != nil {
+		return fmt.Errorf("remember an earlier CA bundle: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turnover.remember(time.Now(), before)
+	h.turnover.turn(time.Now())
+	h.publishLocked()
+	return nil
 }
 
 func (h *holder) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -60,6 +60,15 @@ func (t *turnover) trust(now time.Time, offered []*x509.Certificate) {
 	t.cas = append(cas, t.cas...)
 }
 
+// remember takes CAs that were trusted before, by another process: certificates under them may be served.
+func (t *turnover) remember(now time.Time, before []*x509.Certificate) {
+	for _, cert := range before {
+		if !slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return c.cert.Equal(cert) }) {
+			t.cas = append(t.cas, &trustedCA{cert: cert, until: earlier(now.Add(unseenLeaf), cert.NotAfter)})
+		}
+	}
+}
+
 // note remembers how long certificates of this chain may be served, here or elsewhere.
 func (t *turnover) note(chain []*x509.Certificate) {
 	for _, ca := range t.cas {
@@ -131,7 +140,11 @@ func (t *turnover) known() bool {
 	return err == nil && slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return signs(c.cert, chain) })
 }
 
+// bundle is what to trust; nothing as long as all there is is what another process trusted.
 func (t *turnover) bundle() []byte {
+	if !slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return c.offered }) {
+		return nil
+	}
 	var certs []*x509.Certificate
 	for _, ca := range t.cas {
 		certs = append(certs, ca.cert)

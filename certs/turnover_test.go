@@ -169,3 +169,26 @@ func TestACAThatWasGivenUpLeavesWhenItExpires(t *testing.T) {
 	x.after(time.Hour)
 	x.trusts("b")
 }
+
+func TestWhatAnotherProcessTrustedStaysForADay(t *testing.T) {
+	a, b, c := makeCA(at, 48*time.Hour), makeCA(at, 48*time.Hour), makeCA(at, time.Hour)
+	x := newTurning(t, a, b, c)
+	x.remember(x.now, []*x509.Certificate{a.cert, b.cert, c.cert})
+	x.trusts("") // nobody says that any of them is the one
+	x.offers(nil, b)
+	x.trusts("bac")
+	x.after(time.Hour)
+	x.trusts("ba")
+	x.after(unseenLeaf)
+	x.trusts("b")
+}
+
+func TestACAThatWasTrustedBeforeHasSettled(t *testing.T) {
+	a, b := makeCA(at, time.Hour), makeCA(at, time.Hour)
+	x := newTurning(t, a, b)
+	x.remember(x.now, []*x509.Certificate{a.cert, b.cert})
+	x.offers(a.pair(at, time.Hour), a)
+	young := b.pair(at, time.Hour)
+	x.offers(young, b)
+	x.serves(young)
+}

@@ -76,14 +76,15 @@ func TestCertManagersCertificateIsRenewedAndReplacedWhileRequestsFlow(t *testing
 
 	before = s.served()
 	s.control.end()
-	s.control = s.keep(s.start(s.source("controller-again", true, "weir.example.com")))
+	s.control = s.keep(s.start(s.resumed(s.source("controller-again", true, "weir.example.com"))))
 	s.until("all serve the certificate with one more name", s.allServeAnother(before))
 	if pair, err := s.replicas[0].GetCertificate(nil); err != nil || !slices.Contains(pair.Leaf.DNSNames, "weir.example.com") {
 		t.Errorf("the certificate after a change of names: %v, %v", pair, err)
 	}
 	s.unharmed("changed")
 
-	// cert-manager does not issue anew what a replaced CA has signed: that takes an operator, or time.
+	// cert-manager does not issue anew what a replaced CA has signed: that takes an operator, or time. The controller
+	// restarts in the middle.
 	s.renewCA()
 	s.renew(webhookCertificate)
 	s.until("the new CA is in the bundle", s.another(first))
@@ -91,11 +92,26 @@ func TestCertManagersCertificateIsRenewedAndReplacedWhileRequestsFlow(t *testing
 	if err := s.allServeUnder(first)(); err != nil {
 		t.Errorf("when the CA is replaced, certificates of the old one are still served: %v", err)
 	}
+	s.control.end()
+	s.control = s.keep(s.start(s.resumed(s.source("controller-once-more", true, "weir.example.com"))))
 	s.until("all serve under the new CA", s.allServeUnder(second))
 	s.unharmed("under another CA")
 	if bundle, err := s.control.Bundle(); err != nil || strings.Count(string(bundle), "BEGIN CERTIFICATE") != 2 {
 		t.Errorf("the bundle is to have the old CA while its certificates are valid: %s, %v", bundle, err)
 	}
+}
+
+// resumed gives a source what is in the configuration, as the controller does at its start.
+func (s *issued) resumed(source certs.Source) certs.Source {
+	s.Helper()
+	c, err := server.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(s.Context(), s.namespace, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := source.(certs.Rememberer).Remember(c.Webhooks[0].ClientConfig.CABundle); err != nil {
+		s.Fatal(err)
+	}
+	return source
 }
 
 // installCertManager makes its kinds known and runs its controllers.
