@@ -68,7 +68,9 @@ func runController(ctx context.Context, f *controllerFlags) error {
 	}
 	var source certs.Source
 	if f.set() {
-		source = f.source(config, false, true, log)
+		if source, err = f.trusting(ctx, config, false, log); err != nil {
+			return err
+		}
 	}
 	c, err := f.controller(config, state, source, log)
 	if err != nil {

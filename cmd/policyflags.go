@@ -180,6 +180,19 @@ func (f *targetFlags) source(config *rest.Config, serve, administer bool, log lo
 	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, DNSNames: f.names(), Serve: serve, Log: log})
 }
 
+// trusting is a source for the process that writes webhook configurations: it goes on trusting what is in them.
+func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
+	source := f.source(config, serve, true, log)
+	if r, ok := source.(certs.Rememberer); ok {
+		bundle, err := controller.TrustedNow(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		r.Remember(bundle)
+	}
+	return source, nil
+}
+
 // target is what the controller writes into webhook configurations.
 func (f *targetFlags) target(source certs.Source) *controller.WebhookTarget {
 	service, _ := pair("", f.service)

@@ -53,7 +53,10 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	source := f.source(config, true, true, log)
+	source, err := f.trusting(ctx, config, true, log)
+	if err != nil {
+		return err
+	}
 	c, err := f.controller(config, state, source, log)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
@@ -207,4 +208,28 @@ func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fr
 		log.Info("webhook configuration "+did, "kind", fmt.Sprintf("%T", fresh), "webhooks", len(want))
 	}
 	return nil
+}
+
+// TrustedNow is what the API server is told to trust now: the CA bundle in the webhook configurations that are there, or
+// nil. A process that is about to write them has to know what another, before it, wrote there.
+func TrustedNow(ctx context.Context, config *rest.Config) ([]byte, error) {
+	client, err := typedadmissionregistrationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
+	}
+	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
+	if err == nil && len(mutating.Webhooks) > 0 {
+		return mutating.Webhooks[0].ClientConfig.CABundle, nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read MutatingWebhookConfiguration %s: %w", WebhookConfigurations, err)
+	}
+	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
+	if err == nil && len(validating.Webhooks) > 0 {
+		return validating.Webhooks[0].ClientConfig.CABundle, nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", WebhookConfigurations, err)
+	}
+	return nil, nil
 }
