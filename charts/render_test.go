@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -166,4 +167,45 @@ func flag(t *testing.T, deployment object, name string) string {
 	}
 	t.Fatalf("%s has no %s", identity(deployment), name)
 	return ""
+}
+
+// Values that the documentation shows are values that the chart takes.
+func TestDocumentedValuesAreTaken(t *testing.T) {
+	blocks := 0
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range docs {
+		for _, m := range regexp.MustCompile("(?s)```yaml\n(# values.yaml\n.*?)```").FindAllStringSubmatch(read(t, doc), -1) {
+			blocks++
+			file := filepath.Join(t.TempDir(), "values.yaml")
+			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := template(t, helm4, "--values", file); err != nil {
+				t.Errorf("%s: %v in\n%s", doc, err, m[1])
+			}
+		}
+	}
+	if blocks == 0 {
+		t.Error("found no values in docs")
+	}
+	for _, m := range regexp.MustCompile("`([a-zA-Z]+(?:\\.[a-zA-Z]+)+)(?:: [^`]*)?`").FindAllStringSubmatch(read(t, "../docs/install.md")+read(t, "../docs/security.md")+read(t, "../docs/alerts.md"), -1) {
+		var values object
+		readAny(t, "weir/values.yaml", &values)
+		section, _, _ := strings.Cut(m[1], ".")
+		if _, ours := values[section]; ours && !knownValue(values, strings.Split(m[1], ".")) {
+			t.Errorf("the documentation speaks of %s, which is no value", m[1])
+		}
+	}
+}
+
+func knownValue(values object, path []string) bool {
+	v, ok := values[path[0]]
+	if !ok || len(path) == 1 {
+		return ok
+	}
+	section, _ := v.(object)
+	return knownValue(section, path[1:])
 }
