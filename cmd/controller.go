@@ -62,7 +62,7 @@ func runController(ctx context.Context, f *controllerFlags) error {
 	if err := reach(config); err != nil {
 		return err
 	}
-	state, err := f.state(ctx, config, log)
+	state, err := f.state(ctx, config, &f.targetFlags, log)
 	if err != nil {
 		return err
 	}

@@ -45,14 +45,18 @@ func (f *policyFlags) check() error {
 }
 
 // state prepares the policies. Weir's own requests are never judged, so it asks who it is.
-func (f *policyFlags) state(ctx context.Context, config *rest.Config, log logr.Logger) (*live.State, error) {
+func (f *policyFlags) state(ctx context.Context, config *rest.Config, target *targetFlags, log logr.Logger) (*live.State, error) {
 	self := f.self
 	if me, err := whoAmI(ctx, config); err != nil {
 		log.Info("cannot find out which user weir acts under: name it with --self-users, or policies judge weir itself", "err", err.Error())
 	} else {
 		self = append(self, me)
+		if !strings.HasPrefix(me, "system:serviceaccount:") {
+			log.Info("no policy judges the user that weir acts under: give weir a user of its own, if people act under this one too", "user", me)
+		}
 	}
-	return live.New(live.Options{Config: config, Dir: f.dir, Self: self, Log: log.WithName("policies")})
+	service, _ := pair("", target.service) // checked before
+	return live.New(live.Options{Config: config, Dir: f.dir, Self: self, Namespace: service.Namespace, Log: log.WithName("policies")})
 }
 
 func whoAmI(ctx context.Context, config *rest.Config) (string, error) {

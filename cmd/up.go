@@ -49,7 +49,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err := reach(config); err != nil {
 		return err
 	}
-	state, err := f.state(ctx, config, log)
+	state, err := f.state(ctx, config, &f.targetFlags, log)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err := reach(config); err != nil {
 		return err
 	}
-	state, err := f.state(ctx, config, log)
+	state, err := f.state(ctx, config, &f.targetFlags, log)
 	if err != nil {
 		return err
 	}

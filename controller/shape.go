@@ -141,7 +141,7 @@ func (s *shaper) shape(ctx context.Context, uid types.UID) (again bool, err erro
 	shaping := s.policies.Set().Shape(policies.Stored(gvk, gvr, object, s.policies.Namespace(v.Namespace)))
 	dependents, unlisted := s.store.dependents(uid)
 	step := nextShape(shapeState{shaping: shaping, finalizers: m.Finalizers, dependents: dependents, unlisted: unlisted, given: s.given(uid)})
-	s.log.V(1).Info("shaping", "object", v.String(), "uid", uid, "step", step.why)
+	s.log.V(1).Info("shaping", "object", v.Ref.String(), "uid", uid, "step", step.why)
 	return s.carryOut(ctx, v, m, step)
 }
 
@@ -165,7 +165,7 @@ func (s *shaper) carryOut(ctx context.Context, v graph.View, m *metav1.ObjectMet
 		s.mu.Lock()
 		s.held[v.UID] = true
 		s.mu.Unlock()
-		s.log.Info("gave a deletion its course", "object", v.String(), "uid", v.UID, "propagation", step.course, "why", step.why)
+		s.log.Info("gave a deletion its course", "object", v.Ref.String(), "uid", v.UID, "propagation", step.course, "why", step.why)
 		return true, nil
 	}
 	result, err := s.stamper.Take(ctx, v.Kind.WithVersion(s.requester.kindOf(v.Kind).Version), m)
@@ -174,7 +174,7 @@ func (s *shaper) carryOut(ctx context.Context, v graph.View, m *metav1.ObjectMet
 	}
 	s.forget(v.UID)
 	s.metrics.shaped.WithLabelValues("done").Inc()
-	s.log.Info("let go of a deletion", "object", v.String(), "uid", v.UID, "why", step.why, "result", result)
+	s.log.Info("let go of a deletion", "object", v.Ref.String(), "uid", v.UID, "why", step.why, "result", result)
 	return false, nil
 }
 
@@ -190,7 +190,7 @@ func (s *shaper) release(ctx context.Context, owner graph.View, step shapeStep) 
 		_, err := s.requester.patch(ctx, a, d.ResourceVersion)
 		switch outcomeOf(err) {
 		case ok:
-			s.log.Info("released from an owner", "object", d.String(), "owner", owner.String(), "why", step.why)
+			s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
 		case stale, gone, cancelled: // the watch will bring what it has become
 		case refused, failed, throttled:
 			return fmt.Errorf("release %s from %s: %w", d.Ref, owner.Ref, err)

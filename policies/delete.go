@@ -29,7 +29,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		return
 	}
 	matched := s.matchingDeletions(q, &v)
-	way := carry(q, matched)
+	way := s.carry(q, matched)
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes. A refusal could only be in the way.
 		v.refused = nil
@@ -81,7 +81,7 @@ type carriage struct {
 	chosen bool
 }
 
-func carry(q *Question, matched []*compiled) carriage {
+func (s *Set) carry(q *Question, matched []*compiled) carriage {
 	w := carriage{asked: optionAsks(q)}
 	w.unaided = w.asked
 	byType := slices.Contains(orphanedByDefault, q.Resource.GroupResource())
@@ -98,7 +98,7 @@ func carry(q *Question, matched []*compiled) carriage {
 		}
 	}
 	w.policy = w.unaided
-	if w.by = propagating(q.Resource.GroupResource(), matched); w.by == nil {
+	if w.by = s.propagating(q, matched); w.by == nil {
 		return w
 	}
 	def := w.by.deletion.propagation.Default
@@ -116,8 +116,8 @@ func carry(q *Question, matched []*compiled) carriage {
 var unshapeable = []schema.GroupResource{{Resource: "pods"}, {Resource: "namespaces"}}
 
 // propagating is the policy whose propagation holds, of those that match; nil if there is none.
-func propagating(gr schema.GroupResource, matched []*compiled) *compiled {
-	if slices.Contains(unshapeable, gr) {
+func (s *Set) propagating(q *Question, matched []*compiled) *compiled {
+	if slices.Contains(unshapeable, q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil
 	}
 	i := slices.IndexFunc(matched, func(c *compiled) bool { return c.deletion.propagation != nil })

@@ -14,6 +14,9 @@ import (
 type Options struct {
 	// Self are the user names that Weir acts under. No policy judges them.
 	Self []string
+	// Namespace is Weir's own. Propagation does not apply there: nobody would carry out the deletion of who carries out
+	// deletions.
+	Namespace string
 }
 
 // Set is all policies, compiled. It never changes; any number of goroutines may ask it.
@@ -21,6 +24,7 @@ type Set struct {
 	policies []*compiled // by kind and name
 	shadowed []Problem
 	system   []string
+	own      string // Weir's namespace
 
 	deletion index // by priority, then name
 	owners   index
@@ -30,7 +34,7 @@ type Set struct {
 // Build compiles policies. What previous holds in the same words is taken from there; previous may be nil. A policy of
 // the API server takes the place of one from a file with the same kind and name.
 func Build(previous *Set, sources []Source, opts Options) *Set {
-	s := &Set{system: slices.Concat(systemUsers, opts.Self)}
+	s := &Set{system: slices.Concat(systemUsers, opts.Self), own: opts.Namespace}
 	slices.Sort(s.system)
 	s.system = slices.Compact(s.system)
 	s.system = slices.DeleteFunc(s.system, func(u string) bool { return u == "" })

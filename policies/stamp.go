@@ -85,7 +85,7 @@ func Stamped(gr schema.GroupResource, finalizers []string) []string {
 // not to be taken off either.
 func (s *Set) StampFor(q Question) (Mark, []PolicyError) {
 	var v verdict
-	by := propagating(q.Resource.GroupResource(), s.matchingDeletions(q.asDelete(), &v))
+	by := s.propagating(&q, s.matchingDeletions(q.asDelete(), &v))
 	if by == nil {
 		return Mark{}, v.errors
 	}
@@ -199,7 +199,7 @@ func (s *Set) Shape(q Question) Shaping {
 	var v verdict
 	matched := s.matchingDeletions(&q, &v)
 	out := Shaping{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
-	by := propagating(q.Resource.GroupResource(), matched)
+	by := s.propagating(&q, matched)
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation
 	}

@@ -42,7 +42,9 @@ type Options struct {
 	Dir string
 	// Self are the user names that Weir acts under: no policy judges them.
 	Self []string
-	Log  logr.Logger
+	// Namespace is Weir's own, if it has one: propagation does not apply there.
+	Namespace string
+	Log       logr.Logger
 }
 
 // State is what is in force now.
@@ -72,7 +74,7 @@ func New(o Options) (*State, error) {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
 	s := &State{options: o, client: client, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
-	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self}))
+	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
 		s.objects[kind] = newObjects(func(name string, was, is entry) {
 			if name == "" || is.respecified(was) { // what the controller writes into their status changes nothing
@@ -136,7 +138,7 @@ func (s *State) compile() {
 			sources = append(sources, policies.Source{Object: o})
 		}
 	}
-	set := policies.Build(s.set.Load(), sources, policies.Options{Self: s.options.Self})
+	set := policies.Build(s.set.Load(), sources, policies.Options{Self: s.options.Self, Namespace: s.options.Namespace})
 	s.set.Store(set)
 	s.compiled.Store(true)
 	for _, p := range s.Problems() {

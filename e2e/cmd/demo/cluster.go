@@ -30,6 +30,7 @@ var (
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	bindings     = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	widgets      = schema.GroupVersionResource{Group: "demo.weir.dev", Version: "v1", Resource: "widgets"}
 )
@@ -42,7 +43,7 @@ type cluster struct {
 }
 
 func (c *cluster) in(r schema.GroupVersionResource) dynamic.ResourceInterface {
-	if r == namespaces || r == crds {
+	if slices.Contains([]schema.GroupVersionResource{namespaces, bindings, crds, deletionPolicies}, r) {
 		return c.client.Resource(r)
 	}
 	return c.client.Resource(r).Namespace(namespace)
@@ -59,6 +60,10 @@ func (c *cluster) create(ctx context.Context, r schema.GroupVersionResource, man
 		return nil, fmt.Errorf("create %s %s: %w", r.Resource, obj.GetName(), err)
 	}
 	return made, nil
+}
+
+func asObject(m map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: m}
 }
 
 // owned are the names of the objects whose owner has the uid, sorted.

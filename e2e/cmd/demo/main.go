@@ -42,17 +42,22 @@ func run(ctx context.Context, binary string) (err error) {
 			err = stopErr
 		}
 	}()
-	w, err := startWeir(ctx, p, binary)
-	if err != nil {
-		return err
-	}
 	client, err := dynamic.NewForConfig(p.Config)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	c := &cluster{client: client}
+	if err := c.installPolicies(ctx, binary); err != nil {
+		return err
+	}
+	w, err := startWeir(ctx, c, p, binary)
+	if err != nil {
+		return err
+	}
+	c.log = w.log
 	storyCtx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	if err := tell(storyCtx, &cluster{client: client, log: w.log}); err != nil {
+	if err := tell(storyCtx, c); err != nil {
 		return err
 	}
 	fmt.Printf(`
@@ -76,14 +81,28 @@ Look further:
 type weirProcess struct{ url, log string }
 
 // startWeir starts weir as a user would, and waits until it has seen the cluster.
-func startWeir(ctx context.Context, p *plane.Plane, binary string) (*weirProcess, error) {
-	ports, err := freePorts(2)
+func startWeir(ctx context.Context, c *cluster, p *plane.Plane, binary string) (*weirProcess, error) {
+	// A user of its own: policies do not judge Weir, and are to judge the administrator.
+	_, kubeconfig, err := p.UserConfig("weir")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.create(ctx, bindings, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: weir}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: weir}]`); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	metrics, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	w := &weirProcess{url: "http://" + metrics, log: filepath.Join(p.Dir, "weir.log")}
-	args := []string{"up", "--kubeconfig", p.Kubeconfig, "--log-format", "json",
+	args := []string{"up", "--kubeconfig", kubeconfig, "--log-format", "json",
+		"--webhook-url", fmt.Sprintf("https://localhost:%d", ports[2]), "--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[2]), "--shutdown-delay", "0s",
 		"--metrics-bind-address", metrics, "--metrics-secure=false", "--health-probe-bind-address", health}
 	fmt.Println("\n$", binary, args)
 	began := time.Now()

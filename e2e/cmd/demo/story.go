@@ -29,6 +29,8 @@ func tell(ctx context.Context, c *cluster) error {
 		{"A StatefulSet, foreground", statefulSet},
 		{"A CronJob with two Jobs and their pods, in the background", cronJob},
 		{"Custom resources that own ConfigMaps, in all three ways", customResources},
+		{"A policy: Deployments are deleted foreground, whatever kubectl asks for", defaultForeground},
+		{"Another: a namespace is not deleted while there is something in it", protectedNamespace},
 	}
 	for i, act := range acts {
 		fmt.Printf("\n── %d. %s\n", i+1, act.title)
