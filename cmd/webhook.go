@@ -116,17 +116,37 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	m.follow("policies", state.Run)
 	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, state, c.Follow) })
 	m.ready("policies", state.Ready)
-	m.ready("graph", func() error {
+	m.ready("graph", once(func() error {
+		if err := state.Ready(); err != nil {
+			return err
+		}
 		if !state.Set().NeedsGraph() {
 			return nil
 		}
 		return c.Ready()
-	})
+	}))
 	ctx, err = f.serve(ctx, m, config, state, c.Facts(), f.source(config, true, false, log), log)
 	if err != nil {
 		return err
 	}
 	return m.run(ctx)
+}
+
+// once is a check that holds for good when it has held. With the first policy that asks for the graph all replicas begin
+// to fill theirs: were they not ready meanwhile, there would be no webhook for any policy. What is not known yet is the
+// policies' failurePolicy to decide.
+func once(check func() error) func() error {
+	var held atomic.Bool
+	return func() error {
+		if held.Load() {
+			return nil
+		}
+		err := check()
+		if err == nil {
+			held.Store(true)
+		}
+		return err
+	}
 }
 
 // whenNeeded follows the cluster from when there is a policy that asks what the graph knows.

@@ -46,6 +46,9 @@ func (s *Set) decideStamp(q *Question, d *Decision, v *verdict) {
 		// Only when every policy has been heard: without the finalizer a deletion would be carried out in another way.
 		d.Stamp = TakeStamp
 		d.Patch = append(d.Patch, removeFinalizers(o, Stamped(q.Resource.GroupResource(), o.finalizers()))...)
+		if o.annotation(v1alpha1.ArmedAtAnnotation) != "" {
+			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)})
+		}
 	}
 }
 
@@ -137,7 +140,12 @@ func addAnnotation(o object, key, value string) PatchOperation {
 	if m, ok := o.at("metadata", "annotations").(map[string]any); !ok || len(m) == 0 {
 		return PatchOperation{Op: "add", Path: "/metadata/annotations", Value: map[string]any{key: value}}
 	}
-	return PatchOperation{Op: "add", Path: "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), Value: value}
+	return PatchOperation{Op: "add", Path: annotationPath(key), Value: value}
+}
+
+// annotationPath is the JSON pointer to an annotation.
+func annotationPath(key string) string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 // ArmedAt is how the time of a stamp is written.

@@ -55,7 +55,7 @@ type State struct {
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool // at least once, with everything
 	changed  signal      // the set is another
-	labelled signal      // the labels of a namespace are others, or it is new
+	labelled signal      // the labels of a namespace are others
 	recheck  chan struct{}
 
 	objects    map[string]*objects // by kind of policy
@@ -86,7 +86,7 @@ func New(o Options) (*State, error) {
 		if name == "" || !s.compiled.Load() {
 			s.again() // they may be the last that the first compilation waits for
 		}
-		if is.there() && is.relabelled(was) {
+		if was.there() && is.there() && is.relabelled(was) {
 			s.labelled.fire()
 		}
 	})
@@ -183,7 +183,7 @@ func (s *State) Set() *policies.Set { return s.set.Load() }
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.next() }
 
-// Relabelled returns a channel that is closed when a namespace comes or its labels change.
+// Relabelled returns a channel that is closed when the labels of a namespace change. One that is new holds nothing yet.
 func (s *State) Relabelled() <-chan struct{} { return s.labelled.next() }
 
 // Namespace is a Namespace as last seen, or nil. It must not be written to.
