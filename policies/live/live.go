@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -49,8 +50,9 @@ type Options struct {
 
 // State is what is in force now.
 type State struct {
-	options Options
-	client  dynamic.Interface
+	options   Options
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
 
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool // at least once, with everything
@@ -73,7 +75,11 @@ func New(o Options) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
-	s := &State{options: o, client: client, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
+	disco, err := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	s := &State{options: o, client: client, discovery: disco, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
 	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
 		s.objects[kind] = newObjects(func(name string, was, is entry) {
@@ -98,9 +104,9 @@ func (s *State) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for kind, gvr := range resources {
-		wg.Go(func() { s.objects[kind].follow(ctx, s.client.Resource(gvr), gvr, s.options.Log) })
+		wg.Go(func() { s.objects[kind].follow(ctx, s.client.Resource(gvr), gvr, s.served, s.options.Log) })
 	}
-	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.options.Log) })
+	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.served, s.options.Log) })
 	wg.Go(func() { s.followFiles(ctx) })
 	for {
 		select {
@@ -115,6 +121,18 @@ func (s *State) Run(ctx context.Context) error {
 		}
 		s.compile()
 	}
+}
+
+// served asks discovery, which everybody may, whether there is such a kind.
+func (s *State) served(gvr schema.GroupVersionResource) (bool, error) {
+	list, err := s.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s are served: %w", gvr.GroupResource(), err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
 }
 
 // again asks for another compilation.

@@ -161,7 +161,9 @@ func (s *objects) Transformer() cache.TransformFunc {
 
 // follow lists and watches until ctx ends. A kind that the API server does not know has no objects: the CRDs need not be
 // installed where policies are files.
-func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, log logr.Logger) {
+//
+// Who may not list such objects is told so before it is told that there are none; served then asks discovery.
+func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, served func(schema.GroupVersionResource) (bool, error), log logr.Logger) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, o)
@@ -178,7 +180,7 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 		switch {
 		case ctx.Err() != nil:
 			return
-		case notServed(err):
+		case notServed(err) || apierrors.IsForbidden(err) && unknown(served, gvr):
 			if !s.ready() {
 				log.Info("the kind is not installed: only files can hold such policies", "kind", gvr.GroupResource().String())
 			}
@@ -195,6 +197,12 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 		case <-time.After(pause):
 		}
 	}
+}
+
+// unknown tells whether discovery says for certain that a kind is not served.
+func unknown(served func(schema.GroupVersionResource) (bool, error), gvr schema.GroupVersionResource) bool {
+	yes, err := served(gvr)
+	return err == nil && !yes
 }
 
 // notServed tells the API server's own word that it does not know a kind from any other trouble.
