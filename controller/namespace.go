@@ -2,23 +2,17 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -74,6 +68,7 @@ type drainer struct {
 
 // progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
 type progress struct {
+	uid    types.UID
 	since  time.Time // when it was first looked at
 	told   time.Time // when its conditions were last looked after
 	why    string    // what it waits for, and since when
@@ -230,11 +225,11 @@ const (
 
 // begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass that
 // is under way: there is one at a time.
-func (d *drainer) begin(name string) *progress {
+func (d *drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
-	if !ok {
-		p = &progress{since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}}
+	if !ok || p.uid != uid {
+		p = &progress{uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()
@@ -256,78 +251,6 @@ func (d *drainer) end(name string) {
 	}
 }
 
-// pass takes a namespace as far as it goes without waiting for others.
-func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) {
-	if !d.isEnding(name) {
-		return done, nil // gone in the meantime
-	}
-	early := d.early(name)
-	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return done, nil
-	case err != nil:
-		return waiting, fmt.Errorf("read namespace %s: %w", name, err)
-	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
-		return done, nil // alive, or held by somebody else
-	}
-	order, mine, err := d.orderOf(ns)
-	if err != nil || !mine {
-		return done, err
-	}
-	if wait := d.agreement(ctx, ns.DeletionTimestamp.Time); wait > 0 {
-		return wait, nil
-	}
-	p := &pass{drainer: d, ns: ns, order: order, early: early, progress: d.begin(name), live: map[part][]graph.Ref{}}
-	if err := p.count(); err != nil {
-		return waiting, err
-	}
-	for {
-		step := drain.Next(p.state)
-		d.log.V(1).Info("draining", "namespace", name, "step", step.Verb.String(), "why", step.Why)
-		if step.Verb == drain.Delete || step.Verb == drain.Wait {
-			p.reached.Store(&reached{order, step.Current})
-			if same, err := p.mark(ctx, step.Current); err != nil || !same {
-				return done, err
-			}
-		}
-		switch step.Verb {
-		case drain.List:
-			p.list(ctx, step.Kinds)
-		case drain.Delete:
-			if same, err := p.delete(ctx, step); err != nil || !same {
-				return done, err
-			}
-		case drain.Wait:
-			return p.wait(ctx, step)
-		default:
-			return p.finish(ctx, step)
-		}
-		if ctx.Err() != nil {
-			return waiting, ctx.Err()
-		}
-	}
-}
-
-// early chooses what there is to delete before the namespace is read, if it is not much: what was chosen
-// before is in the namespace that is read then, which need not be read again.
-func (d *drainer) early(name string) map[schema.GroupResource][]graph.View {
-	const most = 100
-	inv := d.store.inventory(name)
-	n := 0
-	for _, k := range inv.Kinds {
-		n += k.Total
-	}
-	if n > most {
-		return nil
-	}
-	chosen := map[schema.GroupResource][]graph.View{}
-	for _, k := range inv.Kinds {
-		chosen[k.Kind] = d.store.content(name, k.Kind)
-	}
-	return chosen
-}
-
 // later tells whether an object goes with a wave that has not begun: a Secret whose owner is gone may still
 // be in use by pods.
 func (d *drainer) later(ref graph.Ref) bool {
@@ -339,42 +262,4 @@ func (d *drainer) later(ref graph.Ref) bool {
 	}
 	r := p.reached.Load()
 	return r != nil && r.order.wavesOf(ref.Kind)[0] > r.wave
-}
-
-// agreement is how long to wait until every API server refuses to create in a namespace whose deletion
-// began at the given time. Unknown counts as several.
-func (d *drainer) agreement(ctx context.Context, began time.Time) time.Duration {
-	left := serversAgree - time.Since(began)
-	if left <= 0 || !d.severalServers(ctx) {
-		return 0
-	}
-	return left
-}
-
-func (d *drainer) severalServers(ctx context.Context) bool {
-	d.mu.Lock()
-	several, until := d.servers.several, d.servers.until
-	d.mu.Unlock()
-	if time.Now().Before(until) {
-		return several
-	}
-	leases, err := d.leases.Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
-		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-	several = err != nil || len(leases.Items) != 1
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.servers.several, d.servers.until = several, time.Now().Add(time.Minute)
-	return several
-}
-
-// again reads a namespace anew; nil if it is not there any more, or is another by now.
-func (d *drainer) again(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
-	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && ns.UID != uid:
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read namespace %s: %w", name, err)
-	}
-	return ns, nil
 }

@@ -1,10 +1,9 @@
 package controller
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,285 +38,112 @@ type part struct {
 	wave int
 }
 
-// count takes the counts of every kind from the graph.
-func (p *pass) count() error {
-	wave, since, err := p.place()
-	if err != nil {
-		return err
+// pass takes a namespace as far as it goes without waiting for others.
+func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) {
+	if !d.isEnding(name) {
+		return done, nil // gone in the meantime
 	}
-	p.marked = !since.IsZero()
-	p.state = drain.State{Waves: p.order.waves(), Current: wave, Undiscovered: p.undiscovered(), Companion: p.companion}
-	if p.marked {
-		p.state.Age = time.Since(since)
+	early := d.early(name)
+	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return done, nil
+	case err != nil:
+		return waiting, fmt.Errorf("read namespace %s: %w", name, err)
+	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
+		return done, nil // alive, or held by somebody else
 	}
-	served := sets.New[schema.GroupResource]()
-	p.followed = sets.New[schema.GroupResource]()
-	for _, k := range p.store.stats().Kinds {
-		if !k.Served || !k.Namespaced || !k.Deletable {
-			continue
+	order, mine, err := d.orderOf(ns)
+	if err != nil || !mine {
+		return done, err
+	}
+	if wait := d.agreement(ctx, ns.DeletionTimestamp.Time); wait > 0 {
+		return wait, nil
+	}
+	p := &pass{drainer: d, ns: ns, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
+	if err := p.count(); err != nil {
+		return waiting, err
+	}
+	for {
+		step := drain.Next(p.state)
+		d.log.V(1).Info("draining", "namespace", name, "step", step.Verb.String(), "why", step.Why)
+		if step.Verb == drain.Delete || step.Verb == drain.Wait {
+			p.reached.Store(&reached{order, step.Current})
+			if same, err := p.mark(ctx, step.Current); err != nil || !same {
+				return done, err
+			}
 		}
-		gr := k.GroupResource()
-		served.Insert(gr)
-		if k.State == graph.Synced {
-			p.followed.Insert(gr)
+		switch step.Verb {
+		case drain.List:
+			p.list(ctx, step.Kinds)
+		case drain.Delete:
+			if same, err := p.delete(ctx, step); err != nil || !same {
+				return done, err
+			}
+		case drain.Wait:
+			return p.wait(ctx, step)
+		default:
+			return p.finish(ctx, step)
 		}
-		waves := p.order.wavesOf(gr)
-		if !k.Listable {
-			waves = []int{p.order.waveOf(gr, nil)} // nobody can know their labels
-		}
-		for _, w := range waves {
-			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
+		if ctx.Err() != nil {
+			return waiting, ctx.Err()
 		}
 	}
-	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool { return served.Has(twins[k.Kind]) })
-	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
-		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
-	})
-	inv := p.store.inventory(p.ns.Name)
-	p.state.Finalizers = inv.Finalizers
-	for kind := range p.followed {
-		p.take(kind, inv, true)
-	}
-	return nil
 }
 
-// parts are what is known of a kind, by wave.
-func (p *pass) parts(kind schema.GroupResource) []drain.Kind {
-	i := slices.IndexFunc(p.state.Kinds, func(k drain.Kind) bool { return k.Kind == kind })
-	if i < 0 {
+// early chooses what there is to delete before the namespace is read, if it is not much: what was chosen
+// before is in the namespace that is read then, which need not be read again.
+func (d *drainer) early(name string) map[schema.GroupResource][]graph.View {
+	const most = 100
+	inv := d.store.inventory(name)
+	n := 0
+	for _, k := range inv.Kinds {
+		n += k.Total
+	}
+	if n > most {
 		return nil
 	}
-	j := i + 1
-	for j < len(p.state.Kinds) && p.state.Kinds[j].Kind == kind {
-		j++
+	chosen := map[schema.GroupResource][]graph.View{}
+	for _, k := range inv.Kinds {
+		chosen[k.Kind] = d.store.content(name, k.Kind)
 	}
-	return p.state.Kinds[i:j]
+	return chosen
 }
 
-func (p *pass) part(at part) *drain.Kind {
-	parts := p.parts(at.kind)
-	i := max(0, slices.IndexFunc(parts, func(k drain.Kind) bool { return k.Wave == at.wave }))
-	return &parts[i]
+// agreement is how long to wait until every API server refuses to create in a namespace whose deletion
+// began at the given time. Unknown counts as several.
+func (d *drainer) agreement(ctx context.Context, began time.Time) time.Duration {
+	left := serversAgree - time.Since(began)
+	if left <= 0 || !d.severalServers(ctx) {
+		return 0
+	}
+	return left
 }
 
-// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they are
-// known from a live list; exact asks for a new one if the graph shows what that did not.
-func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
-	parts := p.parts(kind)
-	for i := range parts {
-		parts[i].Total, parts[i].Terminating, parts[i].Complete, parts[i].Listed = 0, 0, true, false
+func (d *drainer) severalServers(ctx context.Context) bool {
+	d.mu.Lock()
+	several, until := d.servers.several, d.servers.until
+	d.mu.Unlock()
+	if time.Now().Before(until) {
+		return several
 	}
-	total := graph.KindCount{}
-	if i := slices.IndexFunc(inv.Kinds, func(c graph.KindCount) bool { return c.Kind == kind }); i >= 0 {
-		total = inv.Kinds[i]
-	}
-	if len(parts) == 1 {
-		parts[0].Total, parts[0].Terminating = total.Total, total.Terminating
-		return
-	}
-	if len(parts) == 0 || total.Total == 0 {
-		return
-	}
-	for _, v := range p.store.content(p.ns.Name, kind) {
-		s, known := p.sorted[kind][v.UID]
-		if exact && (!known || s.version != v.ResourceVersion) {
-			for i := range parts {
-				parts[i].Complete = false
-			}
-			return
-		}
-		if !known {
-			s.wave = parts[0].Wave // until it is known better, it holds up all
-		}
-		k := p.part(part{kind, s.wave})
-		k.Total++
-		if v.Deleting {
-			k.Terminating++
-		}
-	}
+	leases, err := d.leases.Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+	several = err != nil || len(leases.Items) != 1
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.servers.several, d.servers.until = several, time.Now().Add(time.Minute)
+	return several
 }
 
-// list reads kinds live, in parallel. What is found counts from here on.
-func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
-	var mu sync.Mutex
-	p.each(len(kinds), func(i int) {
-		items, err := p.requester.list(ctx, kinds[i], p.ns.Name)
-		mu.Lock()
-		defer mu.Unlock()
-		p.listed(kinds[i], items, err)
-	})
-}
-
-func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error) {
-	parts := p.parts(kind)
-	for i := range parts {
-		k := &parts[i]
-		k.Listed, k.Unreadable, k.Down = true, "", apierrors.IsServiceUnavailable(err)
-		if err != nil {
-			k.Unreadable = err.Error()
-			continue
-		}
-		k.Total, k.Terminating, k.First = 0, 0, nil
-		delete(p.live, part{kind, k.Wave})
+// again reads a namespace anew; nil if it is not there any more, or is another by now.
+func (d *drainer) again(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
+	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && ns.UID != uid:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	if err != nil {
-		return
-	}
-	p.sorted[kind] = nil
-	if len(parts) > 1 {
-		p.sorted[kind] = make(map[types.UID]sorted, len(items))
-	}
-	for i := range items {
-		m := &items[i]
-		at := part{kind, p.order.waveOf(kind, m.Labels)}
-		k := p.part(at)
-		if len(parts) > 1 {
-			p.sorted[kind][m.UID] = sorted{m.ResourceVersion, at.wave}
-		}
-		k.Total++
-		if m.DeletionTimestamp == nil {
-			p.live[at] = append(p.live[at], graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID})
-		} else {
-			k.Terminating++
-		}
-		if !p.followed.Has(kind) {
-			for _, f := range m.Finalizers {
-				p.state.Finalizers[f]++
-			}
-			first(k, m.Namespace, m.Name, m.DeletionTimestamp != nil, m.Finalizers)
-		}
-	}
-}
-
-// delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by object
-// with the uid, where the reference deletes collections: a refusal of one leaves the others alone, and
-// nothing in a namespace of the same name that comes later can be hit.
-//
-// same is false if the namespace is gone or another by now. It is read after the objects were chosen:
-// what was chosen before that was in it.
-func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	var refs []graph.Ref
-	var blind []schema.GroupResource
-	read := p.early == nil
-	for _, kind := range step.Kinds {
-		at := part{kind, step.Wave}
-		k := p.part(at)
-		k.Tried = true
-		switch {
-		case k.Blind:
-			blind, read = append(blind, kind), true
-		case k.Listed:
-			refs, read = append(refs, p.live[at]...), true
-		default:
-			refs = append(refs, p.present(at)...)
-		}
-	}
-	p.early = nil
-	if read {
-		ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
-		if ns == nil {
-			return false, err
-		}
-		p.ns = ns
-	}
-
-	var mu sync.Mutex
-	kept := 0
-	p.each(len(refs)+len(blind), func(i int) {
-		var kind schema.GroupResource
-		var err error
-		if i < len(refs) {
-			kind, err = refs[i].Kind, p.requester.delete(ctx, refs[i], metav1.DeletePropagationBackground)
-		} else {
-			kind = blind[i-len(refs)]
-			err = p.requester.deleteCollection(ctx, kind, p.ns.Name)
-		}
-		switch outcomeOf(err) {
-		case ok, gone, stale, cancelled: // stale: another object has the name by now
-			return
-		case refused, failed, throttled:
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		kept++
-		if k := p.part(part{kind, step.Wave}); k.Refused == "" || err.Error() < k.Refused { // the same one each time
-			k.Refused = err.Error()
-		}
-	})
-	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
-	p.show(ctx, step)
-	return true, nil
-}
-
-// present are the objects that the graph has and that do not terminate yet.
-func (p *pass) present(at part) []graph.Ref {
-	views := p.early[at.kind]
-	if p.early == nil {
-		views = p.store.content(p.ns.Name, at.kind)
-	}
-	split := len(p.parts(at.kind)) > 1
-	var refs []graph.Ref
-	for _, v := range views {
-		if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) {
-			v.ResourceVersion = ""
-			refs = append(refs, v.Ref)
-		}
-	}
-	return refs
-}
-
-// show waits a moment for the graph to see what deletes did, and takes over its counts.
-func (p *pass) show(ctx context.Context, step drain.Step) {
-	timeout := time.NewTimer(showTime)
-	defer timeout.Stop()
-	for {
-		changed := p.signal(p.ns.Name)
-		if p.recount(step) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			p.recount(step)
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// recount takes the counts of kinds that the graph follows from it again, and tells whether all that is
-// left of them terminates. Those that it does not follow have to be listed again.
-func (p *pass) recount(step drain.Step) (settled bool) {
-	inv := p.store.inventory(p.ns.Name)
-	p.state.Finalizers = inv.Finalizers
-	settled = true
-	for _, kind := range step.Kinds {
-		k := p.part(part{kind, step.Wave})
-		if !p.followed.Has(kind) {
-			k.Listed = false
-			continue
-		}
-		p.take(kind, inv, false)
-		settled = settled && (k.Total == k.Terminating || k.Refused != "")
-	}
-	return settled
-}
-
-// each calls f for 0 … n-1, as many at once as requests can be under way.
-func (p *pass) each(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, int(p.requester.limiter.most)) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	return ns, nil
 }

@@ -122,6 +122,7 @@ func TestDrainPolicy(t *testing.T) {
 		"a wave that proceeds holds up no other":         (*world).drainProceeds,
 		"annotations from elsewhere count for nothing":   (*world).drainIgnoresOldAnnotations,
 		"a policy that comes later is followed":          (*world).drainFollowsPolicy,
+		"garbage goes with its wave":                     (*world).drainKeepsGarbage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,21 +232,23 @@ func (w *world) drainFollowsPolicy() {
 }
 
 // drainKeepsGarbage: the owner of what pods use goes before them, and what they
-// use does not; but what another owner waits for does.
+// use does not; but what an owner waits for does.
 func (w *world) drainKeepsGarbage() {
 	w.order("four")
 	w.make(`
 		cm  conf
 		sec keys     owners=(conf)
-		cm  waits    finalizers=(foregroundDeletion)
-		sec awaited  owners=(waits!block)
 		po  job      finalizers=(example.com/hold)
+		po  web
+		sec awaited  owners=(web!block)
 	`)
 	w.label("job", "tier", "batch")
 	w.settle()
 	uid := w.drop()
-	w.awaitGone("conf", "waits", "awaited")
+	w.awaitGone("conf")
 	w.awaitTerminating("job")
+	w.delete("web", foreground)
+	w.awaitGone("web", "awaited")
 	if err := w.weir.AwaitIdle(w.Context()); err != nil {
 		w.Fatal(err)
 	}

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by object
+// with the uid, where the reference deletes collections: a refusal of one leaves the others alone, and
+// nothing in a namespace of the same name that comes later can be hit.
+//
+// same is false if the namespace is gone or another by now. It is read after the objects were chosen:
+// what was chosen before that was in it.
+func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
+	var refs []graph.Ref
+	var blind []schema.GroupResource
+	read := p.early == nil
+	for _, kind := range step.Kinds {
+		at := part{kind, step.Wave}
+		k := p.part(at)
+		k.Tried = true
+		switch {
+		case k.Blind:
+			blind, read = append(blind, kind), true
+		case k.Listed:
+			refs, read = append(refs, p.live[at]...), true
+		default:
+			refs = append(refs, p.present(at)...)
+		}
+	}
+	p.early = nil
+	if read {
+		ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
+		if ns == nil {
+			return false, err
+		}
+		p.ns = ns
+	}
+
+	var mu sync.Mutex
+	kept := 0
+	p.each(len(refs)+len(blind), func(i int) {
+		var kind schema.GroupResource
+		var err error
+		if i < len(refs) {
+			kind, err = refs[i].Kind, p.requester.delete(ctx, refs[i], metav1.DeletePropagationBackground)
+		} else {
+			kind = blind[i-len(refs)]
+			err = p.requester.deleteCollection(ctx, kind, p.ns.Name)
+		}
+		switch outcomeOf(err) {
+		case ok, gone, stale, cancelled: // stale: another object has the name by now
+			return
+		case refused, failed, throttled:
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		kept++
+		if k := p.part(part{kind, step.Wave}); k.Refused == "" || err.Error() < k.Refused { // the same one each time
+			k.Refused = err.Error()
+		}
+	})
+	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
+	p.show(ctx, step)
+	return true, nil
+}
+
+// present are the objects that the graph has and that do not terminate yet.
+func (p *pass) present(at part) []graph.Ref {
+	views := p.early[at.kind]
+	if p.early == nil {
+		views = p.store.content(p.ns.Name, at.kind)
+	}
+	split := len(p.parts(at.kind)) > 1
+	var refs []graph.Ref
+	for _, v := range views {
+		if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) {
+			v.ResourceVersion = ""
+			refs = append(refs, v.Ref)
+		}
+	}
+	return refs
+}
+
+// show waits a moment for the graph to see what deletes did, and takes over its counts.
+func (p *pass) show(ctx context.Context, step drain.Step) {
+	timeout := time.NewTimer(showTime)
+	defer timeout.Stop()
+	for {
+		changed := p.signal(p.ns.Name)
+		if p.recount(step) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			p.recount(step)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// recount takes the counts of kinds that the graph follows from it again, and tells whether all that is
+// left of them terminates. Those that it does not follow have to be listed again.
+func (p *pass) recount(step drain.Step) (settled bool) {
+	inv := p.store.inventory(p.ns.Name)
+	p.state.Finalizers = inv.Finalizers
+	settled = true
+	for _, kind := range step.Kinds {
+		k := p.part(part{kind, step.Wave})
+		if !p.followed.Has(kind) {
+			k.Listed = false
+			continue
+		}
+		p.take(kind, inv, false)
+		settled = settled && (k.Total == k.Terminating || k.Refused != "")
+	}
+	return settled
+}
+
+// each calls f for 0 … n-1, as many at once as requests can be under way.
+func (p *pass) each(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, int(p.requester.limiter.most)) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
