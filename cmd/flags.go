@@ -104,7 +104,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"companion: they run, and weir does what policies ask for beside them")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
-	fs.BoolVar(&f.drain, "drain-namespaces", true, "in replace mode, also do the work of kube-controller-manager's namespace controller, which must be off then")
+	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", controller.DefaultBackFillQPS, "how many objects that a policy finds existing are stamped in a second")

@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -67,7 +66,7 @@ func (g *gadgets) add(w *world, name string) {
 	m := metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.namespace, Name: name, UID: types.UID(uuid.NewUUID()), ResourceVersion: "1",
+			Namespace: w.namespace, Name: name, UID: uuid.NewUUID(), ResourceVersion: "1",
 		},
 	}
 	g.mu.Lock()
