@@ -55,6 +55,10 @@ func New(o Options) (http.Handler, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	// A request of the API server waits for every request of ours, for ten seconds at most: it may not wait for client-go's
+	// own limit of five in a second. How many there can be is bounded by how many the API server sends, and in arming.
+	o.Config = rest.CopyConfig(o.Config)
+	o.Config.QPS, o.Config.Burst, o.Config.RateLimiter = -1, 0, nil
 	m, err := newMetrics(o.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)

@@ -71,7 +71,9 @@ type State struct {
 
 // New prepares a State; Run fills it.
 func New(o Options) (*State, error) {
-	client, err := dynamic.NewForConfig(o.Config)
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil // reviews wait for NamespaceNow
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
