@@ -84,18 +84,7 @@ func TestCompanionLeavesOtherNamespacesAlone(t *testing.T) {
 // newCompanion is a cluster of its own with weir's controller and webhook.
 func newCompanion(t *testing.T, controllers plane.Controllers) (*world, pair) {
 	t.Helper()
-	w := newCluster(t, plane.Options{Controllers: controllers})
-	if err := installCRDs(t.Context(), w.plane); err != nil {
-		t.Fatal(err)
-	}
-	p, err := startPair(context.WithoutCancel(t.Context()), w.plane, companion)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.controller.Kill)
-	t.Cleanup(p.hook.Kill)
-	w.weir = p.controller
-	return w, p
+	return newPaired(t, companion, plane.Options{Controllers: controllers})
 }
 
 // TestWebhookOutageCostsTheOrderAndNothingElse: the namespace controller deletes

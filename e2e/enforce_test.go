@@ -117,33 +117,58 @@ type pair struct {
 // hookUser is who weir's webhook is.
 const hookUser = "weir-webhook"
 
-// startPair starts both in a cluster with the CRDs.
-func startPair(ctx context.Context, p *plane.Plane, m mode, hookFlags ...string) (pair, error) {
+// startPair starts both in a cluster with the CRDs, each with these flags as well.
+func startPair(ctx context.Context, p *plane.Plane, m mode, flags ...string) (pair, error) {
 	port, err := plane.FreePort()
 	if err != nil {
 		return pair{}, err
 	}
 	out := pair{url: fmt.Sprintf("https://localhost:%d", port)}
-	both := []string{"--webhook-url", out.url, "--self-users", weirUser + "," + hookUser}
 	kubeconfig, err := identity(ctx, p, hookUser)
 	if err != nil {
 		return pair{}, err
 	}
-	out.hook, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir, Name: "hook", Command: "webhook",
-		Flags: append(append(both, "--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--arming-window", armingWindow, "--shutdown-delay", "0s"), hookFlags...)})
-	if err != nil {
+	if out.hook, err = weir.Start(ctx, hookOptions(p, kubeconfig, "hook", out.url, port, flags...)); err != nil {
 		return pair{}, err
 	}
-	if kubeconfig, err = identity(ctx, p, weirUser); err != nil {
-		out.hook.Kill()
-		return pair{}, err
-	}
-	out.controller, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir,
-		Flags: append(both, "--mode", string(m), "--back-fill-qps", "500")})
-	if err != nil {
+	if out.controller, err = startController(ctx, p, m, out.url, flags...); err != nil {
 		out.hook.Kill()
 	}
 	return out, err
+}
+
+// newPaired is a cluster of its own with weir's controller and webhook, which may be killed.
+func newPaired(t *testing.T, m mode, o plane.Options, flags ...string) (*world, pair) {
+	t.Helper()
+	w := newCluster(t, o)
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startPair(context.WithoutCancel(t.Context()), w.plane, m, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.controller.Kill)
+	t.Cleanup(p.hook.Kill)
+	w.weir, w.hook = p.controller, p.hook
+	return w, p
+}
+
+// hookOptions run a webhook that listens at a port of its own, and is called by a URL.
+func hookOptions(p *plane.Plane, kubeconfig, name, url string, port int, flags ...string) weir.Options {
+	return weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir, Name: name, Command: "webhook",
+		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser,
+			"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--arming-window", armingWindow, "--shutdown-delay", "0s"}, flags...)}
+}
+
+// startController starts the controller of webhooks that are called by a URL.
+func startController(ctx context.Context, p *plane.Plane, m mode, url string, flags ...string) (*weir.Process, error) {
+	kubeconfig, err := identity(ctx, p, weirUser)
+	if err != nil {
+		return nil, err
+	}
+	return weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir,
+		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500"}, flags...)})
 }
 
 // installCRDs installs the kinds of policies, and returns when they are served.
@@ -197,6 +222,14 @@ func (w *world) here() string {
 func (w *world) policy(kind, spec string) (name string) {
 	w.Helper()
 	name = strings.ToLower(kind) + "-" + w.namespace
+	w.policyNamed(kind, name, spec)
+	w.awaitCondition(kind, name, "Ready", metav1.ConditionTrue)
+	return name
+}
+
+// policyNamed is policy for several of a kind, and for those that are not to be in force.
+func (w *world) policyNamed(kind, name, spec string) {
+	w.Helper()
 	o := &unstructured.Unstructured{}
 	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", w.here()))
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -212,8 +245,6 @@ func (w *world) policy(kind, spec string) (name string) {
 			w.Error(err)
 		}
 	})
-	w.awaitCondition(kind, name, "Ready", metav1.ConditionTrue)
-	return name
 }
 
 // awaitCondition waits until a policy says something about itself.

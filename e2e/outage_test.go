@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// TestOutagesLoseNothing kills the webhook and the controller while objects are
+// made and deleted, beside the built-in collectors and instead of them.
+func TestOutagesLoseNothing(t *testing.T) {
+	t.Parallel()
+	for m, controllers := range map[mode]plane.Controllers{replace: plane.None, companion: plane.Collectors} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			cluster, _ := newPaired(t, m, plane.Options{Controllers: controllers,
+				ControllerManagerFlags: []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}})
+			for name, f := range map[string]func(*world){
+				"webhook under Ignore": (*world).outageUnderIgnore,
+				"webhook under Fail":   (*world).outageUnderFail,
+				"controller often":     (*world).controllerKilledOften,
+				"webhook while arming": (*world).webhookKilledWhileArming,
+			} {
+				t.Run(name, func(t *testing.T) {
+					w := worldIn(t, cluster.cluster)
+					w.hook = cluster.hook
+					f(w)
+				})
+			}
+		})
+	}
+}
+
+// killed takes a process away, and returns what brings it back: at the end of the
+// test at the latest.
+func (w *world) killed(p *weir.Process) (back func()) {
+	w.Helper()
+	p.Kill()
+	isBack := false
+	back = func() {
+		w.Helper()
+		if isBack {
+			return
+		}
+		isBack = true
+		if err := p.Restart(context.WithoutCancel(w.Context())); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.Cleanup(back)
+	return back
+}
+
+// What was stamped before an outage of the webhook is deleted as the policy says all
+// the same; what comes meanwhile is let through, and caught up with.
+func (w *world) outageUnderIgnore() {
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+	w.awaitStamping("cm")
+	w.make(`
+		cm  before
+		sec before-child owners=(before)
+	`)
+	w.awaitFinalizers("before", finalizer)
+	back := w.killed(w.hook)
+	w.make(`
+		cm  during
+		sec during-child owners=(during)
+		cm  brief
+	`)
+	w.awaitFinalizers("during")
+	w.delete("brief", none)
+	w.awaitGone("brief")
+	w.delete("before", none)
+	w.awaitGone("before")
+	w.mustStay("before-child", "during", "during-child")
+	w.awaitOwners("before-child", "")
+	back()
+	w.awaitStamping("cm")
+	w.delete("during", none) // is armed, and comes again
+	w.awaitGone("during")
+	w.mustStay("during-child")
+	w.awaitOwners("during-child", "")
+}
+
+// The API server says itself why it refuses.
+func (w *world) outageUnderFail() {
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
+	w.awaitStamping("cm")
+	w.make(`
+		cm  one
+		sec one-child owners=(one)
+	`)
+	back := w.killed(w.hook)
+	w.mustRefuse([]string{`failed calling webhook "fail.delete.weir.dev"`}, "delete", "configmap", "one")
+	w.mustRefuse([]string{`failed calling webhook "fail.stamp.weir.dev"`}, "create", "configmap", "two")
+	w.alive("one", "one-child")
+	back()
+	w.awaitStamping("cm")
+	w.mustKubectl("create", "configmap", "two")
+	w.mustKubectl("delete", "configmap", "two")
+	w.mustKubectl("delete", "configmap", "one")
+	w.awaitGone("one")
+	w.mustStay("one-child")
+	w.awaitOwners("one-child", "")
+}
+
+// Each kill meets deletions at every step: not given their course yet, given it,
+// waiting for dependents, and about to be let go.
+func (w *world) controllerKilledOften() {
+	const n = 150
+	w.policyNamed("DeletionPolicy", "orphan-"+w.namespace, strings.ReplaceAll(configMaps, "%s", "Orphan"))
+	w.policyNamed("DeletionPolicy", "foreground-"+w.namespace, `
+  match:
+    resources: [{apiGroups: [apps], resources: [replicasets]}]
+    HERE
+  propagation: {default: Foreground}`)
+	w.awaitStamping("cm")
+	w.awaitStamping("rs")
+	keeping, kept := numbered("keeping", n), numbered("kept", n)
+	waiting, held := numbered("waiting", n), numbered("held", n)
+	w.makePairs("cm", keeping, kept)
+	w.makePairs("rs", waiting, held, "example.com/hold")
+
+	var deleting errgroup.Group
+	deleting.SetLimit(8)
+	var all errgroup.Group
+	all.Go(func() error {
+		for i := range n {
+			for _, name := range []string{keeping[i], waiting[i]} {
+				deleting.Go(func() error {
+					o := w.of(name)
+					return w.at(o).Delete(w.Context(), name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.uid}})
+				})
+			}
+		}
+		return deleting.Wait()
+	})
+	for _, part := range []int{1, 4, 7} {
+		w.awaitLeft(keeping, n-n*part/10)
+		w.killed(w.weir)()
+	}
+	if err := all.Wait(); err != nil {
+		w.Fatal(err)
+	}
+	w.awaitGone(keeping...)
+	w.mustBeThere(append(slices.Clone(waiting), held...)...)
+	for _, name := range waiting {
+		w.awaitFinalizers(name, metav1.FinalizerDeleteDependents)
+	}
+	for i, name := range held {
+		if i == n/2 {
+			w.awaitLeft(waiting, n-n/4)
+			w.killed(w.weir)()
+		}
+		w.awaitTerminating(name)
+		w.unfinalize(name)
+	}
+	w.awaitGone(append(waiting, held...)...)
+	w.mustBeReleased(kept)
+}
+
+// A collection that nobody arms any more is armed by the request that comes again.
+func (w *world) webhookKilledWhileArming() {
+	const n = 300
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
+	w.awaitStamping("cm")
+	owners, children := numbered("owner", n), numbered("child", n)
+	w.makeAll(owners, children)
+	w.unstamp(owners...)
+	done := make(chan error, 1)
+	go func() {
+		// A window for what the first webhook stamped, and another for what the second one had to.
+		done <- wait.PollUntilContextTimeout(w.Context(), pollEvery, 2*patience, true, func(ctx context.Context) (bool, error) {
+			err := w.at(w.of(owners[0])).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+			if apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) {
+				return false, nil
+			}
+			return err == nil, err
+		})
+	}()
+	stamped := 0
+	w.until("some of the collection are stamped", func(ctx context.Context) (bool, error) {
+		list, err := w.at(w.of(owners[0])).List(ctx, metav1.ListOptions{})
+		stamped = 0
+		for i := range list.Items {
+			stamped += len(list.Items[i].GetFinalizers())
+		}
+		return stamped > 0, err
+	})
+	back := w.killed(w.hook)
+	w.Logf("killed when %d of %d were stamped", stamped, n)
+	back()
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+	w.awaitGone(owners...)
+	w.mustBeReleased(children)
+}
+
+// awaitLeft waits until at most so many of the objects are left.
+func (w *world) awaitLeft(names []string, most int) {
+	w.Helper()
+	w.until(fmt.Sprintf("at most %d are left", most), func(ctx context.Context) (bool, error) {
+		left, err := w.left(ctx, names)
+		return len(left) <= most, err
+	})
+}
+
+// mustBeReleased looks that Secrets are all there, that no owner and no finalizer is
+// left on them, and that none is left on anything else of the namespace.
+func (w *world) mustBeReleased(names []string) {
+	w.Helper()
+	w.mustStay(names[0])
+	for _, short := range []string{"sec", "cm", "rs"} {
+		list, err := w.dynamic.Resource(w.kinds[short].gvr()).Namespace(w.namespace).List(w.Context(), metav1.ListOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		found := map[string]bool{}
+		for i := range list.Items {
+			o := &list.Items[i]
+			found[o.GetName()] = true
+			if len(o.GetOwnerReferences())+len(o.GetFinalizers()) > 0 || o.GetDeletionTimestamp() != nil {
+				w.Errorf("%s %s: owners (%s), finalizers %v, deleted %v", o.GetKind(), o.GetName(),
+					ownersText(o.GetOwnerReferences()), o.GetFinalizers(), o.GetDeletionTimestamp())
+			}
+		}
+		if short != "sec" {
+			continue
+		}
+		for _, name := range names {
+			if !found[name] {
+				w.Errorf("%s is lost", name)
+			}
+		}
+	}
+}
+
+// within is until with a shorter patience, for what has a time that is promised.
+func (w *world) within(d time.Duration, what string, holds func(context.Context) (bool, error)) {
+	w.Helper()
+	began := time.Now()
+	w.until(what, holds)
+	if took := time.Since(began); took > d {
+		w.Errorf("it took %s until %s, more than %s", took.Round(time.Millisecond), what, d)
+	}
+}
