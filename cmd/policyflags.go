@@ -56,7 +56,9 @@ func (f *policyFlags) state(ctx context.Context, config *rest.Config, target *ta
 		}
 	}
 	service, _ := pair("", target.service) // checked before
-	return live.New(live.Options{Config: config, Dir: f.dir, Self: self, Namespace: service.Namespace, Log: log.WithName("policies")})
+	return live.New(live.Options{ //nolint:contextcheck // it waits for nobody
+		Config: config, Dir: f.dir, Self: self, Namespace: service.Namespace, Log: log.WithName("policies"),
+	})
 }
 
 func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
@@ -192,7 +194,9 @@ func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve b
 		if err != nil {
 			return nil, err
 		}
-		r.Remember(bundle)
+		if err := r.Remember(bundle); err != nil {
+			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+		}
 	}
 	return source, nil
 }

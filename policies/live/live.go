@@ -121,7 +121,7 @@ func (s *State) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(gather):
 		}
-		s.compile()
+		s.compile() //nolint:contextcheck // it waits for nobody
 	}
 }
 
