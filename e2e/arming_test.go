@@ -202,7 +202,7 @@ func (w *world) makePairs(short string, owners, children []string, finalizers ..
 // and no object stays.
 func TestDeletesRacingWithStamping(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
-		const n = 1000 // in each mode
+		const n = 2000
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))
