@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -122,7 +124,11 @@ func reach(config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	if _, err := client.ServerVersion(); err != nil {
+	_, err = client.ServerVersion()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone can be "unknown"
+		return fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
+	}
+	if err != nil {
 		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
 	return nil
