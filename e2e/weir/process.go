@@ -113,7 +113,7 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 			return false, fmt.Errorf("it ended: %w", p.Wait())
 		default:
 		}
-		if _, last = p.get(ctx, p.health+"/readyz", ""); last != nil {
+		if last = p.Ready(ctx); last != nil {
 			return false, nil
 		}
 		_, last = p.Get(ctx, "/metrics", "")
@@ -124,6 +124,12 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 		return fmt.Errorf("wait for %s: %w (%w); its log ends with\n%s", p.Name, err, last, p.Tail(20))
 	}
 	return nil
+}
+
+// Ready is nil while /readyz says so.
+func (p *Process) Ready(ctx context.Context) error {
+	_, err := p.get(ctx, p.health+"/readyz", "")
+	return err
 }
 
 // Get asks for a path below URL, as the owner of a bearer token unless that is

@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// TestRolloutRefusesNothing ends and starts both replicas of a webhook that fails
+// closed, one after the other, while objects are made and deleted.
+func TestRolloutRefusesNothing(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	service := newService(t)
+	kubeconfig, err := identity(ctx, w.plane, hookUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		port, err := plane.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hook := w.runWeir(hookOptions(w.plane, kubeconfig, fmt.Sprintf("hook-%d", i), service.url, port, "--shutdown-delay", "3s"))
+		service.replicas = append(service.replicas, replica{hook, port})
+	}
+	service.serve()
+	if w.weir, err = startController(ctx, w.plane, replace, service.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.weir.Kill)
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  failurePolicy: Fail")
+	w.awaitStamping("cm")
+
+	load := w.startStream()
+	for i, r := range service.replicas {
+		other := service.replicas[1-i]
+		before, asked := load.done.Load(), other.asked(t)
+		if err := syscall.Kill(r.Pid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		// The API server stays with whom it talks to, unless it is sent away in time.
+		w.until("the other replica is asked", func(context.Context) (bool, error) {
+			select {
+			case <-r.Exited():
+				return false, errors.New("the one that goes is gone already")
+			default:
+				return other.asked(t) > asked, nil
+			}
+		})
+		<-r.Exited()
+		if load.done.Load() == before {
+			t.Error("nothing was made and deleted while a replica went")
+		}
+		if err := r.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused := load.stop(); len(refused) > 0 {
+		t.Errorf("%d of %d requests were refused, the first: %v", len(refused), load.done.Load(), refused[0])
+	}
+	t.Logf("%d objects were made and deleted during the rollout", load.done.Load())
+}
+
+// stream makes and deletes ConfigMaps until it is stopped.
+type stream struct {
+	done    atomic.Int64
+	end     context.CancelFunc
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	refused []error
+}
+
+func (w *world) startStream() *stream {
+	s := &stream{}
+	ctx, end := context.WithCancel(w.Context())
+	s.end = end
+	for worker := range 8 {
+		s.workers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				err := w.makeAndDelete(fmt.Sprintf("stream-%d-%d", worker, i))
+				s.done.Add(1)
+				if err != nil {
+					s.mu.Lock()
+					s.refused = append(s.refused, err)
+					s.mu.Unlock()
+				}
+			}
+		})
+	}
+	return s
+}
+
+// stop returns what was refused.
+func (s *stream) stop() []error {
+	s.end()
+	s.workers.Wait()
+	return s.refused
+}
+
+func (w *world) makeAndDelete(name string) error {
+	k := w.kinds["cm"]
+	manifest, err := k.manifest(name, nil, nil)
+	if err != nil {
+		return err
+	}
+	at := w.at(object{kind: k, namespace: w.namespace, name: name})
+	if _, err := at.Create(w.Context(), manifest, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	if err := at.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	return nil
+}
+
+// service does what a Service does: new connections go to replicas that are ready,
+// in turns, and those that there are stay where they are.
+type service struct {
+	t        *testing.T
+	listener net.Listener
+	url      string
+	replicas []replica
+	ready    []atomic.Bool
+	next     int
+}
+
+type replica struct {
+	*weir.Process
+	port int
+}
+
+// asked is how many reviews it has answered since it started.
+func (r replica) asked(t *testing.T) float64 {
+	t.Helper()
+	m, err := r.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Sum("weir_webhook_requests_total")
+}
+
+func newService(t *testing.T) *service {
+	t.Helper()
+	port, err := plane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service{t: t, listener: l, url: fmt.Sprintf("https://localhost:%d", port)}
+}
+
+// serve follows the readiness of the replicas and forwards until the test ends.
+func (s *service) serve() {
+	s.ready = make([]atomic.Bool, len(s.replicas))
+	ctx, end := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	var parts sync.WaitGroup
+	for i, r := range s.replicas {
+		s.ready[i].Store(true)
+		parts.Go(func() {
+			// As often as kubelets and the endpoints controller are, taken together, at their best.
+			_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+				s.ready[i].Store(r.Ready(ctx) == nil)
+				return false, nil
+			})
+		})
+	}
+	parts.Go(func() {
+		for {
+			conn, err := s.listener.Accept()
+			if err != nil {
+				if !errors.Is(err, net.ErrClosed) {
+					s.t.Error(err)
+				}
+				return
+			}
+			port := s.pick()
+			parts.Go(func() { forward(ctx, conn, port) })
+		}
+	})
+	s.t.Cleanup(func() {
+		end()
+		_ = s.listener.Close() // what was accepted ends with ctx
+		parts.Wait()
+	})
+}
+
+// pick is the port of a ready replica; without one, that of any.
+func (s *service) pick() int {
+	for range s.replicas {
+		s.next = (s.next + 1) % len(s.replicas)
+		if s.ready[s.next].Load() {
+			break
+		}
+	}
+	return s.replicas[s.next].port
+}
+
+// forward passes on what comes, both ways, until one side ends.
+func forward(ctx context.Context, from net.Conn, port int) {
+	defer from.Close()
+	to, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return // as of a pod that is not there
+	}
+	defer to.Close()
+	stop := context.AfterFunc(ctx, func() { _ = errors.Join(from.Close(), to.Close()) })
+	defer stop()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[1], pair[0]) // its end is what is waited for
+			_ = errors.Join(from.Close(), to.Close())
+		})
+	}
+	both.Wait()
+}
