@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -244,15 +243,5 @@ func (w *world) mustBeReleased(names []string) {
 				w.Errorf("%s is lost", name)
 			}
 		}
-	}
-}
-
-// within is until with a shorter patience, for what has a time that is promised.
-func (w *world) within(d time.Duration, what string, holds func(context.Context) (bool, error)) {
-	w.Helper()
-	began := time.Now()
-	w.until(what, holds)
-	if took := time.Since(began); took > d {
-		w.Errorf("it took %s until %s, more than %s", took.Round(time.Millisecond), what, d)
 	}
 }

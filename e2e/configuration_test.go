@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// putRight is how soon weir notices what somebody else did to the webhook
+// configurations.
+const putRight = 20 * time.Second
+
+// TestPoliciesComeAndGo is about one cluster in which there is no policy but those of
+// the step that runs.
+func TestPoliciesComeAndGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cluster, _ := newPaired(t, replace, plane.Options{}, "--policy-dir", dir)
+	for _, step := range []struct {
+		name string
+		f    func(*world)
+	}{
+		{"no policy no webhook", (*world).webhooksFollowPolicies},
+		{"edited by hand", (*world).webhooksAreKept},
+		{"calls that are not made", (*world).callsAreSpared},
+		{"policy files", func(w *world) { w.policyFiles(dir) }},
+		{"broken policies", (*world).brokenPolicies},
+		{"not ready", (*world).hookWithoutPolicies},
+		{"large and long", (*world).largeAndLong},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			w := worldIn(t, cluster.cluster)
+			w.hook = cluster.hook
+			step.f(w)
+		})
+		if t.Failed() {
+			return
+		}
+		cluster.awaitWebhooks()
+	}
+}
+
+// webhooks are the entries of both configurations, a line each, and whether either
+// configuration is there.
+func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err error) {
+	line := func(name string, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) {
+		text := name + " " + string(*policy)
+		for _, r := range rules {
+			ops := make([]string, len(r.Operations))
+			for i, op := range r.Operations {
+				ops[i] = string(op)
+			}
+			text += fmt.Sprintf(" %s of %s", strings.Join(ops, "+"), strings.Join(r.Resources, "+"))
+		}
+		lines = append(lines, text)
+	}
+	admission := w.typed.AdmissionregistrationV1()
+	m, err := admission.MutatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
+	if err == nil {
+		there = true
+		for _, e := range m.Webhooks {
+			line(e.Name, e.FailurePolicy, e.Rules)
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return nil, false, err
+	}
+	v, err := admission.ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
+	if err == nil {
+		there = true
+		for _, e := range v.Webhooks {
+			line(e.Name, e.FailurePolicy, e.Rules)
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return nil, false, err
+	}
+	slices.Sort(lines)
+	return lines, there, nil
+}
+
+// awaitWebhooks waits until there are these entries and no others; without any, that
+// there is no configuration.
+func (w *world) awaitWebhooks(want ...string) {
+	w.Helper()
+	var have []string
+	began := time.Now()
+	w.until(fmt.Sprintf("the webhooks are %q", want), func(ctx context.Context) (bool, error) {
+		lines, there, err := w.webhooks(ctx)
+		if !slices.Equal(lines, have) {
+			have = lines
+			w.Logf("%s: webhooks %q", time.Since(began).Round(time.Millisecond), have)
+		}
+		return slices.Equal(have, want) && there == (len(want) > 0), err
+	})
+	if took := time.Since(began); took > putRight {
+		w.Errorf("it took %s until the webhooks were %q", took.Round(time.Millisecond), want)
+	}
+}
+
+// Only what a policy is about comes to weir.
+func (w *world) webhooksFollowPolicies() {
+	// Somebody has left one behind, and no policy asks for it.
+	_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.Context(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.awaitWebhooks()
+	one, two := "one-"+w.namespace, "two-"+w.namespace
+	w.policyNamed("DeletionPolicy", one, strings.ReplaceAll(configMaps, "%s", "Foreground"))
+	ones := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}
+	w.awaitWebhooks(ones...)
+	w.policyNamed("DeletionPolicy", two, `
+  match:
+    resources: [{apiGroups: [apps], resources: [replicasets]}]
+    HERE
+  protection: {maxDependents: 5}
+  failurePolicy: Fail`)
+	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
+		"stamp.weir.dev Ignore CREATE+UPDATE of configmaps")
+	owners := w.policy("OwnerReferencePolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [secrets]}]
+  blockOwnerDeletion: Deny`)
+	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
+		"owners.weir.dev Ignore CREATE+UPDATE of secrets+secrets/status", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps")
+	w.unpolicy("OwnerReferencePolicy", owners)
+	w.unpolicy("DeletionPolicy", two)
+	w.awaitWebhooks(ones...)
+	w.unpolicy("DeletionPolicy", one)
+	w.awaitWebhooks()
+}
+
+func (w *world) unpolicy(kind, name string) {
+	w.Helper()
+	if err := w.dynamic.Resource(policyResources[kind]).Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// What somebody does to the configurations by hand does not last.
+func (w *world) webhooksAreKept() {
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
+	want := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}
+	w.awaitWebhooks(want...)
+	admission := w.typed.AdmissionregistrationV1()
+	m, err := admission.MutatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	bundle := m.Webhooks[0].ClientConfig.CABundle
+	m.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Fail)
+	m.Webhooks[0].Rules[0].Resources = []string{"*"}
+	m.Webhooks[0].ClientConfig.CABundle = nil
+	if _, err := admission.MutatingWebhookConfigurations().Update(w.Context(), m, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	if err := admission.ValidatingWebhookConfigurations().Delete(w.Context(), "weir", metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.awaitWebhooks(want...)
+	if m, err = admission.MutatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	if have := m.Webhooks[0].ClientConfig.CABundle; len(have) == 0 || string(have) != string(bundle) {
+		w.Errorf("the CA bundle is\n%s\nwant\n%s", have, bundle)
+	}
+}
+
+// calls is how many reviews the webhook has answered.
+func (w *world) calls() float64 {
+	w.Helper()
+	m, err := w.hook.Metrics(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return m.Sum("weir_webhook_requests_total")
+}
+
+// mustCall looks how many calls something costs.
+func (w *world) mustCall(what string, want float64, f func()) {
+	w.Helper()
+	before := w.calls()
+	f()
+	if got := w.calls() - before; got != want {
+		w.Errorf("%s cost %.0f calls, want %.0f", what, got, want)
+	}
+}
+
+// Updates that change nothing that is judged, and the collectors, cost no call.
+func (w *world) callsAreSpared() {
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
+	w.policy("OwnerReferencePolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  blockOwnerDeletion: RequirePermission`)
+	w.awaitStamping("cm")
+	w.make(`
+		cm owner
+		cm one owners=(owner)
+		cm two owners=(owner)
+	`)
+	w.awaitFinalizers("one", finalizer)
+	w.until("references are judged", func(context.Context) (bool, error) {
+		before := w.calls()
+		w.own("two")
+		w.own("two", "owner!block")
+		return w.calls()-before >= 2, nil
+	})
+	w.mustCall("200 updates of data", 0, func() {
+		for i := range 200 {
+			w.patch("one", fmt.Sprintf(`{"data":{"n":"%d"},"metadata":{"annotations":{"n":"%d"}}}`, i, i))
+		}
+	})
+	w.mustCall("an update of labels", 1, func() { w.patch("one", `{"metadata":{"labels":{"a":"b"}}}`) })
+	w.mustCall("a delete", 1, func() { w.delete("one", background) })
+
+	const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+	if _, err := identity(w.Context(), w.plane, collector); err != nil {
+		w.Fatal(err)
+	}
+	config := rest.CopyConfig(w.plane.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: collector}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	as := *w
+	as.dynamic = client
+	w.mustCall("what the collector does", 0, func() {
+		as.patch("two", `{"metadata":{"labels":{"a":"b"},"ownerReferences":null}}`)
+		as.delete("two", background)
+	})
+	w.awaitGone("one", "two")
+}

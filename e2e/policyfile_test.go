@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// confirmed is a policy file's policy by which objects of a kind want confirmation.
+func (w *world) confirmed(name, resources, more string) string {
+	return strings.NewReplacer("NAME", name, "RESOURCES", resources, "HERE", w.here(), "MORE", more).Replace(`---
+apiVersion: weir.dev/v1alpha1
+kind: DeletionPolicy
+metadata: {name: NAME}
+spec:
+  match:
+    resources: [{apiGroups: [""], resources: [RESOURCES]}]
+    HERE
+    MORE
+  protection: {confirmation: Required}
+`)
+}
+
+// awaitDeletable waits until a deletion is refused, or is not.
+func (w *world) awaitDeletable(name string, want bool) {
+	w.Helper()
+	o := w.of(name)
+	w.until(fmt.Sprintf("%s may be deleted: %v", name, want), func(ctx context.Context) (bool, error) {
+		err := w.at(o).Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) {
+			return false, err
+		}
+		return (err == nil) == want, nil
+	})
+}
+
+// Files are policies like any other, as long as no object has their name.
+func (w *world) policyFiles(dir string) {
+	w.make(`
+		cm  conf
+		sec keys
+	`)
+	write := func(name, text string) {
+		w.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path+".tmp", []byte(text), 0o644); err != nil {
+			w.Fatal(err)
+		}
+		if err := os.Rename(path+".tmp", path); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.awaitDeletable("conf", true)
+	write("a.yaml", w.confirmed("file-a", "configmaps", "")) // added
+	w.awaitDeletable("conf", false)
+	write("b.yaml", w.confirmed("file-b", "configmaps", `conditions: [{name: none, expression: "false"}]`))
+	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps")
+	w.awaitDeletable("keys", true)
+	write("b.yaml", w.confirmed("file-b", "secrets", "")) // changed
+	w.awaitDeletable("keys", false)
+
+	// Broken in one way or another: said, and the others stay in force.
+	write("b.yaml", w.confirmed("file-b", "secrets", `conditions: [{name: wrong, expression: "oldObject.metadata.name =="}]`))
+	w.awaitDeletable("keys", true)
+	w.awaitSaid(w.weir, "something is wrong with a policy", "b.yaml", "Syntax error")
+	w.awaitPolicies("broken", 1)
+	w.awaitDeletable("conf", false)
+	write("c.yaml", "kind: [")
+	w.awaitSaid(w.weir, "something is wrong with a policy", "c.yaml")
+	w.awaitSaid(w.hook, "something is wrong with a policy", "c.yaml")
+	w.awaitDeletable("conf", false)
+
+	// An object of the same name takes the file's place.
+	w.policyNamed("DeletionPolicy", "file-a", `
+  match:
+    resources: [{apiGroups: [apps], resources: [replicasets]}]
+    HERE
+  protection: {confirmation: Required}`)
+	w.awaitDeletable("conf", true)
+	w.awaitSaid(w.weir, "a.yaml", "not in force: an object of the API server has a policy of this kind and name")
+	w.unpolicy("DeletionPolicy", "file-a")
+	w.awaitDeletable("conf", false)
+
+	for _, name := range []string{"a.yaml", "b.yaml", "c.yaml"} { // removed
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.awaitDeletable("conf", true)
+}
+
+// awaitSaid waits until a line of a process's log has all of these.
+func (w *world) awaitSaid(p *weir.Process, parts ...string) {
+	w.Helper()
+	w.until(p.Name+" says "+strings.Join(parts, " … "), func(context.Context) (bool, error) {
+		text, err := p.Output()
+		for line := range strings.Lines(text) {
+			all := true
+			for _, part := range parts {
+				all = all && strings.Contains(line, part)
+			}
+			if all {
+				return true, nil
+			}
+		}
+		return false, err
+	})
+}
+
+// awaitPolicies waits until so many policies are in a state.
+func (w *world) awaitPolicies(state string, n float64) {
+	w.Helper()
+	w.until("weir counts policies as "+state, func(ctx context.Context) (bool, error) {
+		m, err := w.weir.Metrics(ctx)
+		return m.Sum("weir_policies", "state", state) == n, err
+	})
+}
+
+// A policy that cannot be compiled, or judged, does what its failurePolicy says, and
+// the others work.
+func (w *world) brokenPolicies() {
+	w.make(`
+		cm  conf
+		sec keys
+		rs  web
+		rc  old
+	`)
+	broken := func(name, group, resources, condition, failurePolicy string) {
+		w.Helper()
+		w.policyNamed("DeletionPolicy", name, strings.NewReplacer("GROUP", group, "RESOURCES", resources, "CONDITION", condition, "FAILURE", failurePolicy).Replace(`
+  match:
+    resources: [{apiGroups: [GROUP], resources: [RESOURCES]}]
+    HERE
+    conditions: [{name: cond, expression: "CONDITION"}]
+  protection: {confirmation: Required}
+  failurePolicy: FAILURE`))
+	}
+	broken("wrong", `""`, "configmaps", "oldObject.metadata.name ==", "Ignore")
+	c := w.awaitCondition("DeletionPolicy", "wrong", "Ready", metav1.ConditionFalse)
+	if c.Reason != "Invalid" || !strings.Contains(c.Message, "conditions[0].expression") || !strings.Contains(c.Message, "Syntax error") {
+		w.Errorf("condition %+v", c)
+	}
+	broken("fails-closed", `""`, "secrets", "oldObject.data.missing == 'x'", "Fail")
+	broken("fails-open", "apps", "replicasets", "oldObject.spec.missing == 'x'", "Ignore")
+	broken("works", `""`, "replicationcontrollers", "true", "Ignore")
+	w.awaitDeletable("old", false)
+	w.awaitDeletable("keys", false)
+	w.mustRefuse([]string{`"fail.delete.weir.dev" denied the request`, "cannot be judged, and the policy's failurePolicy is Fail",
+		`DeletionPolicy "fails-closed"`, `condition "cond": no such key: data`, "Mend the policy, or set its failurePolicy to Ignore."},
+		"delete", "secret", "keys")
+	w.alive("keys")
+	w.mustCall("a delete that cannot be judged", 1, func() { w.mustKubectl("delete", "rs", "web", "--wait=false") })
+	w.mustKubectl("delete", "cm", "conf")
+	w.awaitGone("web", "conf")
+	w.alive("old")
+}
+
+// A webhook that does not know the policies is not ready, and answers nobody.
+func (w *world) hookWithoutPolicies() {
+	const user = "weir-webhook-newcomer"
+	role, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"*"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	kubeconfig, err := restricted(w.Context(), w.plane, user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name})
+	if err != nil {
+		w.Fatal(err)
+	}
+	port, err := plane.FreePort()
+	if err != nil {
+		w.Fatal(err)
+	}
+	p, err := weir.Launch(context.WithoutCancel(w.Context()), hookOptions(w.plane, kubeconfig, "newcomer", "https://localhost", port))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(p.Kill)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	var answer string
+	w.until("the webhook answers that it is not ready", func(ctx context.Context) (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/delete", port), bytes.NewReader([]byte("{}")))
+		if err != nil {
+			return false, err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(req)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		answer = string(body)
+		return resp.StatusCode == http.StatusServiceUnavailable, err
+	})
+	if !strings.Contains(answer, "weir is starting: waiting for the first list of ") {
+		w.Errorf("it answers %q", answer)
+	}
+	w.awaitSaid(p, "cannot follow, will try again", "deletionpolicies.weir.dev", "forbidden")
+	if err := p.Ready(w.Context()); err == nil {
+		w.Error("it is ready without its policies")
+	} else if !strings.Contains(err.Error(), "policies") {
+		w.Errorf("readiness does not say what it waits for: %v", err)
+	}
+	if _, err := identity(w.Context(), w.plane, user); err != nil { // may do everything from now on
+		w.Fatal(err)
+	}
+	if err := p.AwaitReady(w.Context()); err != nil {
+		w.Error(err)
+	}
+}
+
+// The longest name, and the largest object in its longest form: a byte of it is six in
+// a review, which holds it twice.
+func (w *world) largeAndLong() {
+	w.define(w.definition("Gizmo", apiextensionsv1.NamespaceScoped, "v1"))
+	gizmo := w.kinds["gizmo"]
+	long := strings.Repeat("a.b-1.", 42) + "z"
+	if len(long) != 253 {
+		w.Fatalf("the name has %d characters", len(long))
+	}
+	w.make("gizmo " + long)
+	w.policyNamed("DeletionPolicy", "long", `
+  match:
+    resources: [{apiGroups: [`+gizmo.Group+`], resources: [gizmos]}]
+  propagation: {default: Orphan}
+  protection: {confirmation: Required}`)
+	w.policy("OwnerReferencePolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  blockOwnerDeletion: Deny`)
+	w.awaitFinalizers(long, finalizer)
+	w.awaitDeletable(long, false)
+	w.mustRefuse([]string{`"` + long + `"`, "weir.dev/confirm-delete=" + string(w.of(long).uid)}, "delete", "gizmo", long)
+	w.patch(long, `{"metadata":{"annotations":{"weir.dev/confirm-delete":"`+string(w.of(long).uid)+`"}}}`)
+	w.make("sec child owners=(" + long + ")")
+	w.delete(long, none)
+	w.awaitGone(long)
+	w.mustStay("child")
+	w.awaitOwners("child", "")
+
+	w.make(`
+		cm owner
+		cm owner2
+		cm large owners=(owner)
+	`)
+	w.patch("large", `{"data":{"all":"`+strings.Repeat("<", 1<<20-3)+`"}}`)
+	large := w.of("large")
+	w.until("a reference of a large object is refused", func(ctx context.Context) (bool, error) {
+		_, err := w.at(large).Patch(ctx, "large", types.MergePatchType, []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"`+
+			string(w.of("owner").uid)+`","blockOwnerDeletion":true}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && !apierrors.IsForbidden(err) {
+			return false, err
+		}
+		return err != nil && strings.Contains(err.Error(), `configmaps "large"`), nil
+	})
+	w.mustCall("a change of references of a large object", 1, func() { w.own("large", "owner", "owner2") })
+	w.mustCall("a change of its data", 0, func() { w.patch("large", `{"data":{"more":"a"}}`) })
+}
