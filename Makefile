@@ -48,6 +48,7 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
+	$(GO) test ./policies ./webhook -run '^$$' -bench 'Decide|Review'
 	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --out $(CURDIR)/docs/benchmarks.md $(BENCH_ARGS)
 
 sim: ## a long simulation: SIM_SEEDS=2000

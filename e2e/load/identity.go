@@ -21,17 +21,31 @@ func ServiceAccount(ctx context.Context, p *plane.Plane) (*rest.Config, string, 
 	if err != nil {
 		return nil, "", err
 	}
+	return cfg, kubeconfig, grant(ctx, p, user)
+}
+
+// User makes an identity that may do everything, and that is nobody in particular: no
+// webhook leaves its requests alone.
+func User(ctx context.Context, p *plane.Plane, user string) (*rest.Config, string, error) {
+	cfg, kubeconfig, err := p.UserConfig(user)
+	if err != nil {
+		return nil, "", err
+	}
+	return cfg, kubeconfig, grant(ctx, p, user)
+}
+
+func grant(ctx context.Context, p *plane.Plane, user string) error {
 	client, err := kubernetes.NewForConfig(p.Config)
 	if err != nil {
-		return nil, "", fmt.Errorf("grant %s its rights: %w", user, err)
+		return fmt.Errorf("grant %s its rights: %w", user, err)
 	}
 	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "weir-bench"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "weir-bench-"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, "", fmt.Errorf("grant %s its rights: %w", user, err)
+		return fmt.Errorf("grant %s its rights: %w", user, err)
 	}
-	return cfg, kubeconfig, nil
+	return nil
 }

@@ -154,9 +154,8 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 }
 
 func (b *bench) prepare(ctx context.Context) error {
-	var kubeconfig string
 	var err error
-	if b.cfg, kubeconfig, err = load.ServiceAccount(ctx, b.plane); err != nil {
+	if b.cfg, b.kubeconfig, err = load.ServiceAccount(ctx, b.plane); err != nil {
 		return err
 	}
 	if b.crds != "" {
@@ -173,10 +172,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.limitedDrainer = load.Reference(b.plane, "reference, default", plane.NamespaceOnly)
 	b.drainers = []load.System{lifted}
 	if b.weir != "" {
-		b.systems = []load.System{load.Weir(b.plane, b.weir, kubeconfig, b.weirFlags...), b.lifted}
+		b.systems = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, b.weirFlags...), b.lifted}
 		// Said outright: it may be turned off by b.weirFlags for the others.
 		flags := append(slices.Clone(b.weirFlags), "--drain-namespaces=true")
-		b.drainers = []load.System{load.Weir(b.plane, b.weir, kubeconfig, flags...), lifted}
+		b.drainers = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, flags...), lifted}
 	}
 	return nil
 }

@@ -17,11 +17,12 @@ type report struct {
 	command string
 	date    time.Time
 
-	samples map[string][]sample // by work
-	limited map[string]load.Result
-	empty   map[string]weight // by system
-	full    map[string]weight
-	objects int
+	samples  map[string][]sample // by work
+	admitted map[string][]admitted
+	limited  map[string]load.Result
+	empty    map[string]weight // by system
+	full     map[string]weight
+	objects  int
 }
 
 // A sample is a system's result and the floors around it.
@@ -36,7 +37,7 @@ func (s sample) share() float64 { return s.measured.Rate() / s.floor() }
 func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
-		samples: map[string][]sample{}, limited: map[string]load.Result{},
+		samples: map[string][]sample{}, admitted: map[string][]admitted{}, limited: map[string]load.Result{},
 		empty: map[string]weight{}, full: map[string]weight{},
 	}
 }
@@ -55,6 +56,7 @@ func (r *report) write(out io.Writer) error {
 	r.writeRates(&s)
 	r.writeEmptyNamespace(&s)
 	r.writeNamespaces(&s)
+	r.writeAdmitted(&s)
 	r.writeMemory(&s)
 	_, err := io.WriteString(out, s.String())
 	return err

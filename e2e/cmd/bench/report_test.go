@@ -91,6 +91,27 @@ func TestReportTellsNamespacesByTimeAndRequests(t *testing.T) {
 	}
 }
 
+func TestReportTellsWhatAWebhookCosts(t *testing.T) {
+	r := newReport(&bench{})
+	r.admitted[admittings[0].name] = []admitted{
+		{before: 2000, empty: 1000, weir: 900, after: 1000, asked: 1},
+		{before: 1500, empty: 800, weir: 800, after: 1500, asked: 1},
+		{before: 1500, empty: 1000, weir: 700, after: 1500, asked: 1},
+	}
+	r.admitted[admittings[2].name] = []admitted{{before: 2000, weir: 1900, after: 1000}}
+	var out strings.Builder
+	r.writeAdmitted(&out)
+	want := `
+| requests | without a webhook, objects/s (least–most) | empty webhook | weir | weir / empty | calls each |
+|---|---|---|---|---|---|
+| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 800 | 0.90 | 1.00 |
+| UPDATE of data, a policy that stamps | 1500 (1000–2000) | not asked | 1900 |  | 0.00 |
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
 func TestQuickTakesOneRoundOfSlowWorks(t *testing.T) {
 	for name, test := range map[string]struct {
 		quick, slow bool

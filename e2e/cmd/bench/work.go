@@ -18,6 +18,8 @@ type bench struct {
 	started time.Time
 	plane   *plane.Plane
 	cfg     *rest.Config // the floor's; the same identity as Weir's
+	// kubeconfig is of that identity.
+	kubeconfig string
 
 	systems         []load.System // in the order in which they take turns
 	lifted, limited load.System
@@ -81,6 +83,14 @@ func (b *bench) run(ctx context.Context, r *report) error {
 		}
 		if err := b.compareDraining(ctx, d, r); err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	for _, a := range admittings {
+		if b.weir == "" || !b.only.MatchString(a.name) {
+			continue
+		}
+		if err := b.compareAdmitting(ctx, a, r); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
 	if b.memory > 0 {
