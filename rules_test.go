@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"webhook":                 {"policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"certs":                   {},
 	"policies":                {"policies/v1alpha1"},
+	"policies/apitest":        {},
 	"policies/live":           {"policies", "policies/v1alpha1"},
 	"policies/stamps":         {"policies", "policies/v1alpha1"},
 	"policies/v1alpha1":       {},

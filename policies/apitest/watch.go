@@ -1,0 +1,96 @@
+package apitest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// watch answers with a stream of events, which ends with the request, or when watches are cut.
+func (s *Server) watch(r *http.Request, p place) *http.Response {
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	initial := r.URL.Query().Get("sendInitialEvents") == "true"
+	as := shown(r)
+	s.mu.Lock()
+	if from > 0 && from < s.oldest {
+		s.mu.Unlock()
+		return status(410, "Expired", "too old resource version").response(r)
+	}
+	var first []any
+	if initial || from == 0 {
+		for _, o := range s.allLocked(p) {
+			first = append(first, object{"type": "ADDED", "object": as(clone(o))})
+		}
+		from = s.version
+	}
+	if initial {
+		first = append(first, object{"type": "BOOKMARK", "object": as(object{"kind": kindOf(first), "apiVersion": versionOf(p), "metadata": object{
+			"resourceVersion": strconv.Itoa(from), "annotations": object{"k8s.io/initial-events-end": "true"}}})})
+	}
+	cuts, seen := s.cuts, len(s.history)
+	for seen > 0 && s.history[seen-1].version > from {
+		seen--
+	}
+	s.mu.Unlock()
+	body, out := io.Pipe()
+	go func() {
+		defer out.Close()
+		to := json.NewEncoder(out)
+		for _, e := range first {
+			if to.Encode(e) != nil {
+				return
+			}
+		}
+		s.stream(r, p, to, as, seen, cuts)
+	}()
+	// The reader may be gone while the writer waits for it.
+	go func() {
+		<-r.Context().Done()
+		out.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{
+		StatusCode: 200, Status: "OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1, Body: body,
+	}
+}
+
+func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(object) object, seen, cuts int) {
+	for {
+		s.mu.Lock()
+		fresh, changed, cut := s.history[seen:], s.changed, s.cuts != cuts
+		seen = len(s.history)
+		s.mu.Unlock()
+		if cut {
+			return
+		}
+		for _, e := range fresh {
+			if e.kind != p.kind() || p.namespace != "" && e.namespace != p.namespace {
+				continue
+			}
+			if to.Encode(object{"type": e.what, "object": as(clone(e.object))}) != nil {
+				return
+			}
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// kindOf is the kind of a bookmark: that of the objects, if there are any.
+func kindOf(events []any) string {
+	if len(events) == 0 {
+		return "Unknown"
+	}
+	return str(events[0].(object)["object"].(object), "kind")
+}
+
+func versionOf(p place) string {
+	if p.group == "" {
+		return p.version
+	}
+	return p.group + "/" + p.version
+}
