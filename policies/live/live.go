@@ -121,6 +121,10 @@ func (s *State) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(gather):
 		}
+		select {
+		case <-s.recheck: // what came meanwhile is compiled with the rest
+		default:
+		}
 		s.compile() //nolint:contextcheck // it waits for nobody
 	}
 }

@@ -1,0 +1,163 @@
+package live
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// awaitLook waits until files have been looked at once more, and what was found is in force.
+func (b *bed) awaitLook() {
+	b.Helper()
+	<-time.After(lookEvery)
+	b.settle()
+}
+
+func TestFilesOfADirectoryAreReadInTheirOrder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "b.yml", policy("b", "0"))
+	write(t, dir, "a.yaml", policy("a", "0"))
+	write(t, dir, "c.json", `{"apiVersion":"weir.dev/v1alpha1","kind":"DrainPolicy","metadata":{"name":"c"},"spec":{"waves":[{"name":"x","resources":[{"apiGroups":[""],"resources":["pods"]}]}]}}`)
+	write(t, dir, ".hidden.yaml", "{")
+	write(t, dir, "README.md", "{")
+	write(t, dir, "d.yaml", "spec: [")
+	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sources, problems, err := ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range sources {
+		got = append(got, filepath.Base(s.File))
+	}
+	if want := "a.yaml b.yml c.json"; strings.Join(got, " ") != want {
+		t.Errorf("policies of %q, want %q", strings.Join(got, " "), want)
+	}
+	if len(problems) != 1 || filepath.Base(problems[0].File) != "d.yaml" || problems[0].Message == "" {
+		t.Errorf("problems %v, want one, of d.yaml", problems)
+	}
+}
+
+func TestDirectoryThatIsNotThereIsAnError(t *testing.T) {
+	_, _, err := ReadDir(filepath.Join(t.TempDir(), "none"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "read policy files: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A mounted ConfigMap changes by a link that is swapped: the files themselves do not change.
+func TestSwappedFilesComeIntoForce(t *testing.T) {
+	dir := t.TempDir()
+	link := func(to string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for version, name := range map[string]string{"..1": "old", "..2": "new"} {
+		if err := os.Mkdir(filepath.Join(dir, version), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, version), "p.yaml", policy(name, "0"))
+	}
+	link("..1")
+	if err := os.Symlink("..data/p.yaml", filepath.Join(dir, "p.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, dir, nil, func(b *bed) {
+		b.settle()
+		b.wantInForce("at first", "old")
+		changed := b.state.Changed()
+		b.awaitLook()
+		if fired(changed) {
+			b.Error("files that are as they were were compiled anew")
+		}
+		link("..2")
+		b.awaitLook()
+		b.wantInForce("after the swap", "new")
+		if !fired(changed) {
+			b.Error("nobody was told")
+		}
+	})
+}
+
+func TestUnreadableFilesKeepWhatWasRead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", policy("a", "0"))
+	inBubble(t, dir, nil, func(b *bed) {
+		b.settle()
+		// A link to nowhere cannot be read, by root neither.
+		if err := os.Symlink("nowhere", filepath.Join(dir, "b.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		b.awaitLook()
+		b.awaitLook()
+		b.wantInForce("while a file cannot be read", "a")
+		if n := strings.Count(b.log.String(), "cannot read policy files"); n != 1 {
+			b.Errorf("said %d times that files cannot be read, want once:\n%s", n, b.log)
+		}
+		if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		b.awaitLook()
+		b.wantInForce("when all can be read, and there are none")
+	})
+}
+
+func TestUnreadableFilesAtTheStartHoldUpReadiness(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "late")
+	inBubble(t, dir, nil, func(b *bed) {
+		b.settle()
+		if err := b.state.Ready(); err == nil || err.Error() != "waiting for the policy files of "+dir {
+			b.Errorf("ready: %v", err)
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		b.awaitLook()
+		if err := b.state.Ready(); err != nil {
+			b.Errorf("not ready when there is the directory: %v", err)
+		}
+	})
+}
+
+func TestFileThatMakesNoSenseIsAProblemAndHidesNoOther(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", policy("a", "0"))
+	write(t, dir, "b.yaml", "spec: [")
+	inBubble(t, dir, nil, func(b *bed) {
+		b.settle()
+		b.wantInForce("beside a file that makes no sense", "a")
+		if p := b.state.Problems(); len(p) != 1 || filepath.Base(p[0].File) != "b.yaml" {
+			b.Errorf("problems %v, want one, of b.yaml", p)
+		}
+	})
+}
+
+func TestObjectTakesThePlaceOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", policy("a", "0"))
+	inBubble(t, dir, nil, func(b *bed) {
+		b.settle()
+		b.api.Put("deletionpolicies", policy("a", "3"))
+		b.settle()
+		if s := b.state.Set().Statuses(); len(s) != 1 || s[0].File != "" {
+			b.Errorf("in force are %+v, want the object", s)
+		}
+		if p := b.state.Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "not in force") {
+			b.Errorf("problems %v, want one of the file", p)
+		}
+	})
+}

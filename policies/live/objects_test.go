@@ -1,0 +1,136 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func thing(name string, generation int64, labels ...string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetName(name)
+	u.SetGeneration(generation)
+	set := map[string]string{}
+	for _, l := range labels {
+		key, value, _ := strings.Cut(l, "=")
+		set[key] = value
+	}
+	u.SetLabels(set)
+	return u
+}
+
+// recording are objects that write down what they tell.
+func recording() (*objects, func() []string) {
+	var told []string
+	s := newObjects(func(name string, was, is entry) {
+		told = append(told, fmt.Sprintf("%s there=%t respecified=%t relabelled=%t", name, is.there(), is.respecified(was), is.relabelled(was)))
+	})
+	return s, func() []string {
+		out := told
+		told = nil
+		slices.Sort(out)
+		return out
+	}
+}
+
+func TestWhatChangesIsTold(t *testing.T) {
+	s, told := recording()
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want []string
+	}{
+		{"an object comes", func() error { return s.Add(thing("a", 1, "x=1")) }, []string{"a there=true respecified=true relabelled=true"}},
+		{"its status changes", func() error { return s.Update(thing("a", 1, "x=1")) }, []string{"a there=true respecified=false relabelled=false"}},
+		{"its spec changes", func() error { return s.Update(thing("a", 2, "x=1")) }, []string{"a there=true respecified=true relabelled=false"}},
+		{"its labels change", func() error { return s.Update(thing("a", 2, "x=2")) }, []string{"a there=true respecified=false relabelled=true"}},
+		{"it goes", func() error { return s.Delete(thing("a", 2, "x=2")) }, []string{"a there=false respecified=true relabelled=true"}},
+		{"a list", func() error { return s.Replace([]any{thing("b", 1), thing("c", 1)}, "7") },
+			[]string{"b there=true respecified=true relabelled=true", "c there=true respecified=true relabelled=true"}},
+		{"a list without one of them", func() error { return s.Replace([]any{thing("c", 1)}, "8") },
+			[]string{"b there=false respecified=true relabelled=true", "c there=true respecified=false relabelled=false"}},
+		{"an empty list, but not the first", func() error { return s.Replace(nil, "9") }, []string{"c there=false respecified=true relabelled=true"}},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if diff := cmp.Diff(step.want, told()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+func TestEmptyFirstListIsToldOnce(t *testing.T) {
+	s, told := recording()
+	if s.ready() {
+		t.Error("ready before the first list")
+	}
+	for range 2 {
+		if err := s.Replace(nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := told(); len(got) != 1 || !strings.HasPrefix(got[0], " there=false") {
+		t.Errorf("told %q, want one word about nothing", got)
+	}
+	if !s.ready() {
+		t.Error("not ready after the first list")
+	}
+}
+
+func TestWhatIsNoObjectIsRefused(t *testing.T) {
+	s, told := recording()
+	for name, do := range map[string]func() error{
+		"add": func() error { return s.Add("x") }, "delete": func() error { return s.Delete("x") },
+		"replace": func() error { return s.Replace([]any{thing("a", 1), "x"}, "1") },
+	} {
+		if err := do(); err == nil || err.Error() != "unexpected string" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if got := told(); len(got) > 0 || len(s.all()) > 0 || s.ready() {
+		t.Errorf("half of it was taken: %q", got)
+	}
+}
+
+func TestManagedFieldsAreNotKept(t *testing.T) {
+	s, _ := recording()
+	u := thing("a", 1)
+	u.Object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "kubectl"}}
+	obj, err := s.Transformer()(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(obj); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, _ := unstructured.NestedFieldNoCopy(s.get("a"), "metadata", "managedFields"); found {
+		t.Error("managedFields are kept")
+	}
+}
+
+func TestOnlyTheAPIServersOwn404SaysThatAKindIsNotServed(t *testing.T) {
+	gr := schema.GroupResource{Group: "weir.dev", Resource: "deletionpolicies"}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"404":         {apierrors.NewGenericServerResponse(404, "list", gr, "", "", 0, false), true},
+		"404 wrapped": {fmt.Errorf("list: %w", apierrors.NewNotFound(gr, "")), true},
+		"403":         {apierrors.NewForbidden(gr, "", nil), false},
+		"503":         {apierrors.NewServiceUnavailable("starting"), false},
+		"no answer":   {errors.New("connection refused"), false},
+		"nothing":     {nil, false},
+	} {
+		if got := notServed(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
