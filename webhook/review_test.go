@@ -1,0 +1,339 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+func testMetrics(t testing.TB) *metrics {
+	t.Helper()
+	m, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// counted are the series of a counter, as label values in the order of their names, and how far each is.
+func counted(t testing.TB, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	if err := reg.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			out[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+		}
+	}
+	return out
+}
+
+// handler is the HTTP of the webhook around a judge.
+func handler(t testing.TB, m *metrics, judge reviewer) http.Handler {
+	t.Helper()
+	return router(func(policies.Webhook) reviewer { return judge }, func() error { return nil }, m, logr.Discard())
+}
+
+// yes allows everything.
+func yes(*http.Request, policies.Question) answer {
+	return answer{result: "allowed", response: &admissionv1.AdmissionResponse{Allowed: true}}
+}
+
+func post(h http.Handler, path, contentType string, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, body)
+	r.Header.Set("Content-Type", contentType)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// request is a review with the fields of a request, in JSON.
+func request(fields string) string {
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u"` + fields + `}}`
+}
+
+const (
+	aDelete = `,"operation":"DELETE","resource":{"group":"apps","version":"v1","resource":"deployments"},"name":"web","namespace":"shop","oldObject":{"metadata":{"name":"web"}}`
+	aJSON   = "application/json"
+)
+
+func TestMalformedReviews(t *testing.T) {
+	for name, c := range map[string]struct {
+		contentType string
+		body        string
+		code        int
+		text        string
+	}{
+		"another content type":      {"text/plain", request(aDelete), 415, `content type is "text/plain", want application/json`},
+		"no content type":           {"", request(aDelete), 415, `content type is "", want application/json`},
+		"half a content type":       {"application/json; charset", request(aDelete), 415, `content type is "application/json; charset", want application/json`},
+		"nothing":                   {aJSON, "", 400, "decode the review: unexpected end of JSON input"},
+		"no JSON":                   {aJSON, "hello", 400, "decode the review: invalid character 'h' looking for beginning of value"},
+		"half a review":             {aJSON, request(aDelete)[:80], 400, "decode the review: unexpected end of JSON input"},
+		"two reviews":               {aJSON, request(aDelete) + request(aDelete), 400, "decode the review: invalid character '{' after top-level value"},
+		"a list":                    {aJSON, "[]", 400, "decode the review: json: cannot unmarshal array into Go value of type v1.AdmissionReview"},
+		"null":                      {aJSON, "null", 400, "this is  , want an AdmissionReview of admission.k8s.io/v1"},
+		"another version":           {aJSON, strings.Replace(request(aDelete), "/v1", "/v1beta1", 1), 400, "this is admission.k8s.io/v1beta1 AdmissionReview, want an AdmissionReview of admission.k8s.io/v1"},
+		"another kind":              {aJSON, strings.Replace(request(aDelete), "AdmissionReview", "ConversionReview", 1), 400, "this is admission.k8s.io/v1 ConversionReview, want an AdmissionReview of admission.k8s.io/v1"},
+		"no request":                {aJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "the review has no request, or its request no uid"},
+		"no uid":                    {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":""`, 1), 400, "the review has no request, or its request no uid"},
+		"an uid of another type":    {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":{}`, 1), 400, "decode the review: json: cannot unmarshal object into Go struct field AdmissionRequest.request.uid of type types.UID"},
+		"no operation":              {aJSON, request(""), 400, `judge a request for : unknown operation ""`},
+		"CONNECT":                   {aJSON, request(strings.Replace(aDelete, "DELETE", "CONNECT", 1)), 400, `judge a request for deployments.apps: unknown operation "CONNECT"`},
+		"DELETE without oldObject":  {aJSON, request(strings.Replace(aDelete, "oldObject", "object", 1)), 400, "judge a DELETE of deployments.apps: the request has no oldObject"},
+		"DELETE of null":            {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "null", 1)), 400, "judge a DELETE of deployments.apps: the request has no oldObject"},
+		"DELETE of a list":          {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "[1]", 1)), 400, "decode oldObject of the request: is a list, not an object"},
+		"options that are a string": {aJSON, request(aDelete + `,"options":"x"`), 400, "decode options of the request: is a string, not an object"},
+		"UPDATE without oldObject":  {aJSON, request(`,"operation":"UPDATE","object":{}`), 400, "judge an UPDATE of : the request has no object or no oldObject"},
+		"CREATE without an object":  {aJSON, request(`,"operation":"CREATE","oldObject":{}`), 400, "judge a CREATE of : the request has no object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testMetrics(t)
+			w := post(handler(t, m, yes), "/delete", c.contentType, strings.NewReader(c.body))
+			if w.Code != c.code || w.Body.String() != c.text+"\n" {
+				t.Errorf("%d %q\nwant %d %q", w.Code, w.Body, c.code, c.text+"\n")
+			}
+			for series, n := range counted(t, m.requests) {
+				if !strings.Contains(series, "malformed delete.weir.dev") || n != 1 {
+					t.Errorf("counted %g times as %q", n, series)
+				}
+			}
+		})
+	}
+}
+
+func TestWellFormedReviewsPass(t *testing.T) {
+	for name, c := range map[string]struct{ contentType, fields string }{
+		"a delete":                {aJSON, aDelete},
+		"with a charset":          {"application/json; charset=utf-8", aDelete},
+		"with unknown fields":     {aJSON, aDelete + `,"weather":"fine"`},
+		"of an unknown kind":      {aJSON, strings.ReplaceAll(aDelete, "deployments", "gizmos")},
+		"without an API group":    {aJSON, strings.ReplaceAll(aDelete, `"group":"apps",`, "")},
+		"of a deletecollection":   {aJSON, strings.Replace(aDelete, `"name":"web",`, `"name":"",`, 1)},
+		"of names in Cyrillic":    {aJSON, strings.ReplaceAll(aDelete, "web", "веб-сайт")},
+		"of names in Arabic":      {aJSON, strings.ReplaceAll(aDelete, "web", "موقع")},
+		"of names in Chinese":     {aJSON, strings.ReplaceAll(aDelete, "web", "网站")},
+		"of names with emojis":    {aJSON, strings.ReplaceAll(aDelete, "web", "🦫\u200d💧")},
+		"of names with NUL":       {aJSON, strings.ReplaceAll(aDelete, "web", `\u0000`)},
+		"of names with line ends": {aJSON, strings.ReplaceAll(aDelete, "web", `a\r\nb\"`)},
+		"of names of no alphabet": {aJSON, strings.ReplaceAll(aDelete, "web", "\xff\xfe")},
+		"of an empty object":      {aJSON, strings.ReplaceAll(aDelete, `{"metadata":{"name":"web"}}`, "{}")},
+		"of metadata of any type": {aJSON, strings.ReplaceAll(aDelete, `{"metadata":{"name":"web"}}`, `{"metadata":[3]}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := post(handler(t, testMetrics(t), yes), "/delete", c.contentType, strings.NewReader(request(c.fields)))
+			var got admissionv1.AdmissionReview
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 || got.Response == nil || !got.Response.Allowed || got.Response.UID != "u" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if got.APIVersion != "admission.k8s.io/v1" || got.Kind != "AdmissionReview" || w.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s of type %s", got.APIVersion, got.Kind, w.Header().Get("Content-Type"))
+			}
+		})
+	}
+}
+
+// padded is a review of so many bytes.
+func padded(size int) io.Reader {
+	begin, end := strings.TrimSuffix(request(aDelete), "}}"), `,"weather":""}}`
+	fill := size - len(begin) - len(end)
+	return io.MultiReader(strings.NewReader(begin), strings.NewReader(end[:len(end)-3]), strings.NewReader(strings.Repeat("x", fill)), strings.NewReader(`"}}`))
+}
+
+func TestBodyLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		body io.Reader
+		code int
+		text string
+	}{
+		"one byte less": {padded(mostBody - 1), 200, ""},
+		"the most":      {padded(mostBody), 200, ""},
+		"one byte more": {padded(mostBody + 1), 413, "the review has more than 16777216 bytes\n"},
+		"without end":   {io.MultiReader(padded(mostBody), iotest.ErrReader(errors.New("the limit was read past"))), 400, "read the review: the limit was read past\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, c.body)
+			if w.Code != c.code || c.text != "" && w.Body.String() != c.text {
+				t.Errorf("%d %.200s, want %d %s", w.Code, w.Body, c.code, c.text)
+			}
+		})
+	}
+}
+
+func TestBodyThatBreaksOff(t *testing.T) {
+	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	if w.Code != 400 || w.Body.String() != "read the review: unexpected EOF\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// An UPDATE holds the object twice, and JSON escapes every quote and line break in it.
+func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
+	content, err := json.Marshal(strings.Repeat("\"\n", 3<<19))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(name string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"x":%s}}`, name, content)
+	}
+	var got policies.Question
+	w := post(handler(t, testMetrics(t), func(r *http.Request, q policies.Question) answer {
+		got = q
+		return yes(r, q)
+	}), "/stamp", aJSON, strings.NewReader(request(`,"operation":"UPDATE","object":`+object("now")+`,"oldObject":`+object("before"))))
+	if w.Code != 200 {
+		t.Fatalf("%d %.200s", w.Code, w.Body)
+	}
+	for name, o := range map[string]map[string]any{"now": got.Object, "before": got.OldObject} {
+		if x, _ := o["data"].(map[string]any)["x"].(string); len(x) != 3<<20 || o["metadata"].(map[string]any)["name"] != name {
+			t.Errorf("%s: %d bytes, want 3 MiB", name, len(x))
+		}
+	}
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	h := handler(t, testMetrics(t), yes)
+	for at, want := range map[string]int{
+		"POST /stamp": 200, "POST /delete": 200, "POST /owners": 200, "POST /clear": 200,
+		"POST /": 404, "POST /stamp/": 404, "POST /Stamp": 404, "POST /metrics": 404, "POST /stamp/../delete": 404,
+		"GET /stamp": 405, "PUT /delete": 405, "DELETE /owners": 405, "HEAD /clear": 405,
+	} {
+		method, path, _ := strings.Cut(at, " ")
+		r := httptest.NewRequest(method, path, strings.NewReader(request(aDelete)))
+		r.Header.Set("Content-Type", aJSON)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", at, w.Code, want)
+		}
+	}
+}
+
+func TestEachPathIsItsWebhook(t *testing.T) {
+	h := router(func(asked policies.Webhook) reviewer {
+		return func(*http.Request, policies.Question) answer {
+			return answer{response: &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{string(asked)}}}
+		}
+	}, func() error { return nil }, testMetrics(t), logr.Discard())
+	for path, want := range map[string]string{"/stamp": "stamp.weir.dev", "/delete": "delete.weir.dev", "/owners": "owners.weir.dev", "/clear": "clear.owners.weir.dev"} {
+		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); !strings.Contains(w.Body.String(), `["`+want+`"]`) {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
+}
+
+func TestNotReadyIsNoAnswer(t *testing.T) {
+	ready := errors.New("waiting for the first list of namespaces")
+	h := router(func(policies.Webhook) reviewer { return yes }, func() error { return ready }, testMetrics(t), logr.Discard())
+	w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete)))
+	if want := "weir is starting: waiting for the first list of namespaces\n"; w.Code != 503 || w.Body.String() != want {
+		t.Errorf("%d %q, want 503 %q", w.Code, w.Body, want)
+	}
+	ready = nil
+	if w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete))); w.Code != 200 {
+		t.Errorf("when ready: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestJudgeThatFailsIsNoAnswer(t *testing.T) {
+	w := post(handler(t, testMetrics(t), func(*http.Request, policies.Question) answer { return answer{err: errors.New("etcd is away")} }),
+		"/delete", aJSON, strings.NewReader(request(aDelete)))
+	if w.Code != 500 || w.Body.String() != "etcd is away\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+func TestPanicIsOneBadAnswer(t *testing.T) {
+	m := testMetrics(t)
+	h := handler(t, m, func(r *http.Request, q policies.Question) answer {
+		if q.Name == "web" {
+			panic("of all things")
+		}
+		return yes(r, q)
+	})
+	for round := 1; round <= 2; round++ {
+		w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete)))
+		if want := "weir failed while it judged this request; its log says where\n"; w.Code != 500 || w.Body.String() != want {
+			t.Errorf("%d %q, want 500 %q", w.Code, w.Body, want)
+		}
+		if w := post(h, "/delete", aJSON, strings.NewReader(request(strings.ReplaceAll(aDelete, "web", "other")))); w.Code != 200 {
+			t.Errorf("the next request: %d %s", w.Code, w.Body)
+		}
+		if n := counted(t, m.panics)[""]; n != float64(round) {
+			t.Errorf("%g panics are counted, want %d", n, round)
+		}
+	}
+}
+
+func TestHandlerMayEndAConnection(t *testing.T) {
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
+			t.Errorf("panic %v", p)
+		}
+	}()
+	m := testMetrics(t)
+	post(handler(t, m, func(*http.Request, policies.Question) answer { panic(http.ErrAbortHandler) }), "/delete", aJSON, strings.NewReader(request(aDelete)))
+	t.Error("no panic came through")
+}
+
+func TestTimeoutOfTheAPIServerIsHonoured(t *testing.T) {
+	for query, want := range map[string]time.Duration{
+		"": 9 * time.Second, "?timeout=10s": 9 * time.Second, "?timeout=2s": 1800 * time.Millisecond, "?timeout=500ms": 450 * time.Millisecond,
+		"?timeout=30s": 27 * time.Second, "?timeout=1h": 27 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			w := post(handler(t, testMetrics(t), func(r *http.Request, _ policies.Question) answer {
+				<-r.Context().Done() // a judge that takes for ever
+				return answer{err: context.Cause(r.Context())}
+			}), "/delete"+query, aJSON, strings.NewReader(request(aDelete)))
+			if took := time.Since(began); took != want || w.Code != 500 || w.Body.String() != "context deadline exceeded\n" {
+				t.Errorf("%q: %d %q after %s, want %s", query, w.Code, w.Body, took, want)
+			}
+		})
+	}
+	for _, bad := range []string{"soon", "10", "0s", "-1s"} {
+		w := post(handler(t, testMetrics(t), yes), "/delete?timeout="+bad, aJSON, strings.NewReader(request(aDelete)))
+		if want := fmt.Sprintf("timeout is %q, want a duration such as 10s\n", bad); w.Code != 400 || w.Body.String() != want {
+			t.Errorf("%s: %d %q, want 400 %q", bad, w.Code, w.Body, want)
+		}
+	}
+}
+
+// Whoever reaches the webhook must not be able to make series without end.
+func TestOperationsInMetricsAreKnownOnes(t *testing.T) {
+	m := testMetrics(t)
+	h := handler(t, m, yes)
+	for i := range 20 {
+		post(h, "/delete", aJSON, strings.NewReader(request(strings.Replace(aDelete, "DELETE", fmt.Sprintf("X%d", i), 1))))
+	}
+	if got := fmt.Sprint(counted(t, m.requests)); got != "map[other malformed delete.weir.dev:20]" {
+		t.Errorf("series %s", got)
+	}
+}
