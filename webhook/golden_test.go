@@ -1,0 +1,238 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// bench is a webhook with its policies and an API server, on the clock of a bubble.
+type bench struct {
+	*testing.T
+	api     *apitest.Server
+	state   *live.State
+	handler http.Handler
+	uids    int
+
+	mu      sync.Mutex
+	granted []string
+	refuse  *apitest.Reply // of access reviews
+}
+
+// onBench runs a test with a webhook whose policies are in force.
+func onBench(t *testing.T, test func(*bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t, api: apitest.New()}
+		b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+		b.api.Intercept(b.review)
+		state, err := live.New(live.Options{Config: b.api.Config(), Self: []string{"weir"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.state = state
+		if b.handler, err = New(Options{Config: b.api.Config(), Policies: state, Facts: someFacts()}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		changed := state.Changed()
+		go func() { done <- state.Run(ctx) }()
+		<-changed
+		test(b)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// someFacts: ten Pods and a ReplicaSet fall with uid-web, and Deployments and Pods are served.
+func someFacts() policies.Facts {
+	return policies.Facts{
+		Falls: func(uid types.UID, spared func(schema.GroupResource) bool) (policies.Fall, bool) {
+			var f policies.Fall
+			if uid == "uid-web" && !spared(schema.GroupResource{Resource: "pods"}) {
+				f.Kinds = []policies.FallKind{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}}, {Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
+			}
+			return f, true
+		},
+		Kind: func(gvk schema.GroupVersionKind) policies.Kind {
+			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"}, "Pod": {Resource: "pods"}}
+			gr, ok := kinds[gvk.Kind]
+			return policies.Kind{Known: true, Served: ok, Namespaced: true, Resources: []schema.GroupResource{gr}}
+		},
+	}
+}
+
+// review answers SubjectAccessReviews.
+func (b *bench) review(r apitest.Request) *apitest.Reply {
+	if !strings.HasSuffix(r.Path, "/subjectaccessreviews") {
+		return nil
+	}
+	var asked struct {
+		Spec struct {
+			User               string
+			ResourceAttributes struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.Body), &asked); err != nil {
+		return apitest.Refuse(400, "BadRequest", err.Error())
+	}
+	a := asked.Spec.ResourceAttributes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse != nil {
+		return b.refuse
+	}
+	allowed := slices.Contains(b.granted, strings.Join([]string{asked.Spec.User, a.Verb, a.Resource}, " "))
+	return &apitest.Reply{Code: 201, Body: map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+		"status": map[string]any{"allowed": allowed}}}
+}
+
+func (b *bench) grant(what ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.granted = what
+}
+
+func (b *bench) refuseAccess(r *apitest.Reply) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refuse = r
+}
+
+// policies puts policies in force.
+func (b *bench) policies(text string) {
+	changed := b.state.Changed()
+	for _, doc := range strings.Split(text, "\n---\n") {
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+			b.Fatal(err)
+		}
+		b.api.Put(live.Resource(kind.Kind).Resource, doc)
+	}
+	<-changed
+}
+
+// ask sends a review with a request in YAML.
+func (b *bench) ask(webhook, requestYAML string) (int, []byte) {
+	b.Helper()
+	b.uids++
+	var in admissionv1.AdmissionReview
+	in.APIVersion, in.Kind = "admission.k8s.io/v1", "AdmissionReview"
+	if err := yaml.UnmarshalStrict([]byte(requestYAML), &in.Request); err != nil {
+		b.Fatalf("%v in:\n%s", err, requestYAML)
+	}
+	in.Request.UID = types.UID(fmt.Sprintf("review-%d", b.uids))
+	body, err := json.Marshal(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := post(b.handler, "/"+webhook+"?timeout=10s", aJSON, bytes.NewReader(body))
+	return w.Code, w.Body.Bytes()
+}
+
+// asked are the requests to the API server since the last time. Their order is not fixed: some are sent together.
+func (b *bench) asked() []string {
+	synctest.Wait()
+	var out []string
+	for _, r := range b.api.Requests() {
+		out = append(out, r.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// readable is an answer with its patch as it was before it was encoded.
+func readable(t *testing.T, body []byte) string {
+	t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal(body, &out); err != nil {
+		return strings.TrimSuffix(string(body), "\n")
+	}
+	if response, _ := out["response"].(map[string]any); response["patch"] != nil {
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(body, &review); err != nil {
+			t.Fatal(err)
+		}
+		response["patch"] = json.RawMessage(review.Response.Patch)
+	}
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false)
+	to.SetIndent("", "  ")
+	if err := to.Encode(out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// TestReviews plays testdata/*.txt: policies, objects, who may what, and then a review with its answer, as the API
+// server gets it but for the patch, which is decoded, and with all that was asked of the API server meanwhile. The clock
+// stands still but for wait, and begins with the year 2000.
+//
+// After a change, run with -rewrite, read the diff, and commit it only if you can explain it.
+func TestReviews(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		onBench(t, func(b *bench) {
+			datadriven.RunTest(b.T, path, func(t *testing.T, d *datadriven.TestData) string {
+				switch d.Cmd {
+				case "policies":
+					b.policies(d.Input)
+				case "object": // RESOURCE
+					b.api.Put(d.CmdArgs[0].Key, d.Input)
+				case "grant": // one "USER VERB RESOURCE" a line
+					b.grant(strings.Split(d.Input, "\n")...)
+				case "wait":
+					time.Sleep(mustDuration(t, d.CmdArgs[0].Key))
+				case "show": // RESOURCE/NAMESPACE/NAME …
+					var out strings.Builder
+					for _, a := range d.CmdArgs {
+						meta, _ := b.api.Get(a.Key)["metadata"].(map[string]any)
+						fmt.Fprintf(&out, "%s finalizers=%v annotations=%v\n", a.Key, meta["finalizers"], meta["annotations"])
+					}
+					return out.String()
+				case "review": // WEBHOOK
+					b.asked()
+					code, body := b.ask(d.CmdArgs[0].Key, d.Input)
+					out := fmt.Sprintf("%d\n%s\n", code, readable(t, body))
+					for _, r := range b.asked() {
+						out += r + "\n"
+					}
+					return out
+				default:
+					t.Fatalf("%s: unknown verb %q", d.Pos, d.Cmd)
+				}
+				return ""
+			})
+		})
+	})
+}
+
+func mustDuration(t *testing.T, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
