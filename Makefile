@@ -54,10 +54,11 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 sim: ## a long simulation: SIM_SEEDS=2000
 	$(GO) test ./controller/graph/sim -count=1 -timeout 0 -sim.seeds=$(SIM_SEEDS)
 
-fuzz: ## fuzz the graph and the policy compiler: FUZZ_TIME=60s each
+fuzz: ## fuzz the graph, the policy compiler and the webhook: FUZZ_TIME=60s each
 	$(GO) test ./controller/graph -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzCompile -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzDecide -fuzztime $(FUZZ_TIME)
+	$(GO) test ./webhook -run '^$$' -fuzz FuzzReview -fuzztime $(FUZZ_TIME)
 
 generate: ## write what is generated: the command reference, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...

@@ -68,6 +68,10 @@ func yes(*http.Request, policies.Question) answer {
 func post(h http.Handler, path, contentType string, body io.Reader) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, body)
 	r.Header.Set("Content-Type", contentType)
+	return recorded(h, r)
+}
+
+func recorded(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
@@ -227,9 +231,7 @@ func TestPathsAndMethods(t *testing.T) {
 		method, path, _ := strings.Cut(at, " ")
 		r := httptest.NewRequest(method, path, strings.NewReader(request(aDelete)))
 		r.Header.Set("Content-Type", aJSON)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != want {
+		if w := recorded(h, r); w.Code != want {
 			t.Errorf("%s: %d, want %d", at, w.Code, want)
 		}
 	}

@@ -1,0 +1,109 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+const asks = `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission}}`
+
+// edits is an UPDATE by a user that changes the references of a Pod.
+func edits(user, pod string) string {
+	return fmt.Sprintf(`{operation: UPDATE, resource: {version: v1, resource: pods}, kind: {version: v1, kind: Pod}, namespace: shop, name: %[2]s, userInfo: {username: %[1]s},
+oldObject: {metadata: {name: %[2]s, namespace: shop}}, object: {metadata: {name: %[2]s, namespace: shop, ownerReferences: [{apiVersion: v1, kind: Pod, name: b, uid: b}]}}}`, user, pod)
+}
+
+// allowed asks whether an edit is.
+func (b *bench) allowed(request string) bool {
+	b.Helper()
+	code, body := b.ask("owners", request)
+	var out admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &out); err != nil || code != 200 {
+		b.Fatalf("%d %s", code, body)
+	}
+	return out.Response.Allowed
+}
+
+func TestAnswersAboutAccessAreRememberedBriefly(t *testing.T) {
+	for _, c := range []struct {
+		granted bool
+		within  time.Duration
+	}{{true, rememberGranted}, {false, rememberRefused}} {
+		onBench(t, func(b *bench) {
+			b.policies(asks)
+			if c.granted {
+				b.grant("alice delete pods")
+			}
+			for _, step := range []struct {
+				wait  time.Duration
+				user  string
+				pod   string
+				asked int
+			}{
+				{0, "alice", "a", 1}, {c.within - time.Millisecond, "alice", "a", 0},
+				{2 * time.Millisecond, "alice", "a", 1}, // not used, it would have been forgotten as well
+				{0, "alice", "b", 1}, {0, "bob", "a", 1},
+			} {
+				time.Sleep(step.wait)
+				b.asked()
+				if got := b.allowed(edits(step.user, step.pod)); got != (c.granted && step.user == "alice") {
+					b.Errorf("%s, granted=%t: allowed=%t", step.user, c.granted, got)
+				}
+				if n := len(b.asked()); n != step.asked {
+					b.Errorf("%s about %s, granted=%t, after %s: asked %d times, want %d", step.user, step.pod, c.granted, step.wait, n, step.asked)
+				}
+			}
+		})
+	}
+}
+
+func TestAccessThatCannotBeFoundOutIsNeverGranted(t *testing.T) {
+	for name, reply := range map[string]*apitest.Reply{
+		"the API server fails":      apitest.Refuse(500, "InternalError", "etcd is away"),
+		"Weir may not ask":          apitest.Refuse(403, "Forbidden", "weir may not create subjectaccessreviews"),
+		"the answer makes no sense": {Code: 201, Body: "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(b *bench) {
+				b.policies(asks)
+				b.grant("alice delete pods")
+				b.refuseAccess(reply)
+				for range 2 { // what was not answered is not remembered either
+					code, body := b.ask("owners", edits("alice", "a"))
+					if code != 500 || !strings.HasPrefix(string(body), `ask what user "alice" may do: `) {
+						b.Errorf("%d %s", code, body)
+					}
+				}
+				b.refuseAccess(nil)
+				if !b.allowed(edits("alice", "a")) {
+					b.Error("refused when it can be found out")
+				}
+			})
+		})
+	}
+}
+
+// A review waits for the API server no longer than the API server waits for it.
+func TestAccessReviewsEndWithTheirReview(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.policies(asks)
+		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/subjectaccessreviews") {
+				return apitest.Refuse(503, "ServiceUnavailable", "starting")
+			}
+			return nil
+		})
+		began := time.Now()
+		code, body := b.ask("owners", edits("alice", "a"))
+		if took := time.Since(began); code != 500 || took > 9*time.Second {
+			b.Errorf("%d after %s: %s", code, took, body)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package webhook
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// testArmer arms with a window of 35 s, on an API server without policies.
+func testArmer(t *testing.T, api *apitest.Server) *armer {
+	t.Helper()
+	state, err := live.New(live.Options{Config: api.Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newArmer(Options{Config: api.Config(), Policies: state, ArmingWindow: 35 * time.Second, Log: logr.Discard()}, testMetrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// armedAgo is a DELETE of an object that was stamped so long ago; 0 for one that was stamped when it was made.
+func armedAgo(name string, ago time.Duration) *policies.Question {
+	meta := map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "finalizers": []any{v1alpha1.Finalizer}}
+	now := time.Now()
+	if ago != 0 {
+		meta["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(now.Add(-ago))}
+	}
+	return &policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: "shop", Name: name, Now: now,
+		OldObject: map[string]any{"metadata": meta}}
+}
+
+var shaped = policies.Decision{Allowed: true, Shaped: true, Propagation: v1alpha1.Orphan, By: "kept"}
+
+func TestWindowOfAFreshStamp(t *testing.T) {
+	const none = time.Duration(0)
+	for name, c := range map[string]struct {
+		q          *policies.Question
+		d          policies.Decision
+		collection time.Duration // how long ago the last object of a collection was stamped; none for no collection
+		want       time.Duration
+	}{
+		"stamped when it was made":             {armedAgo("one", 0), shaped, none, 0},
+		"stamped just now":                     {armedAgo("one", 1), shaped, none, 35*time.Second - 1},
+		"stamped a while ago":                  {armedAgo("one", 20*time.Second), shaped, none, 15 * time.Second},
+		"about to be let through":              {armedAgo("one", 35*time.Second-1), shaped, none, 1},
+		"let through":                          {armedAgo("one", 35*time.Second), shaped, none, 0},
+		"stamped by a clock that is ahead":     {armedAgo("one", -time.Hour), shaped, none, 35 * time.Second},
+		"not shaped":                           {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
+		"of a collection, while under way":     {armedAgo("", 20*time.Second), shaped, -1, 61 * time.Second},
+		"of a collection, stamped just now":    {armedAgo("", 20*time.Second), shaped, 5 * time.Second, 56 * time.Second},
+		"of a collection, the last before it":  {armedAgo("", 20*time.Second), shaped, 30 * time.Second, 41 * time.Second},
+		"of a collection nobody knows of":      {armedAgo("", 20*time.Second), shaped, none, 41 * time.Second},
+		"of a collection, let through":         {armedAgo("", 61*time.Second), shaped, none, 0},
+		"by name, while a collection is armed": {armedAgo("one", 20*time.Second), shaped, -1, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			a := testArmer(t, api)
+			at := place{configMaps, "shop"}
+			switch {
+			case c.collection < 0:
+				a.collections[at] = &collection{}
+			case c.collection > 0:
+				a.collections[at] = &collection{last: c.q.Now.Add(-c.collection)}
+			}
+			// Another collection has nothing to do with it.
+			a.collections[place{configMaps, "other"}] = &collection{}
+			wait, why, err := a.hold(t.Context(), c.q, c.d)
+			if wait != c.want || err != nil || (why == "") != (wait == 0) {
+				t.Errorf("wait %s (%q, %v), want %s", wait, why, err, c.want)
+			}
+			if got := api.Requests(); len(got) > 0 {
+				t.Errorf("asked the API server: %v", got)
+			}
+		})
+	}
+}
+
+func TestDryRunNeitherArmsNorWaits(t *testing.T) {
+	api := apitest.New()
+	for name, d := range map[string]policies.Decision{"stamped": shaped, "not stamped": {Allowed: true, Shaped: true, Arm: true, Mark: policies.Mark{Finalizers: []string{v1alpha1.Finalizer}}}} {
+		q := armedAgo("one", 1)
+		q.DryRun = true
+		if wait, why, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || why != "" || err != nil {
+			t.Errorf("%s: wait %s, %q, %v", name, wait, why, err)
+		}
+	}
+	if got := api.Requests(); len(got) > 0 {
+		t.Errorf("asked the API server: %v", got)
+	}
+}
+
+// Without the stamp the DELETE would go another way: it must not be let through.
+func TestStampThatCannotBePutIsAnError(t *testing.T) {
+	api := apitest.New()
+	api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
+	a := testArmer(t, api)
+	q := armedAgo("one", 0)
+	q.OldObject["metadata"].(map[string]any)["finalizers"] = nil
+	d := shaped
+	d.Arm, d.Mark = true, policies.Mark{Finalizers: []string{v1alpha1.Finalizer}}
+	wait, _, err := a.hold(t.Context(), q, d)
+	if want := `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: change the finalizers of configmaps shop/one: no`; wait != 0 || err == nil || err.Error() != want {
+		t.Errorf("wait %s, %v\nwant %s", wait, err, want)
+	}
+	if got := fmt.Sprint(counted(t, a.metrics.armed)); got != "map[failed:1]" {
+		t.Errorf("counted %s", got)
+	}
+}
+
+func TestCollectionsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := testArmer(t, apitest.New())
+		now := time.Now()
+		at := func(ns string) place { return place{configMaps, ns} }
+		for ns, ago := range map[string]time.Duration{"old": collectionTime + 1, "fresh": collectionTime - 1} {
+			a.collections[at(ns)] = &collection{last: now.Add(-ago)}
+		}
+		under := &collection{}
+		a.collections[at("under way")], a.collections[at("another")] = under, &collection{}
+		if got := a.collectionSince(at("under way"), now); got != 0 {
+			t.Errorf("one under way was stamped %s ago", got)
+		}
+		a.finished(under)
+		for ns, want := range map[string]time.Duration{"old": collectionTime, "fresh": collectionTime - 1, "under way": 0, "another": 0, "none": collectionTime} {
+			if got := a.collectionSince(at(ns), now); got != want {
+				t.Errorf("%s: %s, want %s", ns, got, want)
+			}
+		}
+		if len(a.collections) != 3 {
+			t.Errorf("%d are remembered, want 3", len(a.collections))
+		}
+	})
+}
+
+// While a collection is being armed, its other reviews do not arm it once more.
+func TestCollectionIsArmedOnce(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
+		release, lists := make(chan struct{}), make(chan struct{}, 10)
+		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "GET" && r.Path == "/api/v1/namespaces/shop/configmaps" {
+				lists <- struct{}{}
+				<-release
+			}
+			return nil
+		})
+		all := func(name string) string {
+			return fmt.Sprintf(`{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, userInfo: {username: alice}, oldObject: {metadata: {name: %s, namespace: shop, uid: u}}}`, name)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if code, body := b.ask("delete", all(name)); code != 200 {
+				b.Fatalf("%d %s", code, body)
+			}
+			synctest.Wait()
+		}
+		if n := len(lists); n != 1 {
+			b.Errorf("%d lists while the first is under way, want 1", n)
+		}
+		close(release)
+		synctest.Wait()
+		b.ask("delete", all("d"))
+		synctest.Wait()
+		if n := len(lists); n != 2 {
+			b.Errorf("%d lists in the end, want 2: what came later is armed, too", n)
+		}
+	})
+}
+
+func TestWebhookNeedsItsParts(t *testing.T) {
+	if _, err := New(Options{}); err == nil || err.Error() != "make a webhook: an API server and policies are needed" {
+		t.Errorf("error %v", err)
+	}
+}
