@@ -104,7 +104,7 @@ type enforcementMetrics struct {
 func newEnforcementMetrics(reg prometheus.Registerer) (*enforcementMetrics, error) {
 	m := &enforcementMetrics{
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_policies", Help: "Policies, by state: broken ones are not in force, and their status says why."}, []string{"state"}),
+			Name: "weir_policies", Help: "Policies, by state: broken ones are not in force, and their status says why; of files, the log does, also of what is no policy at all."}, []string{"state"}),
 		backFill: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_backfill_objects", Help: "Objects that back-fill looks after, by state: stamped as policies ask, pending their turn, failed in the last pass."}, []string{"state"}),
 		backFillSuccess: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -59,7 +59,7 @@ func (w *statusWriter) run(ctx context.Context) {
 
 // write brings the status of every policy up to date, and tells whether one could not be.
 func (w *statusWriter) write(ctx context.Context, tallies map[string]tally, done bool) (failed bool) {
-	ready, broken := 0, 0
+	ready, broken := 0, w.policies.Unreadable()
 	for _, s := range w.policies.Set().Statuses() {
 		if s.Ready {
 			ready++

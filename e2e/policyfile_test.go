@@ -83,6 +83,7 @@ func (w *world) policyFiles(dir string) {
 	write("c.yaml", "kind: [")
 	w.awaitSaid(w.weir, "something is wrong with a policy", "c.yaml")
 	w.awaitSaid(w.hook, "something is wrong with a policy", "c.yaml")
+	w.awaitPolicies("broken", 2)
 	w.awaitDeletable("conf", false)
 
 	// An object of the same name takes the file's place.

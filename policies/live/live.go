@@ -244,6 +244,13 @@ func (s *State) Problems() []policies.Problem {
 	return slices.Concat(s.problems, s.set.Load().Problems())
 }
 
+// Unreadable is how many documents of policy files are no policies at all, so that nothing can be said of them but that.
+func (s *State) Unreadable() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.problems)
+}
+
 // signal tells any number of waiters of the next event.
 type signal struct {
 	mu sync.Mutex
