@@ -81,11 +81,12 @@ func TestDryRunArmsNothing(t *testing.T) {
 		w.awaitStamping("cm")
 		w.make("cm one")
 		w.unstamp("one")
-		before := w.get("one").GetResourceVersion()
 		w.mustKubectl("delete", "configmap", "one", "--dry-run=server")
 		w.settle()
-		if o := w.get("one"); o.GetResourceVersion() != before || len(o.GetFinalizers()) > 0 {
-			t.Errorf("a dry run wrote: %v", o.Object["metadata"])
+		w.alive("one")
+		// Back-fill may stamp it in the same moment; the webhook may not.
+		if n := w.requests(hookUser, "one")["patch"]; n != 0 {
+			t.Errorf("the webhook wrote %d times", n)
 		}
 	})
 }
@@ -138,9 +139,10 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 		if err := w.at(w.of(owners[0])).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		// It comes again after 18 s, and once more if the last object was stamped late.
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("deletecollection of %d objects that were never stamped took %s", n, took.Round(time.Millisecond))
+		// It comes again after 18 s, and once more if the last object was stamped late: not once for each object.
+		t.Logf("deletecollection of %d objects that were never stamped took %s", n, time.Since(began).Round(time.Millisecond))
+		if stamped := w.requests(hookUser, owners...)["patch"]; stamped > n+n/10 {
+			t.Errorf("%d stamps for %d objects", stamped, n)
 		}
 		w.awaitGone(owners...)
 		w.mustStay(children...)
@@ -234,7 +236,7 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 		if err := group.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		w.awaitGone(owners...)
+		w.awaitGoneIn(4*patience, owners...) // some ten thousand requests
 		w.mustStay(children...)
 		list, err := w.dynamic.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {

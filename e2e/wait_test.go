@@ -97,6 +97,11 @@ func (w *world) left(ctx context.Context, names []string) ([]string, error) {
 // awaitGone waits until none of the objects is there any more.
 func (w *world) awaitGone(names ...string) {
 	w.Helper()
+	w.awaitGoneIn(patience, names...)
+}
+
+func (w *world) awaitGoneIn(patience time.Duration, names ...string) {
+	w.Helper()
 	var left []string
 	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(ctx context.Context) (bool, error) {
 		var err error

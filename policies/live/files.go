@@ -66,6 +66,28 @@ func parse(files []file) (sources []policies.Source, problems []policies.Problem
 	return sources, problems
 }
 
+// parseKeeping is parse for files that change under way. One that can no longer be read as policies, which is a slip while it
+// is edited, says what it said before: its policies are likely meant to hold. good are the files that could be read, as
+// they were then.
+func parseKeeping(files []file, good map[string][]policies.Source) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
+	nowGood = map[string][]policies.Source{}
+	for _, f := range files {
+		s, p := policies.Parse(f.name, f.data)
+		before, was := good[f.name]
+		switch {
+		case len(p) == 0:
+			nowGood[f.name] = s
+		case was:
+			s, nowGood[f.name] = before, before
+			for i := range p {
+				p[i].Message += "; what the file said before stays in force"
+			}
+		}
+		sources, problems = append(sources, s...), append(problems, p...)
+	}
+	return sources, problems, nowGood
+}
+
 func digest(files []file) []byte {
 	h := sha256.New()
 	for _, f := range files {
@@ -80,6 +102,7 @@ func (s *State) followFiles(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var last []byte
+	var good map[string][]policies.Source
 	failing := false
 	for {
 		var files []file
@@ -93,7 +116,9 @@ func (s *State) followFiles(ctx context.Context) {
 		failing = err != nil
 		if sum := digest(files); err == nil && !bytes.Equal(sum, last) {
 			last = sum
-			sources, problems := parse(files)
+			var sources []policies.Source
+			var problems []policies.Problem
+			sources, problems, good = parseKeeping(files, good)
 			s.mu.Lock()
 			s.files, s.problems, s.read = sources, problems, true
 			s.mu.Unlock()

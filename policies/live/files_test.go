@@ -2,12 +2,17 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/weir-dev/weir/policies"
 )
 
 // awaitLook waits until files have been looked at once more, and what was found is in force.
@@ -160,4 +165,37 @@ func TestObjectTakesThePlaceOfAFile(t *testing.T) {
 			b.Errorf("problems %v, want one of the file", p)
 		}
 	})
+}
+
+// A slip while a file is edited does not put its policies out of force.
+func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
+	const manifest = "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec: {}\n"
+	names := func(sources []policies.Source) string {
+		var out []string
+		for _, s := range sources {
+			out = append(out, (&unstructured.Unstructured{Object: s.Object}).GetName())
+		}
+		return strings.Join(out, " ")
+	}
+	var good map[string][]policies.Source
+	for i, step := range []struct{ text, want, problem string }{
+		{"kind: [", "", "read YAML"},                               // never good
+		{fmt.Sprintf(manifest, "one"), "one", ""},                    //
+		{"kind: [", "one", "what the file said before stays in f"}, //
+		{fmt.Sprintf(manifest, "two") + "---\nkind: Nonsense\n", "one", "what the file said before stays in f"},
+		{fmt.Sprintf(manifest, "three"), "three", ""},
+	} {
+		var sources []policies.Source
+		var problems []policies.Problem
+		sources, problems, good = parseKeeping([]file{{"a.yaml", []byte(step.text)}}, good)
+		if got := names(sources); got != step.want {
+			t.Errorf("step %d: %q are in force, want %q", i, got, step.want)
+		}
+		if (len(problems) == 0) != (step.problem == "") || len(problems) > 0 && !strings.Contains(problems[0].Message, step.problem) {
+			t.Errorf("step %d: problems %v, want %q", i, problems, step.problem)
+		}
+	}
+	if sources, _, _ := parseKeeping(nil, good); len(sources) != 0 {
+		t.Errorf("a file that is gone still says %s", names(sources))
+	}
 }
