@@ -180,7 +180,7 @@ func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
 	var good map[string][]policies.Source
 	for i, step := range []struct{ text, want, problem string }{
 		{"kind: [", "", "read YAML"},                               // never good
-		{fmt.Sprintf(manifest, "one"), "one", ""},                    //
+		{fmt.Sprintf(manifest, "one"), "one", ""},                  //
 		{"kind: [", "one", "what the file said before stays in f"}, //
 		{fmt.Sprintf(manifest, "two") + "---\nkind: Nonsense\n", "one", "what the file said before stays in f"},
 		{fmt.Sprintf(manifest, "three"), "three", ""},
