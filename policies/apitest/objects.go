@@ -184,8 +184,10 @@ func (s *Server) removeLocked(p place) {
 }
 
 func (s *Server) tellLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
 }
 
 func meta(o object) object {

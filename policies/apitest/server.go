@@ -29,7 +29,7 @@ type Server struct {
 	history   []event
 	oldest    int           // watches from before are too old
 	cuts      int           // how often watches were cut
-	changed   chan struct{} // closed and replaced at every event and cut
+	changed   chan struct{} // closed at the next event or cut; made by who waits for it, so that it is of a bubble
 	requests  []Request
 }
 
@@ -68,7 +68,7 @@ type event struct {
 
 // New is a server without objects.
 func New() *Server {
-	return &Server{version: 1, objects: map[string]object{}, changed: make(chan struct{})}
+	return &Server{version: 1, objects: map[string]object{}}
 }
 
 // Config is how clients reach the server. Their rate is not limited.

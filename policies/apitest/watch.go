@@ -58,6 +58,9 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(object) object, seen, cuts int) {
 	for {
 		s.mu.Lock()
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
 		fresh, changed, cut := s.history[seen:], s.changed, s.cuts != cuts
 		seen = len(s.history)
 		s.mu.Unlock()

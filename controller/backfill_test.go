@@ -1,0 +1,255 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/stamps"
+)
+
+var (
+	configMapKind = schema.GroupResource{Resource: "configmaps"}
+	secretKind    = schema.GroupResource{Resource: "secrets"}
+)
+
+func settlePolicies(*live.State) {
+	for range 3 {
+		<-time.After(100 * time.Millisecond)
+		synctest.Wait()
+	}
+}
+
+// filler is a back-fill over ConfigMaps and Secrets. The graph is told what is stamped.
+func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, stamped ...graph.Object) *backFill {
+	t.Helper()
+	s := newStore()
+	events := []graph.Event{graph.Serving{Resources: []graph.Resource{
+		{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+		{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+	}}}
+	for _, k := range []schema.GroupResource{configMapKind, secretKind} {
+		events = append(events, graph.ListBegins{Kind: k}, graph.ListEnds{Kind: k})
+	}
+	for i := range stamped {
+		events = append(events, graph.Observed{Object: &stamped[i]})
+	}
+	s.apply(events...)
+	lister, err := stamps.NewLister(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamper, err := stamps.New(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBackFill(s, lister, stamper, state, qps, testEnforcementMetrics(t), logr.Discard())
+}
+
+func putConfigMap(api *apitest.Server, name, metadata string) {
+	api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop%s}}", name, metadata))
+}
+
+const (
+	withStamp = ", finalizers: [weir.dev/propagation]"
+	kept      = ", labels: {kept: 'yes'}"
+)
+
+// keptOnly is a policy about ConfigMaps with a label.
+const keptOnly = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {kept: 'yes'}}}, propagation: {default: Orphan}}}"
+
+func finalizersOf(api *apitest.Server, key string) string {
+	o := api.Get(key)
+	if o == nil {
+		return "gone"
+	}
+	return fmt.Sprint(stamps.MetaOf(o).Finalizers)
+}
+
+func TestBackFillBringsWhatExistsInLine(t *testing.T) {
+	const weirs, none = "[weir.dev/propagation]", "[]"
+	for name, c := range map[string]struct {
+		policies []string
+		want     map[string]string
+		tallies  map[string]tally
+	}{
+		"stamps what matches, un-stamps the rest": {[]string{keptOnly},
+			map[string]string{"configmaps/shop/matches": weirs, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
+			map[string]tally{"p": {2, 2}}},
+		"un-stamps all without policies": {nil,
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+		// Without the finalizer a deletion would go another way than the policy says, once it is mended.
+		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+		"keeps what a policy cannot be judged about": {[]string{strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", `conditions: [{name: c, expression: "oldObject.data.x == 'y'"}]`, 1)},
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+			putConfigMap(api, "matches", kept)
+			putConfigMap(api, "plain", "")
+			putConfigMap(api, "stale", withStamp)
+			putConfigMap(api, "right", kept+withStamp)
+			putConfigMap(api, "going", kept+", finalizers: [a], deletionTimestamp: '2000-01-01T00:00:00Z'")
+			// Its deletion goes as policies say, and the finalizer comes off when that is done.
+			putConfigMap(api, "ending", withStamp+", deletionTimestamp: '2000-01-01T00:00:00Z'")
+			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop"+withStamp+"}}")
+			for _, p := range c.policies {
+				api.Put("deletionpolicies", p)
+			}
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var stamped []graph.Object
+				for _, at := range []struct {
+					kind schema.GroupResource
+					name string
+				}{{configMapKind, "stale"}, {configMapKind, "right"}, {secretKind, "other"}} {
+					m := stamps.MetaOf(api.Get(at.kind.Resource + "/shop/" + at.name))
+					stamped = append(stamped, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+				}
+				b := filler(t, api, state, 1000, stamped...)
+				if err := b.pass(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for key, want := range c.want {
+					if got := finalizersOf(api, key); got != want {
+						t.Errorf("%s has %s, want %s", key, got, want)
+					}
+				}
+				tallies, done, _ := b.progress()
+				if diff := cmp.Diff(c.tallies, tallies, cmp.AllowUnexported(tally{})); diff != "" || !done {
+					t.Errorf("done=%t, tallies (-want +got):\n%s", done, diff)
+				}
+				api.Requests()
+				if err := b.pass(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range api.Requests() {
+					if r.Method == "PATCH" && strings.Contains(r.Body, "weir.dev/propagation") {
+						t.Errorf("a second pass stamps again: %s", r)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestBackFillKeepsItsPace(t *testing.T) {
+	api := apitest.New()
+	for i := range 100 {
+		putConfigMap(api, fmt.Sprintf("c%03d", i), kept)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 10)
+		began := time.Now()
+		if err := b.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The first ten go at once.
+		if took := time.Since(began); took < 8900*time.Millisecond || took > 9100*time.Millisecond {
+			t.Errorf("100 objects at 10 a second took %s, want 9s", took)
+		}
+	})
+}
+
+func TestBackFillThatFailsIsNotDone(t *testing.T) {
+	api := apitest.New()
+	putConfigMap(api, "a", kept)
+	putConfigMap(api, "b", kept)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" && strings.HasSuffix(r.Path, "/a") {
+				return apitest.Refuse(403, "Forbidden", "no")
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		if err := b.pass(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
+			t.Errorf("error %v", err)
+		}
+		if tallies, done, _ := b.progress(); done || tallies["p"] != (tally{2, 1}) {
+			t.Errorf("done=%t, %v; want 1 of 2 stamped", done, tallies)
+		}
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/api/v1/configmaps" {
+				return apitest.Refuse(403, "Forbidden", "may not list")
+			}
+			return nil
+		})
+		if err := b.pass(t.Context()); err == nil || err.Error() != "list configmaps: may not list" {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A change of policies ends a pass, and another begins with what is wanted now.
+func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+	for i := range 50 {
+		putConfigMap(api, fmt.Sprintf("c%03d", i), kept)
+	}
+	api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}")
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		var passes atomic.Int32
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "GET" && (r.Path == "/api/v1/configmaps" || r.Path == "/api/v1/secrets") {
+				passes.Add(1)
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			b.run(ctx)
+			close(ended)
+		}()
+		time.Sleep(5 * time.Second)
+		if _, done, _ := b.progress(); done {
+			t.Error("done with 50 objects after 5 s, at one a second")
+		}
+		api.Put("deletionpolicies", strings.ReplaceAll(strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1), "configmaps", "secrets"))
+		time.Sleep(15 * time.Second) // those whose turn had not come took some of the next turns with them
+		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" {
+			t.Errorf("what the new policy is about has %s", got)
+		}
+		tallies, done, changed := b.progress()
+		if !done || tallies["p"] != (tally{1, 1}) {
+			t.Errorf("done=%t, %v", done, tallies)
+		}
+		// The labels of a namespace bring objects under a policy, and take them away.
+		before := passes.Load()
+		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
+		<-changed
+		time.Sleep(5 * time.Second)
+		if passes.Load() == before || finalizersOf(api, "secrets/shop/other") != "[]" {
+			t.Errorf("after a change of labels: %d passes, the Secret has %s", passes.Load()-before, finalizersOf(api, "secrets/shop/other"))
+		}
+		// It looks again by itself, too.
+		before = passes.Load()
+		time.Sleep(backFillEvery + time.Second)
+		if passes.Load() == before {
+			t.Error("no look without a change")
+		}
+		cancel()
+		<-ended
+	})
+}
