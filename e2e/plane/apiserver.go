@@ -66,12 +66,11 @@ func (p *Plane) apiServerFlags() ([]string, error) {
 	pki := p.pki.file
 	args := []string{
 		fmt.Sprintf("--secure-port=%d", p.port),
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + p.opts.address(),
 		// Without an address of its own the API server looks for a default
-		// route, which an isolated machine does not have; and an endpoint on
-		// loopback is not valid, so it must not write one.
-		"--advertise-address=127.0.0.1",
-		"--endpoint-reconciler-type=none",
+		// route, which an isolated machine does not have.
+		"--advertise-address=" + p.opts.address(),
+		"--endpoint-reconciler-type=" + p.opts.endpoints(),
 		"--etcd-servers=http://" + loopback(p.etcd),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=Node,RBAC",
@@ -92,6 +91,10 @@ func (p *Plane) apiServerFlags() ([]string, error) {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + pki("front-proxy.crt"),
 		"--proxy-client-key-file=" + pki("front-proxy.key"),
+		// For the logs of a real node's pods.
+		"--kubelet-client-certificate=" + pki("kubelet-client.crt"),
+		"--kubelet-client-key=" + pki("kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
 	}
 	if p.opts.Audit {
 		policy := filepath.Join(p.Dir, "audit-policy.yaml")

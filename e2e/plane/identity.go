@@ -2,7 +2,9 @@ package plane
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,7 +35,7 @@ func (p *Plane) identity(path, user string, groups ...string) (*rest.Config, err
 		return nil, err
 	}
 	cfg := &rest.Config{
-		Host: "https://" + loopback(p.port),
+		Host: "https://" + net.JoinHostPort(p.opts.address(), strconv.Itoa(p.port)),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: p.pki.ca.bundle(), CertData: creds.cert, KeyData: creds.key,
 		},

@@ -28,6 +28,11 @@ type Options struct {
 	// Kwok adds a node that runs nothing and makes its pods Running.
 	Kwok bool
 
+	// Address is where the API server listens, and what it tells the pods of
+	// a real node; it must be an address of this machine. Empty means
+	// loopback, and an API server that no pod can reach.
+	Address string
+
 	// Flags come after the plane's own, so that they win.
 	APIServerFlags         []string
 	ControllerManagerFlags []string
@@ -39,6 +44,22 @@ type Options struct {
 	// Dir is where the plane keeps its files, and keeps them after Stop.
 	// Empty means a temporary directory that Stop removes.
 	Dir string
+}
+
+func (o Options) address() string {
+	if o.Address == "" {
+		return "127.0.0.1"
+	}
+	return o.Address
+}
+
+// endpoints says who writes the endpoint of the Service "kubernetes": one on
+// loopback is not valid, so nobody may write it.
+func (o Options) endpoints() string {
+	if o.Address == "" {
+		return "none"
+	}
+	return "lease"
 }
 
 func (o Options) parts() []Part {

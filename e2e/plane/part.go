@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Part is one program of the control plane, named as its binary is.
+// A Part is one program of a cluster, named as its binary is.
 type Part string
 
 // The parts.
@@ -16,11 +16,13 @@ const (
 	Scheduler         Part = "kube-scheduler"
 	Kubectl           Part = "kubectl"
 	Kwok              Part = "kwok"
+	Kubelet           Part = "kubelet"
+	Proxy             Part = "kube-proxy"
 	E2ETest           Part = "e2e.test"
 )
 
 // Parts lists all parts, in the order in which they share most of the build.
-var Parts = []Part{APIServer, Etcd, ControllerManager, Scheduler, Kubectl, Kwok, E2ETest}
+var Parts = []Part{APIServer, Etcd, ControllerManager, Scheduler, Kubectl, Kubelet, Proxy, Kwok, E2ETest}
 
 // Binaries says where each built part is.
 type Binaries map[Part]string
@@ -38,6 +40,8 @@ var recipes = map[Part]recipe{
 	ControllerManager: {".", "k8s.io/kubernetes/cmd/kube-controller-manager", goBuild},
 	Scheduler:         {".", "k8s.io/kubernetes/cmd/kube-scheduler", goBuild},
 	Kubectl:           {".", "k8s.io/kubernetes/cmd/kubectl", goBuild},
+	Kubelet:           {".", "k8s.io/kubernetes/cmd/kubelet", goBuild},
+	Proxy:             {".", "k8s.io/kubernetes/cmd/kube-proxy", goBuild},
 	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok", goBuild},
 	E2ETest:           {".", "k8s.io/kubernetes/test/e2e", goTest},
 }

@@ -53,7 +53,7 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 	})
 }
 
-// serving makes a certificate for a server on loopback; the first address of
+// serving makes a certificate for a server of this machine; the first address of
 // the Service range is the API server's name inside the cluster.
 func (a *authority) serving(ips ...net.IP) (pair, error) {
 	return a.sign(&x509.Certificate{
@@ -105,7 +105,7 @@ type pki struct {
 	front *authority // signs the API server's calls to aggregated APIs
 }
 
-func newPKI(dir string) (*pki, error) {
+func newPKI(dir, address string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the certificates: %w", err)
 	}
@@ -118,11 +118,15 @@ func newPKI(dir string) (*pki, error) {
 		return nil, err
 	}
 	p := &pki{dir: dir, ca: ca, front: front}
-	serving, err := ca.serving(net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1))
+	serving, err := ca.serving(net.ParseIP(address), net.IPv4(10, 96, 0, 1))
 	if err != nil {
 		return nil, err
 	}
 	proxy, err := front.client(frontProxyUser)
+	if err != nil {
+		return nil, err
+	}
+	kubelets, err := ca.client(kubeletUser)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +146,7 @@ func newPKI(dir string) (*pki, error) {
 		"ca.crt": ca.bundle(), "ca.key": caKey, "front-proxy-ca.crt": front.bundle(),
 		"apiserver.crt": serving.cert, "apiserver.key": serving.key,
 		"front-proxy.crt": proxy.cert, "front-proxy.key": proxy.key,
+		"kubelet-client.crt": kubelets.cert, "kubelet-client.key": kubelets.key,
 		"service-account.key": accountPEM,
 	} {
 		if err := os.WriteFile(p.file(name), data, 0o600); err != nil {
@@ -151,6 +156,10 @@ func newPKI(dir string) (*pki, error) {
 	return p, nil
 }
 
-const frontProxyUser = "front-proxy-client"
+// Who the API server is, to aggregated APIs and to kubelets.
+const (
+	frontProxyUser = "front-proxy-client"
+	kubeletUser    = "kube-apiserver-kubelet-client"
+)
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }

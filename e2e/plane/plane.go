@@ -77,7 +77,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 
 func (p *Plane) boot(ctx context.Context) error {
 	var err error
-	if p.pki, err = newPKI(filepath.Join(p.Dir, "pki")); err != nil {
+	if p.pki, err = newPKI(filepath.Join(p.Dir, "pki"), p.opts.address()); err != nil {
 		return err
 	}
 	if err := p.startEtcd(ctx, p.bins[Etcd]); err != nil {
@@ -190,6 +190,9 @@ func (p *Plane) binary(ctx context.Context, part Part) (string, error) {
 	p.bins[part] = bins[part]
 	return bins[part], nil
 }
+
+// CAFile is the certificate of the authority that signs every identity.
+func (p *Plane) CAFile() string { return p.pki.file("ca.crt") }
 
 func (p *Plane) log(part Part) string {
 	return filepath.Join(p.Dir, string(part)+".log")

@@ -14,13 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-const (
-	// user is nobody in particular, and a number, so that Kubernetes can see that it is not root.
-	user = "65532:65532"
-	// program's place in the image. There is nothing else in it: no shell, no user database, no CA certificates (Weir
-	// speaks with the API server alone, whose CA comes with the ServiceAccount).
-	entrypoint = "/weir"
-)
+// user is nobody in particular, and a number, so that Kubernetes can see that it is not root.
+const user = "65532:65532"
 
 // platformImage is the program for one platform.
 type platformImage struct {
@@ -30,17 +25,22 @@ type platformImage struct {
 
 // about is what the image says of itself.
 type about struct {
+	// program is a file in the root directory. There is nothing else: no shell, no user database, no CA certificates
+	// (Weir speaks with the API server alone, whose CA comes with the ServiceAccount).
+	program                 string
 	name, version, revision string
 	created                 time.Time
 }
 
 func (a about) labels() map[string]string {
 	l := map[string]string{
-		"org.opencontainers.image.title":       "weir",
-		"org.opencontainers.image.description": "Decides by policy what falls when something in a cluster is deleted, and carries it out",
-		"org.opencontainers.image.source":      "https://github.com/weir-dev/weir",
-		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.version":     a.version,
+		"org.opencontainers.image.title":    a.program,
+		"org.opencontainers.image.source":   "https://github.com/weir-dev/weir",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+		"org.opencontainers.image.version":  a.version,
+	}
+	if a.program == "weir" {
+		l["org.opencontainers.image.description"] = "Decides by policy what falls when something in a cluster is deleted, and carries it out"
 	}
 	if a.revision != "" {
 		l["org.opencontainers.image.revision"] = a.revision
@@ -67,7 +67,7 @@ func assemble(images []platformImage, a about) (archive, error) {
 }
 
 func one(p platformImage, a about) (v1.Image, error) {
-	files, err := layer(p.binary, a.created)
+	files, err := layer(a.program, p.binary, a.created)
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +87,15 @@ func one(p platformImage, a about) (v1.Image, error) {
 	}
 	cfg = cfg.DeepCopy()
 	cfg.OS, cfg.Architecture, cfg.Created = p.os, p.arch, v1.Time{Time: a.created}
-	cfg.Config = v1.Config{User: user, Entrypoint: []string{entrypoint}, WorkingDir: "/", Labels: a.labels()}
+	cfg.Config = v1.Config{User: user, Entrypoint: []string{"/" + a.program}, WorkingDir: "/", Labels: a.labels()}
 	return mutate.ConfigFile(img, cfg)
 }
 
 // layer is a tar with the program in it, owned by root: who runs it cannot change it.
-func layer(binary []byte, created time.Time) ([]byte, error) {
+func layer(program string, binary []byte, created time.Time) ([]byte, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	if err := w.WriteHeader(&tar.Header{Name: entrypoint[1:], Mode: 0o755, Size: int64(len(binary)), ModTime: created, Typeflag: tar.TypeReg}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: program, Mode: 0o755, Size: int64(len(binary)), ModTime: created, Typeflag: tar.TypeReg}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(binary); err != nil {

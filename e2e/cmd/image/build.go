@@ -11,7 +11,7 @@ import (
 
 // program is what to compile, and for what.
 type program struct {
-	dir, os, arch, version string
+	dir, pkg, os, arch, version string
 }
 
 // compile returns the binary. Nothing of this machine goes into it: no path, no build id, no state of the work tree
@@ -22,15 +22,15 @@ func compile(ctx context.Context, p program) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is no failure
-	path := filepath.Join(dir, "weir")
+	path := filepath.Join(dir, "program")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X github.com/weir-dev/weir/cmd.version="+p.version, "-o", path, ".")
+		"-ldflags", "-s -w -buildid= -X github.com/weir-dev/weir/cmd.version="+p.version, "-o", path, p.pkg)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("build for %s/%s: %w\n%s", p.os, p.arch, err, bytes.TrimSpace(log.Bytes()))
+		return nil, fmt.Errorf("build %s for %s/%s: %w\n%s", p.pkg, p.os, p.arch, err, bytes.TrimSpace(log.Bytes()))
 	}
 	return os.ReadFile(path)
 }

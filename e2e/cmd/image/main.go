@@ -1,5 +1,6 @@
 // Command image writes Weir's container image, without Docker and the same every time: a static binary on an empty base,
-// for several platforms, in one archive that containerd, kind, docker and podman load.
+// for several platforms, in one archive that containerd, kind, docker and podman load. It does the same for other programs
+// of one package, such as those that the tests run in a cluster.
 //
 // It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and nobody who builds Weir needs this.
 package main
@@ -26,7 +27,9 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("image", flag.ContinueOnError)
 	var (
-		source    = fs.String("source", ".", "directory of Weir's module")
+		source    = fs.String("source", ".", "directory of the program's module")
+		pkg       = fs.String("package", ".", "package of the program in its module")
+		title     = fs.String("program", "weir", "what the program is called in the image")
 		out       = fs.String("out", "bin/weir-image.tar", "archive to write")
 		name      = fs.String("name", "weir-dev/weir:dev", "name under which the image is loaded, with registry and tag")
 		version   = fs.String("version", "dev", "what weir version prints")
@@ -43,13 +46,13 @@ func run(ctx context.Context, args []string) error {
 		if !ok || os == "" || arch == "" {
 			return fmt.Errorf("--platforms %q: must be like linux/amd64,linux/arm64", *platforms)
 		}
-		binary, err := compile(ctx, program{dir: *source, os: os, arch: arch, version: *version})
+		binary, err := compile(ctx, program{dir: *source, pkg: *pkg, os: os, arch: arch, version: *version})
 		if err != nil {
 			return err
 		}
 		images = append(images, platformImage{os: os, arch: arch, binary: binary})
 	}
-	a, err := assemble(images, about{name: *name, version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()})
+	a, err := assemble(images, about{program: *title, name: *name, version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()})
 	if err != nil {
 		return err
 	}
