@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -68,9 +69,14 @@ func (a archive) layout(dir string) error {
 	if err != nil {
 		return err
 	}
+	full, err := reference.ParseNormalizedNamed(a.name)
+	if err != nil {
+		return err
+	}
 	if err := p.AppendIndex(a.index, layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          a.name, // what containerd calls it
-		"org.opencontainers.image.ref.name": a.name, // … and the others
+		// containerd takes it as it is, and the kubelet asks for weir-dev/weir as docker.io/weir-dev/weir.
+		"io.containerd.image.name":          full.String(),
+		"org.opencontainers.image.ref.name": a.name,
 	})); err != nil {
 		return err
 	}

@@ -52,8 +52,8 @@ func opened(t *testing.T, path string) v1.ImageIndex {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Manifests) != 1 || m.Manifests[0].Annotations["io.containerd.image.name"] != imageName {
-		t.Fatalf("the layout holds %+v, want one index named %s", m.Manifests, imageName)
+	if len(m.Manifests) != 1 || m.Manifests[0].Annotations["io.containerd.image.name"] != "docker.io/"+imageName {
+		t.Fatalf("the layout holds %+v, want one index that the kubelet finds as %s", m.Manifests, imageName)
 	}
 	index, err := top.ImageIndex(m.Manifests[0].Digest)
 	if err != nil {
