@@ -11,10 +11,10 @@ IMAGE ?= weir-dev/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit e2e demo lint generate verify fuzz sim bench conformance image chart
+.PHONY: help build test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/weir
 	$(GO) build -trimpath -o bin/weir .
@@ -35,8 +35,32 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 
 e2e: build ## end-to-end tests on a real control plane, which is built first (some minutes, once)
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -p 1 -count=1 -timeout 40m ./...
+	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v /stories$$)
 	cd e2e/certs && $(GO) test -v -count=1 ./...
+
+# The stories want a cluster with real pods; what differs between these three is whose.
+STORIES = $(GO) test -v -count=1 -timeout 40m ./stories
+ARCHIVE = cd e2e/cmd/image && $(GO) run . --platforms linux/$$($(GO) env GOARCH)
+
+e2e-images:
+	$(ARCHIVE) --source $(CURDIR) --out $(CURDIR)/bin/e2e/weir.tar --name $(IMAGE) --version $(VERSION)
+	$(ARCHIVE) --source $(CURDIR)/e2e --package ./workload/worker --program worker --out $(CURDIR)/bin/e2e/worker.tar --name weir.test/worker:1
+	$(ARCHIVE) --source $(CURDIR)/e2e --package ./workload/pause --program pause --out $(CURDIR)/bin/e2e/pause.tar --name weir.test/pause:1
+
+e2e-node: e2e-images ## the chart and its users' stories in a cluster with real pods: this machine is the node (root, Linux)
+	cd e2e && $(GO) run ./cmd/node --pause ../bin/e2e/pause.tar --image ../bin/e2e/worker.tar --image ../bin/e2e/weir.tar \
+	  --logs artifacts/node -- $(STORIES)
+
+e2e-kind: e2e-images ## the same in a cluster that kind makes (needs Docker): KIND_ARGS='--image kindest/node:…'
+	@set -eu; export KUBECONFIG=$$(mktemp); kind=$$(cd e2e/kind && $(GO) tool -n kind); \
+	trap '"$$kind" delete cluster --name weir-stories; rm -f "$$KUBECONFIG"' EXIT; \
+	"$$kind" create cluster --name weir-stories --wait 3m $(KIND_ARGS); \
+	for image in worker weir; do "$$kind" load image-archive --name weir-stories bin/e2e/$$image.tar; done; \
+	cd e2e && $(STORIES)
+
+e2e-cluster: ## the same in a cluster of yours without Weir, which has or can pull the images: KUBECONFIG=… WORKER_IMAGE=…
+	@test -n "$(KUBECONFIG)" || { echo 'KUBECONFIG: name the cluster, as in make e2e-cluster KUBECONFIG=$$HOME/.kube/config' >&2; exit 2; }
+	cd e2e && KUBECONFIG=$(abspath $(KUBECONFIG)) $(STORIES)
 
 demo: build ## a real control plane with Weir as its collector, and a story; DEMO_EXIT=1 ends after the story
 	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/certs"
+	"github.com/weir-dev/weir/e2e/certs/certmanager"
 )
 
 const (
@@ -139,7 +140,7 @@ func (s *issued) installCertManager() {
 		})
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
-	wait, err := startCertManager(ctx, server.kubeconfig)
+	wait, err := certmanager.Start(ctx, server.kubeconfig)
 	s.Cleanup(func() {
 		cancel()
 		if wait != nil {

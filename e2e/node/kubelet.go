@@ -33,8 +33,8 @@ containerRuntimeEndpoint: unix://%[4]s
 evictionHard: {memory.available: 10Mi, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%, imagefs.inodesFree: 0%%}
 imageGCHighThresholdPercent: 100
 makeIPTablesUtilChains: false
-podLogsDir: %[5]s/pods
-volumePluginDir: %[5]s/plugins
+podLogsDir: %[5]s/logs
+volumePluginDir: %[5]s/volumeplugins
 resolvConf: ""
 syncFrequency: 5s
 `
@@ -64,18 +64,18 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	logs := filepath.Join(dir, "kubelet")
-	if err := os.MkdirAll(filepath.Join(logs, "pods"), 0o700); err != nil {
+	root := filepath.Join(dir, "kubelet") // its directory "pods" is another than that of the logs
+	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
 	}
 	config := filepath.Join(dir, "kubelet.yaml")
-	text := fmt.Sprintf(kubeletConfig, gateway, port, n.CAFile(), containerdSocket, logs)
+	text := fmt.Sprintf(kubeletConfig, gateway, port, n.CAFile(), containerdSocket, root)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}
 	_, err = n.run(ctx, "kubelet", n.bins[plane.Kubelet],
 		"--config="+config, "--kubeconfig="+kubeconfig, "--hostname-override="+Name, "--node-ip="+gateway,
-		"--root-dir="+filepath.Join(dir, "kubelet"), "--cert-dir="+filepath.Join(dir, "kubelet", "pki"))
+		"--root-dir="+root, "--cert-dir="+filepath.Join(root, "pki"))
 	return err
 }
 

@@ -1,4 +1,5 @@
-package certs
+// Package certmanager runs the controllers of cert-manager that issue certificates from Issuers, in this process.
+package certmanager
 
 import (
 	"context"
@@ -28,8 +29,8 @@ import (
 // controllers is how many of them there are to be: one that an update of cert-manager renames must not go missing.
 const controllers = 10
 
-// startCertManager runs cert-manager's own controllers until ctx ends; wait returns once they have.
-func startCertManager(ctx context.Context, kubeconfig string) (wait func(), err error) {
+// Start runs cert-manager's own controllers until ctx ends; wait returns once they have.
+func Start(ctx context.Context, kubeconfig string) (wait func(), err error) {
 	ctx = logr.NewContext(ctx, logr.Discard())
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig:    kubeconfig,

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ func run(ctx context.Context, args []string) (err error) {
 	o := node.Options{Plane: plane.Options{Controllers: plane.All, Scheduler: true, Out: os.Stderr}}
 	flags := flag.NewFlagSet("node", flag.ContinueOnError)
 	check := flags.Bool("check", false, "only say what this machine lacks to be a node")
+	packages := flags.Bool("packages", false, "only list the Debian packages that a node takes")
 	flags.StringVar(&o.Pause, "pause", "", "archive with the image "+node.PauseImage)
 	flags.StringVar(&o.Logs, "logs", "", "put the logs of all parts here at the end")
 	flags.Func("image", "archive with an image (repeatable)", func(v string) error {
@@ -44,6 +46,10 @@ func run(ctx context.Context, args []string) (err error) {
 	})
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *packages {
+		fmt.Println(strings.Join(node.Packages, " "))
+		return nil
 	}
 	if *check {
 		if lacks := node.Missing(); lacks != "" {

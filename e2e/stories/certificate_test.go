@@ -1,0 +1,169 @@
+package stories
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const cmModule = "../certs" // it has cert-manager
+
+// certificateRotation: Weir's CA is lost; another is made, trusted, and signs, and no request is refused although the
+// policy says Fail. A new CA is trusted for half a minute before it signs.
+func (s *story) certificateRotation() {
+	s.weir()
+	s.keep("Fail")
+	st := s.stream()
+	st.flowing(20)
+	before := s.served()
+	s.must("-n", weirNamespace, "delete", "secret", "weir-ca")
+	s.until("the certificates are signed by another CA", s.another(before))
+	st.flowing(50)
+	st.unharmed()
+}
+
+// certManager: the same chart with certificates of cert-manager; the switch and a renewal refuse no request.
+func (s *story) certManager() {
+	s.weir()
+	s.keep("Fail")
+	s.startCertManager()
+	st := s.stream()
+	st.flowing(20)
+	before := s.served()
+	s.weir("certificates.type=certManager")
+	s.until("cert-manager's certificate is served", s.another(before))
+	s.must("-n", weirNamespace, "wait", "--for=condition=Ready", "certificate/weir-webhook", "--timeout=60s")
+	st.flowing(50)
+
+	before = s.served()
+	// A certificate whose Secret is gone is issued anew.
+	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")
+	s.until("the renewed certificate is served", s.another(before))
+	st.flowing(50)
+	st.unharmed()
+}
+
+// startCertManager adds cert-manager's kinds, and runs its controllers here until the end of all stories.
+func (s *story) startCertManager() {
+	s.Helper()
+	list := exec.CommandContext(s.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
+	list.Dir, list.Env = cmModule, append(os.Environ(), "GOWORK=off")
+	dir, err := list.Output()
+	if err != nil {
+		s.Fatalf("find cert-manager: %v", err)
+	}
+	s.must("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds"))
+	s.must("wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "crd/issuers.cert-manager.io", "--timeout=60s")
+
+	binary := filepath.Join(cluster.dir, "cert-manager")
+	build := exec.CommandContext(s.Context(), "go", "build", "-o", binary, "./cmd/cert-manager")
+	build.Dir, build.Env = cmModule, append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		s.Fatalf("build cert-manager's controllers: %v\n%s", err, out)
+	}
+	// Stories after this one are told in an installation that needs it.
+	cmd := program(context.Background(), binary, "--kubeconfig", cluster.kubeconfig)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	atEnd(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+}
+
+var port = regexp.MustCompile(`Forwarding from 127\.0\.0\.1:(\d+)`)
+
+// served are the certificates that the webhook's pods serve, by pod. kubectl stands in for the API server: it reaches
+// pods of every cluster.
+func (s *story) served() map[string]*x509.Certificate {
+	s.Helper()
+	out, err := s.certificates(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return out
+}
+
+func (s *story) certificates(ctx context.Context) (map[string]*x509.Certificate, error) {
+	pods, err := cluster.client.CoreV1().Pods(weirNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	if err != nil {
+		return nil, err
+	}
+	if len(pods.Items) == 0 {
+		return nil, errors.New("there is no pod of the webhook")
+	}
+	out := map[string]*x509.Certificate{}
+	for _, p := range pods.Items {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if out[p.Name], err = certificate(ctx, p.Name); err != nil {
+			return nil, fmt.Errorf("ask pod %s for its certificate: %w", p.Name, err)
+		}
+	}
+	return out, nil
+}
+
+func certificate(ctx context.Context, pod string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	forward := program(ctx, cluster.kubectl, "port-forward", "-n", weirNamespace, "pod/"+pod, "--address=127.0.0.1", ":9443")
+	stdout, err := forward.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := forward.Start(); err != nil {
+		return nil, err
+	}
+	defer func() { cancel(); _ = forward.Wait() }() // it was killed
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	found := port.FindStringSubmatch(line)
+	if found == nil {
+		return nil, fmt.Errorf("kubectl port-forward says %q: %w", line, err)
+	}
+	// What it is signed by is looked at, not whether to trust it.
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "weir-webhook." + weirNamespace + ".svc"}}).DialContext(ctx, "tcp", "127.0.0.1:"+found[1])
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+}
+
+// another is an objection while a pod serves what is signed by a CA of before.
+func (s *story) another(before map[string]*x509.Certificate) func(context.Context) error {
+	old := map[string]bool{}
+	for _, c := range before {
+		old[signer(c)] = true
+	}
+	return func(ctx context.Context) error {
+		now, err := s.certificates(ctx)
+		if err != nil {
+			return err
+		}
+		for pod, c := range now {
+			if old[signer(c)] {
+				return fmt.Errorf("pod %s still serves a certificate of %s", pod, signer(c))
+			}
+		}
+		return nil
+	}
+}
+
+// signer tells one CA from another; what signed itself is its own.
+func signer(c *x509.Certificate) string {
+	if len(c.AuthorityKeyId) > 0 {
+		return fmt.Sprintf("%x", c.AuthorityKeyId)
+	}
+	return c.SerialNumber.String()
+}

@@ -1,0 +1,108 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// rollingRestart: while all of Weir is replaced, pod by pod, no request is refused and nothing is lost.
+func (s *story) rollingRestart() {
+	s.weir()
+	s.keep("Ignore")
+	st := s.stream()
+	st.flowing(50)
+	for _, d := range []string{"deployment/weir-webhook", "deployment/weir-controller"} {
+		s.must("-n", weirNamespace, "rollout", "restart", d)
+		s.must("-n", weirNamespace, "rollout", "status", d, "--timeout=2m")
+	}
+	st.flowing(50)
+	st.unharmed()
+}
+
+// down takes the webhook away until the story's end, or until up.
+func (s *story) down() (up func()) {
+	s.Helper()
+	webhook := []string{"-n", weirNamespace, "scale", "deployment/weir-webhook"}
+	s.must(append(webhook, "--replicas=0")...)
+	s.until("the webhook is gone", s.said("", "get", "pods", "-n", weirNamespace, "-l", "app.kubernetes.io/component=webhook", "-o", "name"))
+	up = func() {
+		ctx := context.WithoutCancel(s.Context())
+		for _, args := range [][]string{append(webhook, "--replicas=2"), {"-n", weirNamespace, "rollout", "status", "deployment/weir-webhook", "--timeout=2m"}} {
+			if out, err := kubectl(ctx, args...); err != nil {
+				s.Errorf("kubectl %s: %s", strings.Join(args, " "), out)
+			}
+		}
+	}
+	s.Cleanup(up)
+	return up
+}
+
+// webhookDownUnderIgnore: nothing is refused; what was stamped before is carried out as the policy says by the controller
+// alone, and what is made meanwhile is as safe as the rest when the webhook is back.
+func (s *story) webhookDownUnderIgnore() {
+	s.weir()
+	s.keep("Ignore")
+	const n = 20
+	var parents []string
+	for i := range n {
+		name := fmt.Sprintf("before-%d", i)
+		s.family(name)
+		parents = append(parents, name)
+	}
+	up := s.down()
+	for _, p := range parents {
+		if err := s.remove(s.Context(), p); err != nil {
+			s.Errorf("refused while the webhook is down, under Ignore: %v", err)
+		}
+	}
+	s.kept(parents)
+	s.family("meanwhile")
+	up()
+	s.stamps()
+	// It has no finalizer yet. The first delete puts it there, and is answered that it is to come again, which it does.
+	s.until("what was made meanwhile is deleted", func(ctx context.Context) error { return s.remove(ctx, "meanwhile") })
+	s.kept([]string{"meanwhile"})
+}
+
+// webhookDownUnderFail: what the policy is about is refused, with the webhook's name, and nothing else is; afterwards all is
+// as it was.
+func (s *story) webhookDownUnderFail() {
+	s.weir()
+	s.keep("Fail")
+	s.family("guarded")
+	s.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n")
+	up := s.down()
+	s.until("the delete is refused", func(context.Context) error {
+		out, err := s.kubectl("delete", "configmap", "guarded", "--dry-run=server")
+		if err == nil || !strings.Contains(out, "delete.weir.dev") || !strings.Contains(out, "weir-webhook."+weirNamespace+".svc") {
+			return fmt.Errorf("kubectl delete says %q", out)
+		}
+		return nil
+	})
+	err := s.remove(s.Context(), "guarded")
+	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		s.Errorf("a delete while the webhook is down, under Fail: %v", err)
+	}
+	if cm, err := cluster.client.CoreV1().ConfigMaps(s.namespace).Get(s.Context(), "guarded", metav1.GetOptions{}); err != nil || cm.DeletionTimestamp != nil {
+		s.Errorf("what was refused is to be as it was: %v, %v", cm, err)
+	}
+	s.must("delete", "secret", "other")
+	up()
+	s.until("the delete is accepted again", func(ctx context.Context) error { return s.remove(ctx, "guarded") })
+	s.kept([]string{"guarded"})
+}
+
+// family makes a parent with a child.
+func (s *story) family(name string) {
+	s.Helper()
+	parent, err := s.create(s.Context(), name, nil)
+	if err == nil {
+		_, err = s.create(s.Context(), name+"-child", parent)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
