@@ -73,10 +73,9 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}
-	_, err = n.run(ctx, "kubelet", n.bins[plane.Kubelet],
+	return n.run(ctx, "kubelet", n.bins[plane.Kubelet],
 		"--config="+config, "--kubeconfig="+kubeconfig, "--hostname-override="+Name, "--node-ip="+gateway,
 		"--root-dir="+root, "--cert-dir="+filepath.Join(root, "pki"))
-	return err
 }
 
 func (n *Node) startProxy(ctx context.Context) error {
@@ -96,6 +95,5 @@ func (n *Node) startProxy(ctx context.Context) error {
 	if err := os.WriteFile(proxyFile, []byte(text), 0o600); err != nil {
 		return err
 	}
-	_, err = n.run(ctx, "kube-proxy", n.bins[plane.Proxy], "--config="+proxyFile)
-	return err
+	return n.run(ctx, "kube-proxy", n.bins[plane.Proxy], "--config="+proxyFile)
 }

@@ -146,14 +146,14 @@ func (n *Node) Stop() error {
 }
 
 // run starts a program that ends with the node.
-func (n *Node) run(ctx context.Context, name, path string, args ...string) (*plane.Child, error) {
+func (n *Node) run(ctx context.Context, name, path string, args ...string) error {
 	c := plane.Command(name, path, filepath.Join(dir, name+".log"), args...)
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
-		return nil, err
+		return err
 	}
 	n.children = append(n.children, c)
 	n.later(func() error { return c.Stop(plane.DefaultGrace) })
-	return c, nil
+	return nil
 }
 
 func (n *Node) awaitNode(ctx context.Context) error {

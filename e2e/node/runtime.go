@@ -71,7 +71,7 @@ func (n *Node) startContainerd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := n.run(ctx, "containerd", path, "--config", config); err != nil {
+	if err := n.run(ctx, "containerd", path, "--config", config); err != nil {
 		return err
 	}
 	return n.await(ctx, "containerd answers", func(ctx context.Context) error {

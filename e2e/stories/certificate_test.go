@@ -33,19 +33,20 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager; the switch and a renewal refuse no request.
+// certManager: the same chart with certificates of cert-manager; that one is lost and issued anew refuses no request. The
+// switch itself may, for a moment: a new pod of the webhook can serve before the API server trusts its certificate.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")
 	s.startCertManager()
-	st := s.stream()
-	st.flowing(20)
 	before := s.served()
 	s.weir("certificates.type=certManager")
 	s.until("cert-manager's certificate is served", s.another(before))
 	s.must("-n", weirNamespace, "wait", "--for=condition=Ready", "certificate/weir-webhook", "--timeout=60s")
-	st.flowing(50)
+	s.stamps()
 
+	st := s.stream()
+	st.flowing(20)
 	before = s.served()
 	// A certificate whose Secret is gone is issued anew.
 	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")

@@ -14,7 +14,7 @@ import (
 
 const (
 	streams   = 4
-	streamGap = 50 * time.Millisecond // between the pairs of one of them: a busy cluster, not a benchmark
+	streamGap = 100 * time.Millisecond // between the pairs of one of them: a busy cluster, not a benchmark
 )
 
 // keeps is a policy by which deletes of parents keep their children, also where a delete asks for nothing: it is Weir
@@ -150,6 +150,11 @@ func (st *stream) unharmed() {
 	}
 	st.kept(st.deleted)
 	st.Logf("%d parents were deleted", len(st.deleted))
+	// One request instead of a namespace that takes its time over what is known to be there.
+	err := cluster.client.CoreV1().ConfigMaps(st.namespace).DeleteCollection(st.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "role=child"})
+	if err != nil {
+		st.Error(err)
+	}
 }
 
 // kept waits until parents are gone, and their children are there and belong to nobody.
