@@ -1,0 +1,167 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	weirs      = "weir.dev/propagation"
+	foreground = "foregroundDeletion"
+)
+
+var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+
+// propagationOf is a set with one policy about Deployments, Jobs and Pods.
+func propagationOf(t *testing.T, rest string) *Set {
+	t.Helper()
+	return Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}, {apiGroups: [batch], resources: [jobs]}, {apiGroups: [''], resources: [pods]}]}, "+rest+"}}"), Options{})
+}
+
+func storedAs(gvr schema.GroupVersionResource) Question {
+	return Stored(schema.GroupVersionKind{}, gvr, map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop"}}, nil)
+}
+
+func TestWhatAnObjectIsToCarry(t *testing.T) {
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	for rest, want := range map[string][3]string{ // of Deployments, Jobs, Pods
+		"propagation: {default: Foreground}":                                                                     {weirs, weirs + " " + foreground, ""},
+		"propagation: {default: Orphan}":                                                                         {weirs, weirs, ""},
+		"propagation: {default: Background}":                                                                     {"", weirs + " " + foreground, ""},
+		"propagation: {allowed: [Foreground]}":                                                                   {"", "", ""},
+		"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}":                      {weirs, weirs, ""},
+		"propagation: {default: Background, dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}": {weirs, weirs + " " + foreground, ""},
+		"protection: {maxDependents: 0}":                                                                         {"", "", ""},
+	} {
+		set := propagationOf(t, rest)
+		for i, gvr := range []schema.GroupVersionResource{deployments, jobs, pods} {
+			m, errs := set.StampFor(storedAs(gvr))
+			if got := strings.Join(m.Finalizers, " "); got != want[i] || (m.By == "p") != (want[i] != "") || len(errs) > 0 {
+				t.Errorf("%s: %s carry %q by %q, want %q; %v", rest, gvr.Resource, got, m.By, want[i], errs)
+			}
+			// Where it can be that something is to be carried, it has to be looked for.
+			if some, _ := set.Stamps(gvr.GroupResource()); some != (want[i] != "") {
+				t.Errorf("%s: %s may be stamped: %t", rest, gvr.Resource, some)
+			}
+		}
+	}
+}
+
+func TestWhatIsMissingOfAMark(t *testing.T) {
+	both := Mark{By: "p", Finalizers: []string{weirs, foreground}}
+	for have, want := range map[string]string{
+		"":                           weirs + " " + foreground,
+		"a":                          weirs + " " + foreground,
+		weirs:                        foreground,
+		foreground:                   weirs,
+		weirs + " " + foreground:     "",
+		"orphan":                     weirs, // the API server does not accept both (RB 6.4)
+		"orphan " + weirs:            "",
+		"a " + weirs + " b orphan c": "",
+	} {
+		if got := strings.Join(both.Missing(strings.Fields(have)), " "); got != want {
+			t.Errorf("%q misses %q, want %q", have, got, want)
+		}
+	}
+	if strings.Join(both.Finalizers, " ") != weirs+" "+foreground {
+		t.Error("the mark was written to")
+	}
+	if got := (Mark{}).Missing(nil); len(got) > 0 {
+		t.Errorf("no mark misses %v", got)
+	}
+}
+
+func TestWhatWeirHasPut(t *testing.T) {
+	for have, want := range map[string][2]string{ // of Deployments, of Jobs
+		"":                       {"", ""},
+		foreground:               {"", ""}, // a user's
+		weirs:                    {weirs, weirs},
+		weirs + " " + foreground: {weirs, weirs + " " + foreground},
+		foreground + " " + weirs: {weirs, weirs + " " + foreground},
+		"orphan " + weirs:        {weirs, weirs},
+	} {
+		for i, gvr := range []schema.GroupVersionResource{deployments, jobs} {
+			if got := strings.Join(Stamped(gvr.GroupResource(), strings.Fields(have)), " "); got != want[i] {
+				t.Errorf("of %q on %s weir has put %q, want %q", have, gvr.Resource, got, want[i])
+			}
+		}
+	}
+}
+
+func TestSinceWhenAnObjectIsArmed(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	for name, c := range map[string]struct {
+		finalizer, at string
+		since         time.Duration
+		armed         bool
+	}{
+		"a while":                     {weirs, ArmedAt(now.Add(-20 * time.Second)), 20 * time.Second, true},
+		"to the nanosecond":           {weirs, ArmedAt(now.Add(-1)), 1, true},
+		"by a clock in another zone":  {weirs, "2026-01-02T04:04:05+01:00", 6, true},
+		"by a clock that is ahead":    {weirs, ArmedAt(now.Add(time.Hour)), 0, true},
+		"at no time that can be read": {weirs, "yesterday", 0, true},
+		"never":                       {weirs, "", 0, false},
+		"not stamped any more":        {"a", ArmedAt(now), 0, false},
+	} {
+		o := map[string]any{"metadata": map[string]any{"finalizers": []any{c.finalizer}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: c.at}}}
+		if since, armed := ArmedSince(o, now); since != c.since || armed != c.armed {
+			t.Errorf("%s: %s, %t, want %s, %t", name, since, armed, c.since, c.armed)
+		}
+	}
+	if _, armed := ArmedSince(nil, now); armed {
+		t.Error("nothing is armed")
+	}
+}
+
+// What cannot be judged may be wanted: it has to be looked for, and is not taken off.
+func TestBrokenPoliciesMayStamp(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Background}, priority: 9999999")
+	if some, _ := set.Stamps(deployments.GroupResource()); !some {
+		t.Error("nobody looks for what a broken policy may stamp")
+	}
+	if m, errs := set.StampFor(storedAs(deployments)); m.By != "" || len(errs) != 1 {
+		t.Errorf("%+v, %v; want an error", m, errs)
+	}
+}
+
+func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
+	for rest, want := range map[string]bool{"": false, `, conditions: [{name: c, expression: "true"}]`: true} {
+		text := strings.Replace(delpol("p", "propagation: {default: Orphan}"), "[deployments]}]", "[deployments]}]"+rest, 1)
+		set := Build(nil, sources(t, "f", text), Options{})
+		if some, whole := set.Stamps(deployments.GroupResource()); !some || whole != want {
+			t.Errorf("with %q: some=%t, whole=%t, want %t", rest, some, whole, want)
+		}
+		if some, whole := set.Stamps(jobs.GroupResource()); some || whole {
+			t.Errorf("with %q: what no policy is about: some=%t, whole=%t", rest, some, whole)
+		}
+	}
+}
+
+func TestWhichPoliciesNeedTheGraph(t *testing.T) {
+	owners := func(spec string) string {
+		return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, %s}}", spec)
+	}
+	for text, want := range map[string]bool{
+		"": false,
+		delpol("p", "propagation: {default: Orphan}"):                                 false,
+		delpol("p", "protection: {confirmation: Required}"):                           false,
+		delpol("p", "protection: {maxDependents: 0}"):                                 true,
+		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): true,
+		owners("blockOwnerDeletion: Deny"):                                            false,
+		owners("blockOwnerDeletion: Clear"):                                           false,
+		owners("changes: RequirePermission"):                                          false,
+		owners("blockOwnerDeletion: RequirePermission"):                               true,
+		owners("rules: {dangling: Warn}"):                                             true,
+		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": false,
+	} {
+		if got := Build(nil, sources(t, "f", text), Options{}).NeedsGraph(); got != want {
+			t.Errorf("%s\nneeds the graph: %t, want %t", text, got, want)
+		}
+	}
+}
