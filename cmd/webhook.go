@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -175,7 +174,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, config *rest.Con
 		return nil, fmt.Errorf("set up the webhook: %w", err)
 	}
 	var ending atomic.Bool
-	server, err := webhook.NewServer(f.address, sendAway(handler, ending.Load), source.GetCertificate)
+	server, err := webhook.NewServer(f.address, webhook.Leaving(handler, ending.Load), source.GetCertificate)
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook's server: %w", err)
 	}
@@ -202,17 +201,6 @@ func (f *serverFlags) serve(ctx context.Context, m *management, config *rest.Con
 		time.AfterFunc(f.shutdownDelay, end)
 	})
 	return longer, nil
-}
-
-// sendAway has clients open another connection while the server is about to end: the API server would stay with the one
-// that it has, and send a request on it in the very moment in which it is closed.
-func sendAway(next http.Handler, ending func() bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ending() {
-			w.Header().Set("Connection", "close") // in HTTP/2 this sends GOAWAY
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // expiryOf is the metric of when the certificate expires; 0 while there is none.
