@@ -123,7 +123,7 @@ func TestWebhookNeedsToKnowWhatItsCertificateIsFor(t *testing.T) {
 			f.processFlags.register(fs)
 			f.policyFlags.register(fs)
 			f.targetFlags.register(fs)
-			f.serverFlags.register(fs) //nolint:staticcheck // each group by its name
+			f.serverFlags.register(fs)
 		}, args)
 		wantError(t, args, f.check(), want)
 	}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"sync"
@@ -47,7 +48,9 @@ func TestSourceOfTheCertificate(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- source.Start(ctx) }()
 			<-ctx.Done()
-			<-done
+			if err := <-done; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", args, err)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if len(followed) > 1 || want != "" && !followed[want] || want == "" && len(followed) > 0 {
