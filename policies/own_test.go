@@ -1,6 +1,9 @@
 package policies
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Nobody would carry out the deletion of who carries out deletions.
 func TestPropagationDoesNotApplyInWeirsOwnNamespace(t *testing.T) {
@@ -16,5 +19,24 @@ func TestPropagationDoesNotApplyInWeirsOwnNamespace(t *testing.T) {
 	}
 	if m, _ := set.StampFor(Stored(q.Kind, q.Resource, q.OldObject, nil)); m.By != "" {
 		t.Errorf("stamped by %s", m.By)
+	}
+}
+
+// What a refusal says is pasted into a shell; names of RBAC objects may be anything but a path.
+func TestNamesInCommandsAreNoCommands(t *testing.T) {
+	set := Build(nil, sources(t, "f", delpol("p", "propagation: {allowed: [Foreground]}")), Options{})
+	for name, want := range map[string]string{
+		"web":                "kubectl delete deployments.apps web -n shop --cascade",
+		"system:web-1.x":     "kubectl delete deployments.apps system:web-1.x -n shop --cascade",
+		"x; rm $(y)":         "kubectl delete 'deployments.apps/x; rm $(y)' -n shop --cascade",
+		"--all":              "kubectl delete 'deployments.apps/--all' -n shop --cascade",
+		"it's `here` \n too": "kubectl delete 'deployments.apps/it'\\''s `here` \n too' -n shop --cascade",
+	} {
+		q := web(nil)
+		q.Name = name
+		q.Options = map[string]any{"propagationPolicy": "Orphan"}
+		if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, want) {
+			t.Errorf("%q: %q does not have %q", name, d.Message, want)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package policies
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -265,9 +267,16 @@ func (q *Question) what() string {
 	return s
 }
 
+// plainName is a name that a shell leaves alone, and that is no flag. Most kinds have no others; those of RBAC do, and
+// whoever is refused pastes what the refusal says.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+
 // kubectl is how the user names the object to kubectl.
 func (q *Question) kubectl() string {
 	s := q.Resource.GroupResource().String() + " " + q.name()
+	if !plainName.MatchString(q.name()) {
+		s = "'" + strings.ReplaceAll(q.Resource.GroupResource().String()+"/"+q.name(), "'", `'\''`) + "'"
+	}
 	if q.Namespace != "" && !q.isNamespace() {
 		s += " -n " + q.Namespace
 	}
