@@ -54,9 +54,7 @@ func (s *story) uninstallWithHeldObjects() {
 			s.Errorf("helm uninstall left %s", out)
 		}
 	}
-	if out := s.must("get", "pods", "-n", weirNamespace, "-o", "name"); out != "" {
-		s.Errorf("helm uninstall left %s", out)
-	}
+	s.until("no pod of Weir is left", s.said("", "get", "pods", "-n", weirNamespace, "-o", "name"))
 	s.until("what Weir held is gone", s.said("", "get", "configmap", "held-0", "--ignore-not-found"))
 	s.must("delete", "configmaps", "--all", "--timeout=60s")
 	s.must("patch", "pod", pod, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
