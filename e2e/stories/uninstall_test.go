@@ -40,8 +40,9 @@ func (s *story) uninstallWithHeldObjects() {
 	if out := s.must("get", "configmap", "held-0", "-o", "jsonpath={.metadata.finalizers}"); !strings.Contains(out, finalizer) {
 		s.Fatalf("what is being deleted has the finalizers %s", out)
 	}
-	if held := s.held(); len(held) < n+1 {
-		s.Fatalf("there are %d objects with Weir's finalizer, want more than %d", len(held), n)
+	// The namespace's kube-root-ca.crt may be one more.
+	if held := s.held(); len(held) < n {
+		s.Fatalf("there are %d objects with Weir's finalizer, want at least %d", len(held), n)
 	}
 
 	s.helm("uninstall", "weir", "--wait", "--timeout", "3m")
