@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/certs"
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/policies/live"
 )
 
 // controllerFlags are those of weir controller.
@@ -54,46 +51,38 @@ func runController(ctx context.Context, f *controllerFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	log := f.logger()
-	config, err := f.restConfig()
-	if err != nil {
-		return err
-	}
-	if err := reach(config); err != nil {
-		return err
-	}
-	state, err := f.state(ctx, config, &f.targetFlags, log)
+	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
 		return err
 	}
 	var source certs.Source
 	if f.set() {
-		if source, err = f.trusting(ctx, config, false, log); err != nil {
+		if source, err = f.trusting(ctx, b.config, false, b.log); err != nil {
 			return err
 		}
 	}
-	c, err := f.controller(config, state, source, log)
+	c, err := f.controller(b, source)
 	if err != nil {
 		return err
 	}
-	m := newManagement(config, &f.processFlags, &f.collectorFlags)
+	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
 	m.graph = c.GraphHandler()
-	m.follow("policies", state.Run)
+	m.follow("policies", b.state.Run)
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
 	if source != nil {
 		m.follow("certificates", source.Start)
 	}
-	m.ready("policies", state.Ready)
+	m.ready("policies", b.state.Ready)
 	m.ready("graph", c.Ready)
 	return m.run(ctx)
 }
 
 // controller makes the collector. Without a source nobody has the API server call the webhook.
-func (f *controllerFlags) controller(config *rest.Config, state *live.State, source certs.Source, log logr.Logger) (*controller.Controller, error) {
+func (f *controllerFlags) controller(b *begun, source certs.Source) (*controller.Controller, error) {
 	o := controller.Options{
-		Config: config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
-		Policies: state, BackFillQPS: f.backFillQPS, Registry: metrics.Registry, Log: log,
+		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
+		Policies: b.state, BackFillQPS: f.backFillQPS, Registry: metrics.Registry, Log: b.log,
 	}
 	if source != nil {
 		o.Webhooks = f.target(source)

@@ -41,34 +41,26 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {
 		return err
 	}
-	log := f.logger()
-	config, err := f.restConfig()
+	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
 		return err
 	}
-	if err := reach(config); err != nil {
-		return err
-	}
-	state, err := f.state(ctx, config, &f.targetFlags, log)
+	source, err := f.trusting(ctx, b.config, true, b.log)
 	if err != nil {
 		return err
 	}
-	source, err := f.trusting(ctx, config, true, log)
+	c, err := f.controller(b, source)
 	if err != nil {
 		return err
 	}
-	c, err := f.controller(config, state, source, log)
-	if err != nil {
-		return err
-	}
-	m := newManagement(config, &f.processFlags, &f.collectorFlags)
+	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
 	m.graph = c.GraphHandler()
-	m.follow("policies", state.Run)
+	m.follow("policies", b.state.Run)
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
-	m.ready("policies", state.Ready)
+	m.ready("policies", b.state.Ready)
 	m.ready("graph", c.Ready)
-	ctx, err = f.serve(ctx, m, config, state, c.Facts(), source, log)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), source)
 	if err != nil {
 		return err
 	}

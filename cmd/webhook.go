@@ -9,11 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -94,38 +92,30 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	log := f.logger()
-	config, err := f.restConfig()
-	if err != nil {
-		return err
-	}
-	if err := reach(config); err != nil {
-		return err
-	}
-	state, err := f.state(ctx, config, &f.targetFlags, log)
+	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
 		return err
 	}
 	// Only the graph of it is used, and only once a policy asks for it.
-	c, err := controller.New(controller.Options{Config: config, Log: log, Registry: metrics.Registry})
+	c, err := controller.New(controller.Options{Config: b.config, Log: b.log, Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
 	}
-	m := newManagement(config, &f.processFlags, nil)
+	m := newManagement(b.config, &f.processFlags, nil)
 	m.graph = c.GraphHandler()
-	m.follow("policies", state.Run)
-	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, state, c.Follow) })
-	m.ready("policies", state.Ready)
+	m.follow("policies", b.state.Run)
+	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, b.state, c.Follow) })
+	m.ready("policies", b.state.Ready)
 	m.ready("graph", once(func() error {
-		if err := state.Ready(); err != nil {
+		if err := b.state.Ready(); err != nil {
 			return err
 		}
-		if !state.Set().NeedsGraph() {
+		if !b.state.Set().NeedsGraph() {
 			return nil
 		}
 		return c.Ready()
 	}))
-	ctx, err = f.serve(ctx, m, config, state, c.Facts(), f.source(config, true, false, log), log)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), f.source(b.config, true, false, b.log))
 	if err != nil {
 		return err
 	}
@@ -166,9 +156,9 @@ func whenNeeded(ctx context.Context, state *live.State, follow func(context.Cont
 
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay).
-func (f *serverFlags) serve(ctx context.Context, m *management, config *rest.Config, state *live.State, facts policies.Facts, source certs.Source, log logr.Logger) (context.Context, error) {
+func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, source certs.Source) (context.Context, error) {
 	handler, err := webhook.New(webhook.Options{
-		Config: config, Policies: state, Facts: facts, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
@@ -197,7 +187,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, config *rest.Con
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		ending.Store(true)
-		log.Info("shutting down: requests are answered for some time yet", "delay", f.shutdownDelay.String())
+		b.log.Info("shutting down: requests are answered for some time yet", "delay", f.shutdownDelay.String())
 		time.AfterFunc(f.shutdownDelay, end)
 	})
 	return longer, nil
