@@ -125,13 +125,14 @@ type tally struct{ matched, stamped int64 }
 func (b *backFill) pass(ctx context.Context) error {
 	p := &look{backFill: b, set: b.policies.Set(), tallies: map[string]tally{}, changed: map[stamps.Result]int64{}}
 	p.group.SetLimit(backFillPar)
-	about := map[schema.GroupResource]bool{}
+	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
 	for _, k := range b.store.stats().Kinds {
+		versions[k.GroupResource()] = k.Version
 		some, whole := p.set.Stamps(k.GroupResource())
+		about[k.GroupResource()] = some // be it served now or not
 		if !some || !k.Served || !k.Listable {
 			continue
 		}
-		about[k.GroupResource()] = true
 		gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 		if err := b.lister.Each(ctx, k.GroupResource().WithVersion(k.Version), "", whole, func(object map[string]any, m *metav1.ObjectMeta) error {
 			p.object(ctx, gvk, k.GroupResource().WithVersion(k.Version), object, m)
@@ -140,11 +141,7 @@ func (b *backFill) pass(ctx context.Context) error {
 			p.failed(err)
 		}
 	}
-	versions := map[schema.GroupResource]string{}
-	for _, k := range b.store.stats().Kinds {
-		versions[k.GroupResource()] = k.Version
-	}
-	// What carries the finalizer and is about nothing any more.
+	// What carries the finalizer, and no policy is about any more.
 	for _, v := range b.store.finalized(v1alpha1.Finalizer) {
 		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
 			p.take(ctx, v.Kind.WithVersion(versions[v.Kind]), &metav1.ObjectMeta{
@@ -175,7 +172,7 @@ func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 				p.count(mark.By, tally{0, 1})
 			case stamps.Gone:
 				p.count(mark.By, tally{-1, 0})
-			case stamps.Failed:
+			case stamps.Changed, stamps.Failed:
 			}
 			return result, err
 		})
@@ -184,8 +181,10 @@ func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 	}
 }
 
+// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
+// now, and is for the next pass to judge.
 func (p *look) take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
-	p.do(ctx, func() (stamps.Result, error) { return p.stamper.Take(ctx, gvr, m) })
+	p.do(ctx, func() (stamps.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
 }
 
 // do changes an object when its turn has come.
@@ -203,7 +202,7 @@ func (p *look) do(ctx context.Context, change func() (stamps.Result, error)) {
 		defer p.mu.Unlock()
 		p.pending--
 		p.changed[result]++
-		if p.changed[stamps.Done]%showEvery == 0 {
+		if result == stamps.Done && p.changed[stamps.Done]%showEvery == 0 {
 			p.tell(maps.Clone(p.tallies), false)
 		}
 		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))

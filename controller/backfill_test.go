@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,55 +197,112 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 	})
 }
 
+// What a policy is about stays stamped while its kind cannot be listed: that says nothing about what is wanted.
+func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	putConfigMap(api, "right", kept+withStamp)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		m := stamps.MetaOf(api.Get("configmaps/shop/right"))
+		b := filler(t, api, state, 1000, graph.Object{Kind: configMapKind, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+		b.store.apply(graph.Serving{Resources: []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
+		if err := b.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := finalizersOf(api, "configmaps/shop/right"); got != "[weir.dev/propagation]" {
+			t.Errorf("it has %s", got)
+		}
+	})
+}
+
+// Whoever changes an object has it judged, and it may be wanted stamped by then.
+func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	putConfigMap(api, "one", withStamp)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 1000)
+		changed := false
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" && !changed {
+				changed = true
+				putConfigMap(api, "one", kept+withStamp)
+			}
+			return nil
+		})
+		if err := b.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := finalizersOf(api, "configmaps/shop/one"); !changed || got != "[weir.dev/propagation]" {
+			t.Errorf("changed meanwhile: %t; it has %s", changed, got)
+		}
+	})
+}
+
 // A change of policies ends a pass, and another begins with what is wanted now.
 func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
+	const n = 50 // at one a second
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
-	for i := range 50 {
+	for i := range n {
 		putConfigMap(api, fmt.Sprintf("c%03d", i), kept)
 	}
 	api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}")
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		var passes atomic.Int32
+		stamping := make(chan struct{}, n)
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if r.Method == "GET" && (r.Path == "/api/v1/configmaps" || r.Path == "/api/v1/secrets") {
-				passes.Add(1)
+			if r.Method == "PATCH" && strings.HasPrefix(r.Path, "/api/v1/namespaces/shop/configmaps/") {
+				stamping <- struct{}{}
 			}
 			return nil
 		})
 		b := filler(t, api, state, 1)
+		// awaitPass waits for the end of the pass under way, and for that of another if changed has not fired yet.
+		awaitPass := func(changed <-chan struct{}) map[string]tally {
+			<-changed
+			for {
+				tallies, done, changed := b.progress()
+				if done {
+					return tallies
+				}
+				<-changed
+			}
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
+		began := time.Now()
+		_, _, changed := b.progress()
 		go func() {
 			b.run(ctx)
 			close(ended)
 		}()
-		time.Sleep(5 * time.Second)
-		if _, done, _ := b.progress(); done {
-			t.Error("done with 50 objects after 5 s, at one a second")
+		for range 3 {
+			<-stamping
 		}
 		api.Put("deletionpolicies", strings.ReplaceAll(strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1), "configmaps", "secrets"))
-		time.Sleep(15 * time.Second) // those whose turn had not come took some of the next turns with them
-		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" {
-			t.Errorf("what the new policy is about has %s", got)
+		tallies := awaitPass(changed)
+		if took := time.Since(began); took > n*time.Second/2 {
+			t.Errorf("done after %s: the pass over the old policy was not cut short", took)
 		}
-		tallies, done, _ := b.progress()
-		if !done || tallies["p"] != (tally{1, 1}) {
-			t.Errorf("done=%t, %v", done, tallies)
+		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" || tallies["p"] != (tally{1, 1}) {
+			t.Errorf("what the new policy is about has %s, %v", got, tallies)
 		}
 		// The labels of a namespace bring objects under a policy, and take them away.
-		before := passes.Load()
+		_, _, changed = b.progress()
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
-		time.Sleep(5 * time.Second)
-		if passes.Load() == before || finalizersOf(api, "secrets/shop/other") != "[]" {
-			t.Errorf("after a change of labels: %d passes, the Secret has %s", passes.Load()-before, finalizersOf(api, "secrets/shop/other"))
+		awaitPass(changed)
+		if took := time.Since(began); took > backFillEvery || finalizersOf(api, "secrets/shop/other") != "[]" {
+			t.Errorf("after a change of labels, %s: the Secret has %s", took, finalizersOf(api, "secrets/shop/other"))
 		}
 		// It looks again by itself, too.
-		before = passes.Load()
-		time.Sleep(backFillEvery + time.Second)
-		if passes.Load() == before {
-			t.Error("no look without a change")
+		rested := time.Now()
+		_, _, changed = b.progress()
+		awaitPass(changed)
+		if took := time.Since(rested); took < backFillEvery || took > backFillEvery+time.Minute {
+			t.Errorf("looked again after %s, want %s", took, backFillEvery)
 		}
 		cancel()
 		<-ended

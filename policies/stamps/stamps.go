@@ -32,6 +32,7 @@ const (
 	Done    Result = "done"
 	Already Result = "already" // it was as wanted
 	Gone    Result = "gone"
+	Changed Result = "changed" // by somebody else, and so it was left alone
 	Failed  Result = "failed"
 )
 
@@ -60,15 +61,30 @@ func (s *Stamper) Put(ctx context.Context, gvr schema.GroupVersionResource, m *m
 			"finalizers":  slices.Concat(m.Finalizers, missing),
 			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(time.Now())},
 		}
-	})
+	}, tries)
 }
 
 // Take takes off what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
 // then the other says how the deletion goes.
 func (s *Stamper) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
-	return s.change(ctx, gvr, m, func(m *metav1.ObjectMeta) map[string]any {
+	return s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), tries)
+}
+
+// TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is
+// left alone. For whoever judged the object before.
+func (s *Stamper) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
+	result, err := s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), 1)
+	if apierrors.IsConflict(err) {
+		return Changed, nil
+	}
+	return result, err
+}
+
+// unstamp is the change that takes off what Put has put on.
+func unstamp(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
+	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
-		ours := policies.Stamped(gvr.GroupResource(), m.Finalizers)
+		ours := policies.Stamped(gr, m.Finalizers)
 		if len(ours) == 0 && !marked {
 			return nil
 		}
@@ -83,7 +99,7 @@ func (s *Stamper) Take(ctx context.Context, gvr schema.GroupVersionResource, m *
 			change["finalizers"] = without(m.Finalizers, ours)
 		}
 		return change
-	})
+	}
 }
 
 // without is what makes a merge patch remove some of a list, be they the last.
@@ -97,7 +113,7 @@ func without(list, gone []string) any {
 
 // change patches the metadata of one object as wanted says, which is asked again of what the object has become if it
 // changes meanwhile.
-func (s *Stamper) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any) (Result, error) {
+func (s *Stamper) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any, tries int) (Result, error) {
 	client := s.client.Resource(gvr).Namespace(m.Namespace)
 	uid := m.UID
 	for try := 1; ; try++ {
