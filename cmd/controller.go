@@ -66,15 +66,10 @@ func runController(ctx context.Context, f *controllerFlags) error {
 		return err
 	}
 	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
-	m.graph = c.GraphHandler()
-	m.follow("policies", b.state.Run)
-	m.follow("graph", c.Follow)
-	m.lead(c.Lead)
+	m.collect(b, c)
 	if source != nil {
 		m.follow("certificates", source.Start)
 	}
-	m.ready("policies", b.state.Ready)
-	m.ready("graph", c.Ready)
 	return m.run(ctx)
 }
 

@@ -45,6 +45,16 @@ func (m *management) lead(run func(context.Context) error) {
 	m.runnables = append(m.runnables, part{name: "leader", run: run, leads: true})
 }
 
+// collect adds the collector, with the policies that it enforces.
+func (m *management) collect(b *begun, c *controller.Controller) {
+	m.graph = c.GraphHandler()
+	m.follow("policies", b.state.Run)
+	m.follow("graph", c.Follow)
+	m.lead(c.Lead)
+	m.ready("policies", b.state.Ready)
+	m.ready("graph", c.Ready)
+}
+
 // ready adds a condition of /readyz.
 func (m *management) ready(name string, check func() error) { m.checks[name] = check }
 

@@ -54,12 +54,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 		return err
 	}
 	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
-	m.graph = c.GraphHandler()
-	m.follow("policies", b.state.Run)
-	m.follow("graph", c.Follow)
-	m.lead(c.Lead)
-	m.ready("policies", b.state.Ready)
-	m.ready("graph", c.Ready)
+	m.collect(b, c)
 	ctx, err = f.serve(ctx, m, b, c.Facts(), source)
 	if err != nil {
 		return err

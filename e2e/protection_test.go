@@ -24,15 +24,13 @@ func (w *world) mustRefuse(says []string, args ...string) {
 	}
 }
 
-// awaitRefusal waits until the API server asks weir about a kind's deletions.
+// awaitRefusal waits until weir refuses what kubectl asks for, which it only tries.
 func (w *world) awaitRefusal(args ...string) {
 	w.Helper()
-	for range 200 {
-		if _, err := w.kubectl(append(args, "--dry-run=server")...); err != nil {
-			return
-		}
-	}
-	w.Fatalf("kubectl %s was never refused", strings.Join(args, " "))
+	w.until("kubectl "+strings.Join(args, " ")+" is refused", func(context.Context) (bool, error) {
+		out, err := w.kubectl(append(args, "--dry-run=server")...)
+		return err != nil && strings.Contains(out, "denied the request"), nil
+	})
 }
 
 // The refusal says what would have fallen, and what to do.

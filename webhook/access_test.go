@@ -51,7 +51,7 @@ func TestAnswersAboutAccessAreRememberedBriefly(t *testing.T) {
 				{2 * time.Millisecond, "alice", "a", 1}, // not used, it would have been forgotten as well
 				{0, "alice", "b", 1}, {0, "bob", "a", 1},
 			} {
-				time.Sleep(step.wait)
+				elapse(step.wait)
 				b.asked()
 				if got := b.allowed(edits(step.user, step.pod)); got != (c.granted && step.user == "alice") {
 					b.Errorf("%s, granted=%t: allowed=%t", step.user, c.granted, got)
