@@ -2,18 +2,14 @@ package load
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"os"
 	"path/filepath"
-	"sync/atomic"
+	"strconv"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
+	"github.com/prometheus/procfs"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -33,9 +30,9 @@ type Guard struct {
 	// Rules are what it is asked about.
 	Rules []admissionregistrationv1.ValidatingWebhook
 	// Asked is how many reviews it has answered.
-	Asked func(context.Context) (float64, error)
-	end   func() error
-	admin kubernetes.Interface
+	Asked   func(context.Context) (float64, error)
+	process *plane.Child
+	admin   kubernetes.Interface
 }
 
 // StartWeirGuard runs weir's webhook with a directory of policies. Its controller runs
@@ -55,7 +52,7 @@ func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, pol
 		"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[2])}, both...)...)
 	controller := plane.Command("weir-controller", binary, filepath.Join(p.Dir, "weir-controller.log"), append([]string{"controller",
 		"--mode", "companion", "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, both...)...)
-	g, err := newGuard(p.Config, func() error { return hook.Stop(plane.DefaultGrace) })
+	g, err := newGuard(p.Config, hook)
 	if err != nil {
 		return nil, err
 	}
@@ -102,48 +99,84 @@ func (g *Guard) installed(ctx context.Context) error {
 	return nil
 }
 
-// StartEmptyGuard serves a webhook that allows everything unseen, and is asked about
-// what another one is.
-func StartEmptyGuard(ctx context.Context, cfg *rest.Config, rules []admissionregistrationv1.ValidatingWebhook) (*Guard, error) {
-	var asked atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		var review admissionv1.AdmissionReview
-		if err := json.NewDecoder(in.Body).Decode(&review); err != nil {
-			http.Error(out, err.Error(), http.StatusBadRequest)
-			return
-		}
-		asked.Add(1)
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		review.Request = nil
-		out.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(out).Encode(review) // the API server went away: nobody to tell
-	}))
-	server.EnableHTTP2 = true
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	server.StartTLS()
-	g, err := newGuard(cfg, func() error { server.Close(); return nil })
+// StartEmptyGuard has a webhook that allows everything unseen, and is asked about what
+// another one is. It is a process of its own, as weir's is: binary has to call ServeEmpty
+// with what comes after EmptyGuard.
+func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules []admissionregistrationv1.ValidatingWebhook) (*Guard, error) {
+	hookPort, err := plane.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	g.Asked = func(context.Context) (float64, error) { return float64(asked.Load()), nil }
-	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
-	for _, rule := range rules {
-		rule.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &server.URL,
-			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
-		c.Webhooks = append(c.Webhooks, rule)
+	countPort, err := plane.FreePort()
+	if err != nil {
+		return nil, err
 	}
-	if _, err := g.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, c, metav1.CreateOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("install the empty webhook: %w", err), g.Stop(ctx))
+	address, count := fmt.Sprintf("localhost:%d", hookPort), fmt.Sprintf("localhost:%d", countPort)
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for the empty webhook: %w", err)
+	}
+	certFile, keyFile := filepath.Join(p.Dir, "empty-webhook.crt"), filepath.Join(p.Dir, "empty-webhook.key")
+	if err := errors.Join(os.WriteFile(certFile, certificate, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
+		return nil, err
+	}
+	hook := plane.Command("empty-webhook", binary, filepath.Join(p.Dir, "empty-webhook.log"), EmptyGuard, address, certFile, keyFile, count)
+	g, err := newGuard(p.Config, hook)
+	if err != nil {
+		return nil, err
+	}
+	g.Asked = func(ctx context.Context) (float64, error) {
+		text, err := get(ctx, "http://"+count)
+		if err != nil {
+			return 0, err
+		}
+		return strconv.ParseFloat(text, 64)
+	}
+	err = hook.Start(ctx)
+	if err == nil {
+		err = awaitReady(ctx, hook, "http://"+count)
+	}
+	if err == nil {
+		err = g.install(ctx, "https://"+address, certificate, rules)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Stop(ctx))
 	}
 	return g, nil
 }
 
-func newGuard(cfg *rest.Config, end func() error) (*Guard, error) {
+// install has the API server ask at an address what it would ask elsewhere.
+func (g *Guard) install(ctx context.Context, url string, ca []byte, rules []admissionregistrationv1.ValidatingWebhook) error {
+	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
+	for _, rule := range rules {
+		rule.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}
+		c.Webhooks = append(c.Webhooks, rule)
+	}
+	if _, err := g.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, c, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("install the empty webhook: %w", err)
+	}
+	return nil
+}
+
+func newGuard(cfg *rest.Config, process *plane.Child) (*Guard, error) {
 	admin, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
 	}
-	return &Guard{admin: admin, end: end}, nil
+	return &Guard{admin: admin, process: process}, nil
+}
+
+// CPU is how many seconds of processor time the webhook's process has taken.
+func (g *Guard) CPU() (float64, error) {
+	p, err := procfs.NewProc(g.process.Pid())
+	if err != nil {
+		return 0, fmt.Errorf("find the process of %s: %w", g.process.Name, err)
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("read what %s has taken: %w", g.process.Name, err)
+	}
+	return stat.CPUTime(), nil
 }
 
 // Stop has the API server ask nobody any more, and ends the webhook.
@@ -157,7 +190,7 @@ func (g *Guard) Stop(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("remove a webhook configuration: %w", err))
 		}
 	}
-	return errors.Join(append(errs, g.end())...)
+	return errors.Join(append(errs, g.process.Stop(plane.DefaultGrace))...)
 }
 
 // AwaitAsked waits until the API server asks about the deletion of an object.

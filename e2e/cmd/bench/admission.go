@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,14 +39,23 @@ func deleteAll(ctx context.Context, cfg *rest.Config, p *load.Population) error 
 	return load.Floor(ctx, cfg, p, metav1.DeletePropagationBackground)
 }
 
-// admitted is one round: how many objects a second without a webhook, before and
-// after, with one that allows everything unseen, and with weir's.
+// admitted is one round: without a webhook, before and after; with one that allows
+// everything unseen; and with weir's.
 type admitted struct {
-	before, empty, weir, after float64
-	asked                      float64 // of weir, for an object
+	before, empty, weir, after guarded
 }
 
-func (a admitted) share() float64 { return a.weir / a.empty }
+// guarded is what was measured of one webhook.
+type guarded struct {
+	rate  float64 // objects a second
+	asked float64 // reviews for an object
+	cpu   float64 // what the webhook's process took for an object, in microseconds
+}
+
+func (a admitted) share() float64 { return a.weir.rate / a.empty.rate }
+
+// ofWithout is what is left of the rate without a webhook.
+func (a admitted) ofWithout() float64 { return 2 * a.weir.rate / (a.before.rate + a.after.rate) }
 
 // compareAdmitting takes both webhooks in turns; which comes first changes, so that a
 // machine that gets slower or faster favours neither.
@@ -55,83 +65,91 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 		return err
 	}
 	var rules []admissionregistrationv1.ValidatingWebhook
-	weir := func(x *admitted) error {
-		return b.guarded(ctx, a, user, func() (*load.Guard, error) {
-			g, err := b.startWeirGuard(ctx, a)
-			if err == nil {
-				rules = g.Rules
-			}
-			return g, err
-		}, &x.weir, &x.asked)
+	weir := func() (*load.Guard, error) {
+		g, err := b.startWeirGuard(ctx, a)
+		if err == nil {
+			rules = g.Rules
+		}
+		return g, err
 	}
-	empty := func(x *admitted) error {
-		var asked float64
-		return b.guarded(ctx, a, user, func() (*load.Guard, error) { return load.StartEmptyGuard(ctx, b.plane.Config, rules) }, &x.empty, &asked)
-	}
-	none := func(rate *float64) error { var asked float64; return b.guarded(ctx, a, user, nil, rate, &asked) }
+	empty := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules) }
 	for round := range b.roundsOf(false) {
 		var x admitted
-		steps := []func(*admitted) error{weir, empty}
+		type step struct {
+			start func() (*load.Guard, error)
+			to    *guarded
+		}
+		steps := []step{{nil, &x.before}, {weir, &x.weir}, {empty, &x.empty}, {nil, &x.after}}
 		if a.spared {
-			steps = steps[:1]
+			steps = slices.Delete(steps, 2, 3)
 		} else if round%2 == 1 {
-			steps = []func(*admitted) error{empty, weir}
+			steps[1], steps[2] = steps[2], steps[1]
 		}
-		if err := none(&x.before); err != nil {
-			return err
-		}
-		for _, step := range steps {
-			if err := step(&x); err != nil {
+		for _, s := range steps {
+			if *s.to, err = b.guarded(ctx, a, user, s.start); err != nil {
 				return err
 			}
 		}
-		if err := none(&x.after); err != nil {
-			return err
-		}
 		r.admitted[a.name] = append(r.admitted[a.name], x)
-		b.say("%s, round %d: without a webhook %.0f/s, empty %.0f/s, weir %.0f/s (%.2f calls each), without %.0f/s",
-			a.name, round+1, x.before, x.empty, x.weir, x.asked, x.after)
+		b.say("%s, round %d: without a webhook %.0f/s, empty %.0f/s (%.0f µs each), weir %.0f/s (%.0f µs, %.2f calls each), without %.0f/s",
+			a.name, round+1, x.before.rate, x.empty.rate, x.empty.cpu, x.weir.rate, x.weir.cpu, x.weir.asked, x.after.rate)
 	}
 	return nil
 }
 
 // guarded measures the work with a webhook, or without one, on objects that were made
 // before it was there.
-func (b *bench) guarded(ctx context.Context, a admitting, user *rest.Config, start func() (*load.Guard, error), rate, asked *float64) error {
+func (b *bench) guarded(ctx context.Context, a admitting, user *rest.Config, start func() (*load.Guard, error)) (guarded, error) {
 	p, err := load.Populate(ctx, b.plane.Config, load.Flat(b.n))
 	if err != nil {
-		return err
+		return guarded{}, err
 	}
-	stop := func() error { return nil }
-	count := func(context.Context) (float64, error) { return 0, nil }
-	if start != nil {
-		g, err := start()
-		if err != nil {
-			return err
-		}
-		stop, count = func() error { return g.Stop(ctx) }, g.Asked
-		if err := g.AwaitAsked(ctx, user, p); err != nil {
-			return errors.Join(err, stop())
-		}
+	var measured guarded
+	if start == nil {
+		measured.rate, err = b.rateOf(ctx, a, user, p)
+	} else {
+		measured, err = b.behind(ctx, a, user, p, start)
 	}
-	measured := func() error {
-		if err := load.Pause(ctx, digest); err != nil {
-			return err
+	return measured, errors.Join(err, load.Clean(ctx, b.plane.Config, p))
+}
+
+// behind measures the work behind a webhook.
+func (b *bench) behind(ctx context.Context, a admitting, user *rest.Config, p *load.Population, start func() (*load.Guard, error)) (m guarded, err error) {
+	g, err := start()
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, g.Stop(ctx)) }()
+	if err := g.AwaitAsked(ctx, user, p); err != nil {
+		return m, err
+	}
+	spent := func() (asked, cpu float64, err error) {
+		if asked, err = g.Asked(ctx); err != nil {
+			return asked, cpu, err
 		}
-		before, err := count(ctx)
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		if err := a.act(ctx, user, p); err != nil {
-			return err
-		}
-		*rate = float64(b.n) / time.Since(began).Seconds()
-		after, err := count(ctx)
-		*asked = (after - before) / float64(b.n)
-		return err
-	}()
-	return errors.Join(measured, stop(), load.Clean(ctx, b.plane.Config, p))
+		cpu, err = g.CPU()
+		return asked, cpu, err
+	}
+	asked, cpu, err := spent()
+	if err != nil {
+		return m, err
+	}
+	if m.rate, err = b.rateOf(ctx, a, user, p); err != nil {
+		return m, err
+	}
+	askedThen, cpuThen, err := spent()
+	m.asked, m.cpu = (askedThen-asked)/float64(b.n), (cpuThen-cpu)/float64(b.n)*1e6
+	return m, err
+}
+
+// rateOf does the work.
+func (b *bench) rateOf(ctx context.Context, a admitting, user *rest.Config, p *load.Population) (float64, error) {
+	if err := load.Pause(ctx, digest); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err := a.act(ctx, user, p)
+	return float64(b.n) / time.Since(began).Seconds(), err
 }
 
 func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, error) {
@@ -147,9 +165,18 @@ func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, e
 	return load.StartWeirGuard(ctx, b.plane, b.weir, b.kubeconfig, dir)
 }
 
+// startEmptyGuard runs this program as the empty webhook.
+func (b *bench) startEmptyGuard(ctx context.Context, rules []admissionregistrationv1.ValidatingWebhook) (*load.Guard, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return load.StartEmptyGuard(ctx, b.plane, self, rules)
+}
+
 // writeAdmitted tells what a webhook costs.
 func (r *report) writeAdmitted(s *strings.Builder) {
-	head := "\n| requests | without a webhook, objects/s (least–most) | empty webhook | weir | weir / empty | calls each |\n|---|---|---|---|---|---|\n"
+	head := "\n| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | calls each |\n|---|---|---|---|---|---|---|---|\n"
 	for _, a := range admittings {
 		rounds := r.admitted[a.name]
 		if len(rounds) == 0 {
@@ -162,14 +189,25 @@ func (r *report) writeAdmitted(s *strings.Builder) {
 			}
 			return v
 		}
-		floors := append(of(func(x admitted) float64 { return x.before }), of(func(x admitted) float64 { return x.after })...)
-		empty, share := "not asked", ""
+		floors := append(of(func(x admitted) float64 { return x.before.rate }), of(func(x admitted) float64 { return x.after.rate })...)
+		empty, emptyCPU, share := "not asked", "", byRound(of(admitted.ofWithout))+" of without"
 		if !a.spared {
-			empty = fmt.Sprintf("%.0f", median(of(func(x admitted) float64 { return x.empty })))
-			share = fmt.Sprintf("%.2f", median(of(admitted.share)))
+			empty = fmt.Sprintf("%.0f", median(of(func(x admitted) float64 { return x.empty.rate })))
+			emptyCPU = fmt.Sprintf("%.0f", median(of(func(x admitted) float64 { return x.empty.cpu })))
+			share = byRound(of(admitted.share))
 		}
-		fmt.Fprintf(s, "%s| %s | %s | %s | %.0f | %s | %.2f |\n", head, a.name, spread(floors), empty,
-			median(of(func(x admitted) float64 { return x.weir })), share, median(of(func(x admitted) float64 { return x.asked })))
+		fmt.Fprintf(s, "%s| %s | %s | %s | %s | %.0f | %.0f | %s | %.2f |\n", head, a.name, spread(floors), empty, emptyCPU,
+			median(of(func(x admitted) float64 { return x.weir.rate })), median(of(func(x admitted) float64 { return x.weir.cpu })),
+			share, median(of(func(x admitted) float64 { return x.weir.asked })))
 		head = ""
 	}
+}
+
+// byRound is the median, and what it is of.
+func byRound(v []float64) string {
+	var each []string
+	for _, x := range v {
+		each = append(each, fmt.Sprintf("%.2f", x))
+	}
+	return fmt.Sprintf("%.2f (%s)", median(v), strings.Join(each, ", "))
 }

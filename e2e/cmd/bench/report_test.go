@@ -93,19 +93,18 @@ func TestReportTellsNamespacesByTimeAndRequests(t *testing.T) {
 
 func TestReportTellsWhatAWebhookCosts(t *testing.T) {
 	r := newReport(&bench{})
-	r.admitted[admittings[0].name] = []admitted{
-		{before: 2000, empty: 1000, weir: 900, after: 1000, asked: 1},
-		{before: 1500, empty: 800, weir: 800, after: 1500, asked: 1},
-		{before: 1500, empty: 1000, weir: 700, after: 1500, asked: 1},
+	rates := func(before, empty, weir, after float64) admitted {
+		return admitted{before: guarded{rate: before}, empty: guarded{empty, 1, 120}, weir: guarded{weir, 1, 150}, after: guarded{rate: after}}
 	}
-	r.admitted[admittings[2].name] = []admitted{{before: 2000, weir: 1900, after: 1000}}
+	r.admitted[admittings[0].name] = []admitted{rates(2000, 1000, 900, 1000), rates(1500, 800, 800, 1500), rates(1500, 1000, 700, 1500)}
+	r.admitted[admittings[2].name] = []admitted{{before: guarded{rate: 2000}, weir: guarded{rate: 1900}, after: guarded{rate: 1800}}}
 	var out strings.Builder
 	r.writeAdmitted(&out)
 	want := `
-| requests | without a webhook, objects/s (least–most) | empty webhook | weir | weir / empty | calls each |
-|---|---|---|---|---|---|
-| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 800 | 0.90 | 1.00 |
-| UPDATE of data, a policy that stamps | 1500 (1000–2000) | not asked | 1900 |  | 0.00 |
+| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | calls each |
+|---|---|---|---|---|---|---|---|
+| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 120 | 800 | 150 | 0.90 (0.90, 1.00, 0.70) | 1.00 |
+| UPDATE of data, a policy that stamps | 1900 (1800–2000) | not asked |  | 1900 | 0 | 1.00 (1.00) of without | 0.00 |
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
