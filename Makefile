@@ -82,6 +82,8 @@ fuzz: ## fuzz the graph, the policy compiler and the webhook: FUZZ_TIME=60s each
 	$(GO) test ./controller/graph -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzCompile -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzDecide -fuzztime $(FUZZ_TIME)
+	$(GO) test ./policies -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
+	$(GO) test ./webhook -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZ_TIME)
 	$(GO) test ./webhook -run '^$$' -fuzz FuzzReview -fuzztime $(FUZZ_TIME)
 
 generate: ## write what is generated: the command reference, deep copies, CRDs, the chart's copies

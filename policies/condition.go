@@ -22,6 +22,8 @@ type condition struct {
 	program cel.Program
 	// most is what the program costs at most, of one without a meter; 0 of one with.
 	most uint64
+	// whole tells that the program may look at more of objects than their essence.
+	whole bool
 }
 
 // The compiler is the API server's own for admission policies: its variables, libraries and limit per expression.
@@ -48,11 +50,11 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, fi
 			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
 			continue
 		}
+		compiled := condition{name: c.Name, program: r.Program, whole: !essential(c.Expression)}
 		if p := unmetered(c.Expression); p != nil {
-			out = append(out, condition{name: c.Name, program: p, most: uint64(len(c.Expression))})
-		} else {
-			out = append(out, condition{name: c.Name, program: r.Program})
+			compiled.program, compiled.most = p, uint64(len(c.Expression))
 		}
+		out = append(out, compiled)
 	}
 	return out, errs
 }
@@ -61,6 +63,7 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, fi
 type evaluation struct {
 	q       *Question
 	request map[string]any
+	whole   bool // of the condition that is asked
 }
 
 // all tells whether all conditions are true. One that is false decides, whatever the others would say.
@@ -69,6 +72,7 @@ func (e *evaluation) all(conditions []condition) (bool, error) {
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for _, c := range conditions {
 		// Eval needs no context: the limit of cost in the program ends what would run for long.
+		e.whole = c.whole
 		val, details, err := c.program.Eval(e)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("condition %q: %s", c.name, oneLine(err.Error())))
@@ -93,9 +97,9 @@ var _ interpreter.Activation = (*evaluation)(nil)
 func (e *evaluation) ResolveName(name string) (any, bool) {
 	switch name {
 	case admissioncel.ObjectVarName:
-		return orNull(e.q.Object), true
+		return e.object(e.q.Object, e.q.object), true
 	case admissioncel.OldObjectVarName:
-		return orNull(e.q.OldObject), true
+		return e.object(e.q.OldObject, e.q.oldObject), true
 	case admissioncel.NamespaceVarName:
 		return orNull(e.q.NamespaceObject), true
 	case admissioncel.RequestVarName:
@@ -109,6 +113,17 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 
 // Parent implements interpreter.Activation.
 func (e *evaluation) Parent() interpreter.Activation { return nil }
+
+func (e *evaluation) object(essence map[string]any, t *text) any {
+	if !e.whole {
+		return orNull(essence)
+	}
+	whole, err := t.whole(essence)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return orNull(whole)
+}
 
 func orNull(m map[string]any) any {
 	if m == nil {

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -108,6 +109,45 @@ func FuzzDecide(f *testing.F) {
 				set.Decide(q)
 			}
 			set.Shape(q)
+		}
+	})
+}
+
+// What is read of an object without decoding it is what the decoder makes of it.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{
+		fullObject, `{}`, `[]`, `null`, ` {"metadata":{"a":1,"a":2.5},"metadata":{"b":[1e3,-0,{"c":[]}]}} `, `{"metadata":null,"kind":3}`, `{"metadata":[{"managedFields":1}]}`,
+		`{"metadata":{"managedFields":[{"a":1}],"labels":{"\u0061\ud800":"\ud83d\ude00\/"}}}`, `{"Metadata":{"name":"x"},"METADATA":{},"metadata":{"Name":1}}`,
+		"{\"metadata\":{\"name\":\"\xff\"}}", `{"metadata":{"x":1e999}}`, `{"metadata":{"x":12345678901234567890}}`, `{"metadata":{"x":01}}`, `{"a":{"metadata":{}}}{}`, `{"\u006detadata":{"name":"x"}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var want map[string]any
+		wantErr := decode(raw, &want)
+		got, rest, err := read(raw)
+		if err != nil {
+			if wantErr == nil {
+				t.Fatalf("%s: %v", raw, err)
+			}
+			return
+		}
+		if all, err := rest.whole(got); (err == nil) != (wantErr == nil) || !reflect.DeepEqual(all, want) {
+			t.Fatalf("%s: all of it is %v (%v), want %v (%v)", raw, all, err, want, wantErr)
+		}
+		if rest == nil || wantErr != nil {
+			return
+		}
+		for k := range want {
+			if k != "apiVersion" && k != "kind" && k != "metadata" {
+				delete(want, k)
+			}
+		}
+		if m, ok := want["metadata"].(map[string]any); ok {
+			delete(m, managedFields)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: read %v, decoded %v", raw, got, want)
 		}
 	})
 }

@@ -94,7 +94,6 @@ func falls(q *Question, w carriage) (Fall, error) {
 		}
 		return f, nil
 	}
-	o := q.judged()
 	switch {
 	case q.isNamespace():
 		if q.Facts.Content == nil {
@@ -106,6 +105,11 @@ func falls(q *Question, w carriage) (Fall, error) {
 		if q.Facts.Instances == nil {
 			return unknown("the number of custom resources")
 		}
+		crd, err := q.oldObject.whole(q.OldObject)
+		if err != nil {
+			return Fall{}, err
+		}
+		o := object(crd)
 		gr := schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}
 		f, complete := q.Facts.Instances(gr)
 		return all(f, complete, "the number of "+gr.String())
@@ -115,7 +119,7 @@ func falls(q *Question, w carriage) (Fall, error) {
 	if q.Facts.Falls == nil {
 		return unknown("the ownership graph")
 	}
-	f, complete := q.Facts.Falls(o.uid(), w.spares)
+	f, complete := q.Facts.Falls(q.judged().uid(), w.spares)
 	return all(f, complete, "what depends on the object")
 }
 

@@ -6,11 +6,8 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Operation is what a request does; the words are those of admission.
@@ -48,8 +45,11 @@ type Question struct {
 
 	// Namespace and Name are the request's. A deletecollection has no name: the object's counts then.
 	Namespace, Name string
-	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to.
+	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest hold the metadata and
+	// what names the kind; conditions see all of them.
 	Object, OldObject map[string]any
+	// What FromRequest has not decoded; nil where Object and OldObject are whole.
+	object, oldObject *text
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
 	DryRun  bool
@@ -136,41 +136,6 @@ type Kind struct {
 	Resources  []schema.GroupResource
 }
 
-// FromRequest makes a question of an admission request. Facts, answers and the namespace are the caller's to add.
-func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
-	q := Question{
-		Operation:   Operation(r.Operation),
-		User:        User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups},
-		Kind:        schema.GroupVersionKind(r.Kind),
-		Resource:    schema.GroupVersionResource(r.Resource),
-		Subresource: r.SubResource, RequestSubresource: r.RequestSubResource,
-		Namespace: r.Namespace, Name: r.Name,
-		DryRun: r.DryRun != nil && *r.DryRun,
-	}
-	if len(r.UserInfo.Extra) > 0 {
-		q.User.Extra = make(map[string][]string, len(r.UserInfo.Extra))
-		for k, v := range r.UserInfo.Extra {
-			q.User.Extra[k] = v
-		}
-	}
-	if r.RequestKind != nil {
-		q.RequestKind = schema.GroupVersionKind(*r.RequestKind)
-	}
-	if r.RequestResource != nil {
-		q.RequestResource = schema.GroupVersionResource(*r.RequestResource)
-	}
-	for _, part := range []struct {
-		name string
-		raw  runtime.RawExtension
-		into *map[string]any
-	}{{"object", r.Object, &q.Object}, {"oldObject", r.OldObject, &q.OldObject}, {"options", r.Options, &q.Options}} {
-		if err := decode(part.raw.Raw, part.into); err != nil {
-			return Question{}, fmt.Errorf("decode %s of the request: %w", part.name, err)
-		}
-	}
-	return q, q.check()
-}
-
 // check finds requests that nobody could judge: an API server does not send them.
 func (q *Question) check() error {
 	switch q.Operation {
@@ -192,35 +157,6 @@ func (q *Question) check() error {
 	return nil
 }
 
-func decode(raw []byte, into *map[string]any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	// Whole numbers have to be int64 for CEL to be what it is in the API server.
-	v, err := decodeJSON(raw)
-	if err != nil || v == nil {
-		return err
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return fmt.Errorf("is %s, not an object", jsonType(v))
-	}
-	*into = m
-	return nil
-}
-
-func jsonType(v any) string {
-	switch v.(type) {
-	case []any:
-		return "a list"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	}
-	return "a number"
-}
-
 // Stored is the question about an object as it is stored, which nobody is about to change: what back-fill asks
 // (StampFor) and what is asked of an object that terminates (Shape).
 func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
@@ -236,6 +172,7 @@ func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, n
 func (q *Question) asDelete() *Question {
 	d := *q
 	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
+	d.oldObject, d.object = q.object, nil
 	return &d
 }
 
@@ -293,8 +230,3 @@ func (q *Question) isCRD() bool {
 
 // namespaced tells whether the object is in a namespace: a request for a Namespace says it is in itself.
 func (q *Question) namespaced() bool { return q.Namespace != "" && !q.isNamespace() }
-
-func decodeJSON(raw []byte) (v any, err error) {
-	err = utiljson.Unmarshal(raw, &v)
-	return v, err
-}

@@ -299,8 +299,8 @@ func TestRequestIsWhatTheAPIServerMakesOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := q.Object["n"]; n != int64(3) {
-		t.Errorf("a whole number is %T: to CEL it would be none", n)
+	if whole, err := q.object.whole(q.Object); err != nil || whole["n"] != int64(3) {
+		t.Errorf("a whole number is %T (%v): to CEL it would be none", whole["n"], err)
 	}
 	bare := req.DeepCopy()
 	bare.Object, bare.OldObject = runtime.RawExtension{}, runtime.RawExtension{}

@@ -203,7 +203,7 @@ func (s Shaping) Spares(gr schema.GroupResource) bool {
 // Shape says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
 // object as it is now as OldObject, and nobody as User: what was asked is in its finalizers.
 func (s *Set) Shape(q Question) Shaping {
-	q.Operation, q.Object, q.Options = Delete, nil, nil
+	q.Operation, q.Object, q.object, q.Options = Delete, nil, nil, nil
 	var v verdict
 	matched := s.matchingDeletions(&q, &v)
 	out := Shaping{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}

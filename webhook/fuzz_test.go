@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/yaml"
 
@@ -150,4 +151,36 @@ func checkAnswer(t *testing.T, h http.Handler, asked policies.Webhook, query str
 	default:
 		t.Errorf("answered a %s: %s", in.Request.Operation, w.Body)
 	}
+}
+
+// Of any review that an API server can write, decode makes what the decoder alone makes of it.
+func FuzzDecode(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, _, _ string, body []byte) {
+		if _, err := decode(body); err != nil {
+			if json.Unmarshal(body, &admissionv1.AdmissionReview{}) == nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			return
+		}
+		var review admissionv1.AdmissionReview
+		if json.Unmarshal(body, &review) != nil {
+			return // the objects of it are of no type that there is, which FromRequest says
+		}
+		written, err := json.Marshal(review)
+		if err != nil {
+			return
+		}
+		var want admissionv1.AdmissionReview
+		if err := json.Unmarshal(written, &want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Fatalf("%s (-decoder +ours):\n%s", written, diff)
+		}
+	})
 }

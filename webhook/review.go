@@ -2,10 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -15,10 +12,6 @@ import (
 
 	"github.com/weir-dev/weir/policies"
 )
-
-// mostBody bounds what is read of a request, in bytes. An object has at most 3 MiB, and a review holds it twice, with
-// every quote and line break escaped at worst.
-const mostBody = 16 << 20
 
 // reviewer judges one request.
 type reviewer func(*http.Request, policies.Question) answer
@@ -69,29 +62,4 @@ func review(asked policies.Webhook, judge reviewer, m *metrics, log logr.Logger)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(out) // the API server went away: there is nobody to tell
 	}
-}
-
-// read reads a review. The error is for whoever sent it, with the HTTP status to send.
-func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", mostBody)
-	}
-	if err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
-	}
-	var in admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("decode the review: %w", err)
-	}
-	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" {
-		return nil, http.StatusBadRequest, fmt.Errorf("this is %s %s, want an AdmissionReview of %s", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
-	}
-	if in.Request == nil || in.Request.UID == "" {
-		return nil, http.StatusBadRequest, errors.New("the review has no request, or its request no uid")
-	}
-	return &in, 0, nil
 }

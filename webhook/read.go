@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// mostBody bounds what is read of a request, in bytes. An object has at most 3 MiB, and a review holds it twice, with
+// every quote and line break escaped at worst.
+const mostBody = 16 << 20
+
+// read reads a review. The error is for whoever sent it, with the HTTP status to send.
+func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))
+	}
+	var body bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= mostBody {
+		body.Grow(int(n) + bytes.MinRead) // it looks for more once more
+	}
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", mostBody)
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
+	}
+	in, err := decode(body.Bytes())
+	if err != nil {
+		return nil, http.StatusBadRequest, fmt.Errorf("decode the review: %w", err)
+	}
+	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" {
+		return nil, http.StatusBadRequest, fmt.Errorf("this is %s %s, want an AdmissionReview of %s", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
+	}
+	if in.Request == nil || in.Request.UID == "" {
+		return nil, http.StatusBadRequest, errors.New("the review has no request, or its request no uid")
+	}
+	return in, 0, nil
+}
+
+// decode decodes a review. Its objects, which are nearly all of it, are left as they are.
+func decode(body []byte) (*admissionv1.AdmissionReview, error) {
+	rest, objects := body, [2][]byte{}
+	if gjson.ValidBytes(body) { // of anything else, the decoder says what is wrong
+		rest, objects = apart(body)
+	}
+	var in admissionv1.AdmissionReview
+	if err := json.Unmarshal(rest, &in); err != nil {
+		return nil, err
+	}
+	if in.Request != nil {
+		for i, to := range []*runtime.RawExtension{&in.Request.Object, &in.Request.OldObject} {
+			if objects[i] != nil {
+				to.Raw = objects[i]
+			}
+		}
+	}
+	return &in, nil
+}
+
+// apart takes object and oldObject out of a review.
+func apart(body []byte) (rest []byte, objects [2][]byte) {
+	rest = make([]byte, 0, 2048)
+	from := 0
+	for i, path := range []string{"request.object", "request.oldObject"} { // in the order in which the API server writes them
+		v := gjson.GetBytes(body, path)
+		if v.Index < from || !v.IsObject() {
+			continue
+		}
+		to := v.Index + len(v.Raw)
+		objects[i] = body[v.Index:to:to]
+		rest = append(append(rest, body[from:v.Index]...), "null"...)
+		from = to
+	}
+	return append(rest, body[from:]...), objects
+}
