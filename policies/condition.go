@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -18,8 +19,9 @@ import (
 
 // condition is a compiled CEL expression.
 type condition struct {
-	name    string
-	program cel.Program
+	name       string
+	expression string
+	program    cel.Program
 	// most is what the program costs at most, of one without a meter; 0 of one with.
 	most uint64
 	// whole tells that the program may look at more of objects than their essence.
@@ -50,7 +52,7 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, fi
 			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
 			continue
 		}
-		compiled := condition{name: c.Name, program: r.Program, whole: !essential(c.Expression)}
+		compiled := condition{name: c.Name, expression: c.Expression, program: r.Program, whole: !essential(c.Expression)}
 		if p := unmetered(c.Expression); p != nil {
 			compiled.program, compiled.most = p, uint64(len(c.Expression))
 		}
@@ -64,31 +66,78 @@ type evaluation struct {
 	q       *Question
 	request map[string]any
 	whole   bool // of the condition that is asked
+
+	// shared are the expressions that several policies have, and places in outcomes, which are of those that were asked.
+	shared   map[string]int
+	outcomes []*outcome
+}
+
+// outcome is what an expression came to.
+type outcome struct {
+	holds bool
+	err   error
+	cost  uint64
 }
 
 // all tells whether all conditions are true. One that is false decides, whatever the others would say.
 func (e *evaluation) all(conditions []condition) (bool, error) {
 	var failed error
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
-	for _, c := range conditions {
-		// Eval needs no context: the limit of cost in the program ends what would run for long.
-		e.whole = c.whole
-		val, details, err := c.program.Eval(e)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("condition %q: %s", c.name, oneLine(err.Error())))
-		} else if val != types.True {
+	for i := range conditions {
+		c := &conditions[i]
+		o := e.ask(c)
+		if o.err != nil {
+			failed = errors.Join(failed, fmt.Errorf("condition %q: %s", c.name, oneLine(o.err.Error())))
+		} else if !o.holds {
 			return false, nil
 		}
-		cost := c.most
-		if details != nil && details.ActualCost() != nil {
-			cost = *details.ActualCost()
-		}
-		if cost > budget {
+		if o.cost > budget {
 			return false, fmt.Errorf("condition %q: the conditions together cost too much", c.name)
 		}
-		budget -= cost
+		budget -= o.cost
 	}
 	return failed == nil, failed
+}
+
+// ask asks a condition, and one that several policies have only once.
+func (e *evaluation) ask(c *condition) outcome {
+	at, shared := e.shared[c.expression]
+	if !shared {
+		return e.run(c)
+	}
+	if e.outcomes == nil {
+		e.outcomes = make([]*outcome, len(e.shared))
+	}
+	if e.outcomes[at] == nil {
+		o := e.run(c)
+		e.outcomes[at] = &o
+	}
+	return *e.outcomes[at]
+}
+
+func (e *evaluation) run(c *condition) outcome {
+	e.whole = c.whole
+	// Eval needs no context: the limit of cost in the program ends what would run for long.
+	val, details, err := c.program.Eval(e)
+	o := outcome{holds: err == nil && val == types.True, err: err, cost: c.most}
+	if details != nil && details.ActualCost() != nil {
+		o.cost = *details.ActualCost()
+	}
+	return o
+}
+
+// sharedBy are the expressions that more than one of the policies have, numbered.
+func sharedBy(list []*compiled) map[string]int {
+	seen, shared := map[string]bool{}, map[string]int{}
+	for _, c := range list {
+		for _, cond := range c.conditions {
+			if _, already := shared[cond.expression]; seen[cond.expression] && !already {
+				shared[cond.expression] = len(shared)
+			}
+			seen[cond.expression] = true
+		}
+	}
+	return shared
 }
 
 var _ interpreter.Activation = (*evaluation)(nil)
@@ -134,12 +183,15 @@ func orNull(m map[string]any) any {
 
 // asRequest is the variable request, field by field as the API server makes it of an AdmissionRequest.
 func (q *Question) asRequest() map[string]any {
-	requestKind, requestResource, requestSubresource := q.RequestKind, q.RequestResource, q.RequestSubresource
-	if requestKind.Empty() {
-		requestKind = q.Kind
+	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)
+	requestKind, requestResource, requestSubresource := kind, resource, q.RequestSubresource
+	if q.RequestKind != q.Kind && !q.RequestKind.Empty() {
+		requestKind = kindMap(q.RequestKind)
 	}
-	if requestResource.Empty() {
-		requestResource, requestSubresource = q.Resource, q.Subresource
+	if q.RequestResource.Empty() {
+		requestSubresource = q.Subresource
+	} else if q.RequestResource != q.Resource {
+		requestResource = resourceMap(q.RequestResource)
 	}
 	user := map[string]any{}
 	setString(user, "username", q.User.Name)
@@ -155,12 +207,8 @@ func (q *Question) asRequest() map[string]any {
 		user["extra"] = extra
 	}
 	r := map[string]any{
-		"uid":             "",
-		"kind":            map[string]any{"group": q.Kind.Group, "version": q.Kind.Version, "kind": q.Kind.Kind},
-		"resource":        map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource},
-		"requestKind":     map[string]any{"group": requestKind.Group, "version": requestKind.Version, "kind": requestKind.Kind},
-		"requestResource": map[string]any{"group": requestResource.Group, "version": requestResource.Version, "resource": requestResource.Resource},
-		"operation":       string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
+		"uid": "", "kind": kind, "resource": resource, "requestKind": requestKind, "requestResource": requestResource,
+		"operation": string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
 		"object": nil, "oldObject": nil, "options": orNull(q.Options),
 	}
 	setString(r, "subResource", q.Subresource)
@@ -168,6 +216,14 @@ func (q *Question) asRequest() map[string]any {
 	setString(r, "name", q.Name)
 	setString(r, "namespace", q.Namespace)
 	return r
+}
+
+func kindMap(k schema.GroupVersionKind) map[string]any {
+	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+}
+
+func resourceMap(r schema.GroupVersionResource) map[string]any {
+	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 }
 
 func setString(m map[string]any, key, value string) {

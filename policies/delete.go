@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,8 +27,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	if s.exempt(q) != "" {
 		return
 	}
-	matched := s.matchingDeletions(q, &v)
-	way := s.carry(q, matched)
+	ask := s.askDeletions(q, &v)
+	way := s.carry(q, ask)
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes. A refusal could only be in the way.
 		v.refused = nil
@@ -37,11 +36,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		if f := way.notAllowed(q); f != nil {
 			v.add(*f, way.by.deletion.actions)
 		}
-		// What falls is counted once, and only if a policy wants to know.
-		fall := sync.OnceValues(func() (Fall, error) { return falls(q, way) })
-		for _, c := range matched {
-			c.protect(q, way, fall, &v)
-		}
+		s.protect(q, way, ask)
 	}
 	if way.by == nil {
 		return
@@ -52,21 +47,6 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	if mark := way.by.mark(q.Resource.GroupResource()); d.Shaped && !q.DryRun && len(mark.missing(q.judged())) > 0 {
 		d.Arm, d.Mark = true, mark
 	}
-}
-
-// matchingDeletions are the DeletionPolicies that match, in their order. Those that cannot be judged are recorded.
-func (s *Set) matchingDeletions(q *Question, v *verdict) []*compiled {
-	var out []*compiled
-	e := evaluation{q: q}
-	for _, c := range s.deletion.about(q.Resource.GroupResource()) {
-		ok, err := c.matches(&e)
-		if err != nil {
-			v.fail(c, "the delete of "+q.what(), err.Error())
-		} else if ok {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // carriage is how a deletion is carried out.
@@ -81,7 +61,7 @@ type carriage struct {
 	chosen bool
 }
 
-func (s *Set) carry(q *Question, matched []*compiled) carriage {
+func (s *Set) carry(q *Question, ask *asker) carriage {
 	w := carriage{asked: optionAsks(q)}
 	w.unaided = w.asked
 	byType := slices.Contains(orphanedByDefault, q.Resource.GroupResource())
@@ -98,7 +78,7 @@ func (s *Set) carry(q *Question, matched []*compiled) carriage {
 		}
 	}
 	w.policy = w.unaided
-	if w.by = s.propagating(q, matched); w.by == nil {
+	if w.by = s.propagating(q, ask); w.by == nil {
 		return w
 	}
 	def := w.by.deletion.propagation.Default
@@ -115,16 +95,17 @@ func (s *Set) carry(q *Question, matched []*compiled) carriage {
 // which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
 var unshapeable = []schema.GroupResource{{Resource: "pods"}, {Resource: "namespaces"}}
 
-// propagating is the policy whose propagation holds, of those that match; nil if there is none.
-func (s *Set) propagating(q *Question, matched []*compiled) *compiled {
+// propagating is the policy whose propagation holds: the first that matches. Nil if there is none.
+func (s *Set) propagating(q *Question, ask *asker) *compiled {
 	if slices.Contains(unshapeable, q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil
 	}
-	i := slices.IndexFunc(matched, func(c *compiled) bool { return c.deletion.propagation != nil })
-	if i < 0 {
-		return nil
+	for _, i := range ask.propagating {
+		if ask.matches(i) {
+			return ask.policies[i]
+		}
 	}
-	return matched[i]
+	return nil
 }
 
 // optionAsks is the propagation that a DELETE asks for by its options.

@@ -93,17 +93,29 @@ func (m *matcher) selects(q *Question) (bool, error) {
 	if m.objects != nil && !m.selectsObject(q) {
 		return false, nil
 	}
-	if m.namespaces == nil || q.Namespace == "" && !q.isNamespace() {
+	if m.namespaces == nil {
 		return true, nil
 	}
-	ns := q.NamespaceObject
-	if q.isNamespace() {
-		ns = q.judged()
-	}
-	if ns == nil {
+	ns, selected, known := q.namespaceLabels()
+	switch {
+	case !selected:
+		return true, nil
+	case !known:
 		return false, fmt.Errorf("the labels of namespace %q are not known", q.Namespace)
 	}
-	return m.namespaces.Matches(object(ns).labels()), nil
+	return m.namespaces.Matches(ns), nil
+}
+
+// namespaceLabels are those that a namespaceSelector selects by; of a Namespace, its own. What is in no namespace passes
+// every namespaceSelector.
+func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
+	switch {
+	case q.isNamespace():
+		return q.judged().labels(), true, true
+	case q.Namespace == "":
+		return nil, false, true
+	}
+	return object(q.NamespaceObject).labels(), true, q.NamespaceObject != nil
 }
 
 func (m *matcher) selectsObject(q *Question) bool {

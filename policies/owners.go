@@ -80,24 +80,18 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	if gr == (schema.GroupResource{Resource: "pods"}) && q.Subresource == "status" {
 		return // cannot change references
 	}
-	list := s.owners.about(gr)
-	if len(list) == 0 {
+	if len(s.owners.all) == 0 {
 		return
 	}
 	ed := editOf(q)
 	if ed == nil {
 		return
 	}
+	ask := newAsker(q, &s.owners, "the owner references of ", v)
 	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[string]bool{}}
-	e := evaluation{q: q}
 	cleared := false
-	for _, c := range list {
-		ok, err := c.matches(&e)
-		if err != nil {
-			v.fail(c, "the owner references of "+q.what(), err.Error())
-			continue
-		}
-		if !ok {
+	for i, c := range ask.policies {
+		if !ask.matches(i) {
 			continue
 		}
 		if c.owners.BlockOwnerDeletion == v1alpha1.BlockClear && q.Asked != WebhookOwners && !cleared {

@@ -57,7 +57,7 @@ func TestUnmeteredMeansTheSame(t *testing.T) {
 			"metadata": map[string]any{"name": rapid.SampledFrom([]string{"", "web", "webs"}).Draw(t, "name")},
 			"spec":     map[string]any{"n": rapid.SampledFrom([]any{int64(0), int64(2), 2.0, 2.5, nil, true, "2", []any{}, map[string]any{}}).Draw(t, "n")},
 		}}
-		want, got := outcome(slow.Program, &q), outcome(fast, &q)
+		want, got := outcomeOf(slow.Program, &q), outcomeOf(fast, &q)
 		answered[want[:1]]++
 		if want != got {
 			t.Fatalf("%s: %s, unmetered %s", text, want, got)
@@ -71,7 +71,7 @@ func TestUnmeteredMeansTheSame(t *testing.T) {
 	}
 }
 
-func outcome(p cel.Program, q *Question) string {
+func outcomeOf(p cel.Program, q *Question) string {
 	val, details, err := p.Eval(&evaluation{q: q})
 	if details != nil && details.ActualCost() != nil && *details.ActualCost() > 4096 {
 		return "costs more than it is long"

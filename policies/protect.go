@@ -10,34 +10,54 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// protect finds what the policy's protection does not accept about a DELETE.
-func (c *compiled) protect(q *Question, w carriage, count func() (Fall, error), v *verdict) {
+// protect finds what policies do not accept about a DELETE. Those that would accept it are not asked whether they are
+// about it. What falls is counted once, and only for a policy that may be.
+func (s *Set) protect(q *Question, w carriage, ask *asker) {
+	var fall Fall
+	var unknown error // why it may be more
+	counted := false
+	for _, i := range ask.protecting {
+		c := ask.policies[i]
+		p := c.deletion.protection
+		if p.Confirmation == v1alpha1.ConfirmationRequired && confirmed(q.judged()) {
+			continue
+		}
+		if p.MaxDependents == nil {
+			if ask.matches(i) {
+				ask.v.add(finding{policy: c.key, code: 403,
+					text: q.what() + " may not be deleted without confirmation",
+					way:  "To delete it: " + howToConfirm(q),
+				}, c.deletion.actions)
+			}
+			continue
+		}
+		if !counted {
+			if ask.says(i) == no {
+				continue
+			}
+			fall, unknown = falls(q, w)
+			counted = true
+		}
+		accepted := unknown == nil && fall.Total() <= int(*p.MaxDependents)
+		if !accepted && ask.matches(i) {
+			c.limit(q, w, fall, unknown, ask.v)
+		}
+	}
+}
+
+// limit says that more falls with an object than the policy accepts, or that nobody knows how much does.
+func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, v *verdict) {
 	p := c.deletion.protection
-	if p == nil {
-		return
-	}
-	confirm := p.Confirmation == v1alpha1.ConfirmationRequired
-	if confirm && confirmed(q.judged()) {
-		return
-	}
-	if p.MaxDependents == nil {
-		v.add(finding{policy: c.key, code: 403,
-			text: q.what() + " may not be deleted without confirmation",
-			way:  "To delete it: " + howToConfirm(q),
-		}, c.deletion.actions)
-		return
-	}
-	fall, err := count() // what is not known can only add to it
-	if fall.Total() <= int(*p.MaxDependents) {
-		if err != nil {
-			v.fail(c, "the delete of "+q.what(), err.Error())
+	if fall.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
+		if unknown != nil {
+			v.fail(c, "the delete of "+q.what(), unknown.Error())
 		}
 		return
 	}
 	f := finding{policy: c.key, code: 409,
 		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s",
 			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), fall)}
-	f.way = waysOn(q, w, confirm)
+	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
 	v.add(f, c.deletion.actions)
 }
 

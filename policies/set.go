@@ -152,48 +152,6 @@ func (s *Set) Stamps(gr schema.GroupResource) (some, whole bool) {
 	return some, whole
 }
 
-// index finds the policies about a resource without asking each.
-type index struct {
-	// exact holds, for every resource that some policy spells out, all policies about it.
-	exact map[schema.GroupResource][]*compiled
-	wild  []*compiled
-	all   []*compiled
-}
-
-func newIndex(list []*compiled) index {
-	x := index{exact: map[schema.GroupResource][]*compiled{}, all: list}
-	for _, c := range list {
-		if wild(c.resources) {
-			x.wild = append(x.wild, c)
-		}
-		for _, gr := range spelled(c.resources) {
-			x.exact[gr] = nil
-		}
-	}
-	for gr := range x.exact {
-		for _, c := range list {
-			if namesResource(c.resources, gr) {
-				x.exact[gr] = append(x.exact[gr], c)
-			}
-		}
-	}
-	return x
-}
-
-// about are the policies about a resource, in the order of the index.
-func (x *index) about(gr schema.GroupResource) []*compiled {
-	if list, ok := x.exact[gr]; ok || len(x.wild) == 0 {
-		return list
-	}
-	var out []*compiled
-	for _, c := range x.wild {
-		if namesResource(c.resources, gr) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // Decide answers a question. It does not change the question, and asking again gives the same answer.
 func (s *Set) Decide(q Question) Decision {
 	d := Decision{Allowed: true}

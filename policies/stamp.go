@@ -84,11 +84,11 @@ func Stamped(gr schema.GroupResource, finalizers []string) []string {
 }
 
 // StampFor says what the object that a CREATE or UPDATE leaves behind is to carry; back-fill asks it of what exists, as
-// of an UPDATE that changes nothing. With errors there are policies that could not be judged: what is not wanted then is
-// not to be taken off either.
+// of an UPDATE that changes nothing. With errors there are policies that could not be judged, and might have their say: what
+// is not wanted then is not to be taken off either.
 func (s *Set) StampFor(q Question) (Mark, []PolicyError) {
 	var v verdict
-	by := s.propagating(&q, s.matchingDeletions(q.asDelete(), &v))
+	by := s.propagating(&q, s.askDeletions(q.asDelete(), &v))
 	if by == nil {
 		return Mark{}, v.errors
 	}
@@ -205,9 +205,8 @@ func (s Shaping) Spares(gr schema.GroupResource) bool {
 func (s *Set) Shape(q Question) Shaping {
 	q.Operation, q.Object, q.object, q.Options = Delete, nil, nil, nil
 	var v verdict
-	matched := s.matchingDeletions(&q, &v)
+	by := s.propagating(&q, s.askDeletions(&q, &v))
 	out := Shaping{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
-	by := s.propagating(&q, matched)
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation
 	}

@@ -1,0 +1,66 @@
+package policies
+
+// asker asks the policies about an object whether they match, each at most once, and only those whose answer makes a
+// difference: a thousand policies are one condition, where the first of them decides. Of one that nobody asked, nothing
+// is said, not even that its condition would have failed.
+type asker struct {
+	e       evaluation
+	*ranked          // that may match
+	said    []saying // of each of them
+	errs    map[int]error
+	judged  string // what is judged, for the user
+	v       *verdict
+}
+
+type saying uint8
+
+const (
+	unasked saying = iota
+	yes
+	no
+	failed // to be judged
+	told   // failed, and recorded
+)
+
+func (s *Set) askDeletions(q *Question, v *verdict) *asker {
+	return newAsker(q, &s.deletion, "the delete of ", v)
+}
+
+func newAsker(q *Question, x *index, judged string, v *verdict) *asker {
+	a := &asker{e: evaluation{q: q, shared: x.shared}, ranked: x.perhaps(q), judged: judged, v: v}
+	a.said = make([]saying, len(a.policies))
+	for _, i := range a.broken {
+		a.matches(i) // what it would say is not known, so it may make a difference
+	}
+	return a
+}
+
+// says asks a policy.
+func (a *asker) says(i int) saying {
+	if a.said[i] != unasked {
+		return a.said[i]
+	}
+	switch ok, err := a.policies[i].matches(&a.e); {
+	case err != nil:
+		a.said[i] = failed
+		if a.errs == nil {
+			a.errs = map[int]error{}
+		}
+		a.errs[i] = err
+	case ok:
+		a.said[i] = yes
+	default:
+		a.said[i] = no
+	}
+	return a.said[i]
+}
+
+// matches tells whether a policy matches whose answer makes a difference. One that cannot be judged does not, and is
+// recorded.
+func (a *asker) matches(i int) bool {
+	if a.says(i) == failed {
+		a.said[i] = told
+		a.v.fail(a.policies[i], a.judged+a.e.q.what(), a.errs[i].Error())
+	}
+	return a.said[i] == yes
+}
