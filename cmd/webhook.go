@@ -92,6 +92,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	defer ballast()()
 	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
 		return err
