@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,7 +133,7 @@ func managed() metav1.ObjectMeta {
 func (c *configurator) mutating(r policies.WebhookRules, bundle []byte) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name: r.Name, ClientConfig: c.target.client(r.Webhook, bundle), Rules: scoped(r.Rules), FailurePolicy: &r.FailurePolicy,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: c.elsewhere(r), ObjectSelector: &metav1.LabelSelector{},
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: c.elsewhere(r), ObjectSelector: selector(r.ObjectSelector),
 		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(webhookTimeout)),
 		AdmissionReviewVersions: []string{"v1"}, ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
 		MatchConditions: r.MatchConditions,
@@ -146,7 +147,7 @@ func (c *configurator) validating(r policies.WebhookRules, bundle []byte) admiss
 	}
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: r.Name, ClientConfig: c.target.client(r.Webhook, bundle), Rules: scoped(r.Rules), FailurePolicy: &r.FailurePolicy,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: c.elsewhere(r), ObjectSelector: &metav1.LabelSelector{},
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: c.elsewhere(r), ObjectSelector: selector(r.ObjectSelector),
 		SideEffects: &effects, TimeoutSeconds: new(int32(webhookTimeout)), AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: r.MatchConditions,
 	}
@@ -161,15 +162,23 @@ func scoped(rules []admissionregistrationv1.RuleWithOperations) []admissionregis
 	return rules
 }
 
-// elsewhere leaves Weir's own namespace out of webhooks that fail closed: a webhook that is down must not keep itself
-// from coming up again.
+// elsewhere is the rules' namespaceSelector, and leaves Weir's own namespace out of webhooks that fail closed: a webhook
+// that is down must not keep itself from coming up again.
 func (c *configurator) elsewhere(r policies.WebhookRules) *metav1.LabelSelector {
-	if r.FailurePolicy != admissionregistrationv1.Fail || c.target.Service.Namespace == "" {
+	s := selector(r.NamespaceSelector)
+	if r.FailurePolicy == admissionregistrationv1.Fail && c.target.Service.Namespace != "" {
+		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{c.target.Service.Namespace},
+		})
+	}
+	return s
+}
+
+func selector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil {
 		return &metav1.LabelSelector{}
 	}
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{c.target.Service.Namespace},
-	}}}
+	return s
 }
 
 // configurations are the clients of both kinds.

@@ -34,6 +34,7 @@ func TestPoliciesComeAndGo(t *testing.T) {
 		{"no policy no webhook", (*world).webhooksFollowPolicies},
 		{"edited by hand", (*world).webhooksAreKept},
 		{"calls that are not made", (*world).callsAreSpared},
+		{"what nobody selects", (*world).nobodySelects},
 		{"policy files", func(w *world) { w.policyFiles(dir) }},
 		{"broken policies", (*world).brokenPolicies},
 		{"not ready", (*world).hookWithoutPolicies},
@@ -54,7 +55,7 @@ func TestPoliciesComeAndGo(t *testing.T) {
 // webhooks are the entries of both configurations, a line each, and whether either
 // configuration is there.
 func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err error) {
-	line := func(name string, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) {
+	line := func(name string, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector) {
 		text := name + " " + string(*policy)
 		for _, r := range rules {
 			ops := make([]string, len(r.Operations))
@@ -63,6 +64,9 @@ func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err e
 			}
 			text += fmt.Sprintf(" %s of %s", strings.Join(ops, "+"), strings.Join(r.Resources, "+"))
 		}
+		if len(objects.MatchExpressions) > 0 {
+			text += " where " + metav1.FormatLabelSelector(objects)
+		}
 		lines = append(lines, text)
 	}
 	admission := w.typed.AdmissionregistrationV1()
@@ -70,7 +74,7 @@ func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err e
 	if err == nil {
 		there = true
 		for _, e := range m.Webhooks {
-			line(e.Name, e.FailurePolicy, e.Rules)
+			line(e.Name, e.FailurePolicy, e.Rules, e.ObjectSelector)
 		}
 	} else if !apierrors.IsNotFound(err) {
 		return nil, false, err
@@ -79,7 +83,7 @@ func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err e
 	if err == nil {
 		there = true
 		for _, e := range v.Webhooks {
-			line(e.Name, e.FailurePolicy, e.Rules)
+			line(e.Name, e.FailurePolicy, e.Rules, e.ObjectSelector)
 		}
 	} else if !apierrors.IsNotFound(err) {
 		return nil, false, err
@@ -243,4 +247,43 @@ func (w *world) callsAreSpared() {
 		as.delete("two", background)
 	})
 	w.awaitGone("one", "two")
+}
+
+// nobodySelects: the API server does not ask about objects that no policy selects, until
+// one does.
+func (w *world) nobodySelects() {
+	for _, env := range []string{"prod", "stage"} {
+		w.policyNamed("DeletionPolicy", env+"-"+w.namespace, `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    objectSelector: {matchLabels: {env: `+env+`}}
+    HERE
+  propagation: {default: Foreground}
+  failurePolicy: Fail`)
+	}
+	where := " of configmaps where env in (prod,stage)"
+	w.awaitWebhooks("fail.delete.weir.dev Fail DELETE"+where, "fail.stamp.weir.dev Fail CREATE+UPDATE"+where)
+	w.make(`
+		cm dev
+		cm moves
+	`)
+	for _, env := range []string{"prod", "stage"} {
+		w.until("what moves to "+env+" is stamped", func(context.Context) (bool, error) {
+			w.patch("moves", `{"metadata":{"labels":{"env":"dev"}}}`)
+			w.patch("moves", `{"metadata":{"labels":{"env":"`+env+`"}}}`)
+			return slices.Contains(w.get("moves").GetFinalizers(), finalizer), nil
+		})
+	}
+	w.mustCall("what nobody selects", 0, func() {
+		w.make(`cm more`)
+		w.patch("dev", `{"metadata":{"labels":{"env":"dev"}}}`)
+		w.delete("dev", background)
+		w.delete("more", background)
+	})
+	w.awaitGone("dev", "more")
+	w.mustCall("a move, and the way back", 2, func() {
+		w.patch("moves", `{"metadata":{"labels":{"env":"prod"}}}`)
+		w.patch("moves", `{"metadata":{"labels":{"env":"dev"}}}`)
+	})
+	w.awaitFinalizers("moves")
 }

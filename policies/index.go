@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 )
 
 // index finds the policies about a resource without asking each.
@@ -179,9 +178,8 @@ func labelsOf(s labels.Selector, ofNamespace bool) []asked {
 	requirements, _ := s.Requirements()
 	var out []asked
 	for _, r := range requirements {
-		switch r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			out = append(out, asked{labelKey{ofNamespace, r.Key()}, slices.Compact(slices.Sorted(slices.Values(r.ValuesUnsorted())))})
+		if oneOfValues(r) {
+			out = append(out, asked{labelKey{ofNamespace, r.Key()}, slices.Compact(sortedValues(r))})
 		}
 	}
 	return out

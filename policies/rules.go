@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -31,6 +33,8 @@ type WebhookRules struct {
 	FailurePolicy   admissionregistrationv1.FailurePolicyType
 	Rules           []admissionregistrationv1.RuleWithOperations
 	MatchConditions []admissionregistrationv1.MatchCondition
+	// The selectors select what one of the policies does, and as little else as can be said; nil is everything.
+	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 }
 
 // entry gathers the policies that share an entry: a webhook, a failure policy, and whether an update that leaves labels
@@ -40,6 +44,8 @@ type entry struct {
 	failure    v1alpha1.FailurePolicy
 	conditions bool
 	resources  []v1alpha1.ResourceRule
+	namespaces []labels.Selector
+	objects    []labels.Selector
 }
 
 // Webhooks are the entries that the set needs, sorted by name. There are none for which nothing asks, and so none at all
@@ -54,7 +60,8 @@ func (s *Set) Webhooks() []WebhookRules {
 			i = len(entries)
 			entries = append(entries, entry{webhook: w, failure: c.failurePolicy, conditions: conditions})
 		}
-		entries[i].resources = append(entries[i].resources, c.resources...)
+		e := &entries[i]
+		e.resources, e.namespaces, e.objects = append(e.resources, c.resources...), append(e.namespaces, c.namespaces), append(e.objects, c.objects)
 	}
 	stamps := slices.ContainsFunc(s.deletion.all, (*compiled).mayStamp)
 	for _, c := range s.deletion.all {
@@ -108,6 +115,7 @@ func (s *Set) rules(e entry) WebhookRules {
 			{Name: "not-system", Expression: s.notSystem()},
 			{Name: "not-terminating", Expression: notTerminating},
 		},
+		NamespaceSelector: common(e.namespaces), ObjectSelector: common(e.objects),
 	}
 	if e.conditions {
 		out.Name = "conditions." + out.Name
@@ -142,13 +150,15 @@ func (s *Set) drainRules() WebhookRules {
 	all := []v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	r := webhookRules(all, []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false)
 	var named []v1alpha1.ResourceRule
+	var namespaces []labels.Selector
 	for _, c := range s.drains {
-		named = append(named, c.resources...)
+		named, namespaces = append(named, c.resources...), append(namespaces, c.namespaces)
 	}
 	scope := admissionregistrationv1.NamespacedScope
 	r[0].Scope = &scope
 	return WebhookRules{
 		Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore, Rules: r,
+		NamespaceSelector: common(namespaces),
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "is-namespace-controller", Expression: "has(request.userInfo.username) && request.userInfo.username == " + celString(namespaceController)},
 			{Name: "not-terminating", Expression: notTerminating},
