@@ -11,11 +11,11 @@ import (
 
 	"github.com/prometheus/procfs"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
@@ -193,15 +193,22 @@ func (g *Guard) Stop(ctx context.Context) error {
 	return errors.Join(append(errs, g.process.Stop(plane.DefaultGrace))...)
 }
 
-// AwaitAsked waits until the API server asks about the deletion of an object.
-func (g *Guard) AwaitAsked(ctx context.Context, cfg *rest.Config, p *Population) error {
-	client, err := metadata.NewForConfig(cfg)
+// AwaitAsked waits until the API server asks: about the deletion of an object, or about
+// one with these labels that names an owner.
+func (g *Guard) AwaitAsked(ctx context.Context, cfg *rest.Config, p *Population, labels map[string]string) error {
+	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("wait for a webhook to be asked: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	in := client.CoreV1().ConfigMaps(p.Namespace)
+	dry := []string{metav1.DryRunAll}
+	blocks := true
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe", Labels: labels, OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: p.Owner.Name, UID: p.Owner.UID, BlockOwnerDeletion: &blocks,
+	}}}}
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		if err := in.Delete(ctx, p.Owner.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		_, err := in.Create(ctx, probe, metav1.CreateOptions{DryRun: dry})
+		if err := errors.Join(err, in.Delete(ctx, p.Owner.Name, metav1.DeleteOptions{DryRun: dry})); err != nil {
 			return false, err
 		}
 		asked, err := g.Asked(ctx)

@@ -19,19 +19,25 @@ import (
 // An admitting is plain requests that go through a webhook.
 type admitting struct {
 	name string
-	// policy is what weir's only policy asks for, about ConfigMaps that are selected.
-	policy, selector string
+	// kind and policy are weir's only policy, about ConfigMaps with the labels.
+	kind, policy string
+	selected     map[string]string
 	// spared: the API server is not to ask, and so there is nothing to compare with.
 	spared bool
 	act    func(context.Context, *rest.Config, *load.Population) error
 }
 
 var admittings = []admitting{
-	{"DELETE, a policy that shapes nothing", `propagation: {default: Background}`, "", false, deleteAll},
-	{"DELETE, dependents are counted", `propagation: {default: Background}, protection: {maxDependents: 1000000}`, "", false, deleteAll},
-	// It stamps others of the kind: these would stay, without a controller.
-	{"UPDATE of data, a policy that stamps", `propagation: {default: Foreground}`, `, objectSelector: {matchLabels: {stamped: "yes"}}`, true, load.Touch},
+	{"DELETE, a policy that shapes nothing", deletions, `propagation: {default: Background}`, nil, false, deleteAll},
+	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, deleteAll},
+	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, load.Touch},
+	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, load.Touch},
 }
+
+const (
+	deletions  = "DeletionPolicy"
+	references = "OwnerReferencePolicy"
+)
 
 // deleteAll is what the floor of a background cascade is, here through a webhook.
 func deleteAll(ctx context.Context, cfg *rest.Config, p *load.Population) error {
@@ -131,7 +137,7 @@ func (b *bench) behind(ctx context.Context, a admitting, user *rest.Config, p *l
 		return m, err
 	}
 	defer func() { err = errors.Join(err, g.Stop(ctx)) }()
-	if err := g.AwaitAsked(ctx, user, p); err != nil {
+	if err := g.AwaitAsked(ctx, user, p, a.selected); err != nil {
 		return m, err
 	}
 	spent := func() (asked, cpu float64, err error) {
@@ -168,8 +174,12 @@ func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, e
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: bench}\n"+
-		"spec: {%s, match: {resources: [{apiGroups: [\"\"], resources: [configmaps]}]%s}}\n", a.policy, a.selector)
+	selector := ""
+	for k, v := range a.selected {
+		selector += fmt.Sprintf(", objectSelector: {matchLabels: {%q: %q}}", k, v)
+	}
+	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: bench}\n"+
+		"spec: {%s, match: {resources: [{apiGroups: [\"\"], resources: [configmaps]}]%s}}\n", a.kind, a.policy, selector)
 	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o644); err != nil {
 		return nil, err
 	}
