@@ -116,7 +116,10 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		}
 		return c.Ready()
 	}))
-	ctx, err = f.serve(ctx, m, b, c.Facts(), f.source(b.config, true, false, b.log))
+	source := f.source(b.config, true, false, b.log)
+	// Only at the beginning: later a certificate is replaced once its CA is trusted.
+	m.ready("trust", once(trusted(b.config, source, b.log))) //nolint:contextcheck // a probe has a time of its own
+	ctx, err = f.serve(ctx, m, b, c.Facts(), source)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ var (
 			{"weir-webhook", "patch", "apps", "deployments", "default", ""},
 			{"weir-webhook", "create", "authorization.k8s.io", "subjectaccessreviews", "", ""},
 			{"weir-webhook", "create", "authentication.k8s.io", "tokenreviews", "", ""},
+			{"weir-webhook", "get", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "weir"},
 			{"weir-webhook", "update", "", "secrets", namespace, "weir-ca"},
 		},
 		mayNot: []right{

@@ -33,19 +33,23 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager; that one is lost and issued anew refuses no request. The
-// switch itself may, for a moment: a new pod of the webhook can serve before the API server trusts its certificate.
+// certManager: the same chart with certificates of cert-manager. Neither the switch nor that one is lost and issued anew
+// refuses a request.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")
 	s.startCertManager()
 	before := s.served()
+	st := s.stream()
+	st.flowing(20)
 	s.weir("certificates.type=certManager")
 	s.until("cert-manager's certificate is served", s.another(before))
 	s.must("-n", weirNamespace, "wait", "--for=condition=Ready", "certificate/weir-webhook", "--timeout=60s")
 	s.stamps()
+	st.flowing(50)
+	st.unharmed()
 
-	st := s.stream()
+	st = s.stream()
 	st.flowing(20)
 	before = s.served()
 	// A certificate whose Secret is gone is issued anew.

@@ -1,0 +1,71 @@
+package cmd
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/certs"
+	"github.com/weir-dev/weir/controller"
+)
+
+// askTrust is how long a look at the webhook configurations may take.
+const askTrust = 2 * time.Second
+
+// trusted is a check that the API server would believe the certificate that is served: that the CA bundle in the webhook
+// configurations, where there are any, vouches for it. Certificates come from somewhere else after an upgrade, and the
+// first pod that serves a new one must not be sent requests before the controller has told the API server of its CA.
+func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() error {
+	return func() error {
+		served, err := source.GetCertificate(nil)
+		if err != nil {
+			return err
+		}
+		leaf, err := x509.ParseCertificate(served.Certificate[0])
+		if err != nil {
+			return fmt.Errorf("read the certificate: %w", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), askTrust)
+		defer cancel()
+		bundle, err := controller.TrustedNow(ctx, config)
+		switch {
+		case apierrors.IsForbidden(err):
+			log.Info("whether the API server trusts the certificate cannot be seen", "err", err.Error())
+			return nil
+		case err != nil:
+			return err
+		case bundle == nil:
+			return nil // nobody is sent here yet
+		}
+		if err := vouches(bundle, leaf, served.Certificate[1:]); err != nil {
+			return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
+		}
+		return nil
+	}
+}
+
+// vouches tells whether a bundle vouches for a certificate, in the time for which it was made: one that has expired is
+// served on rather than none, and whether it is trusted is another question.
+func vouches(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return errors.New("there is no certificate in the CA bundle of the webhook configurations")
+	}
+	for _, der := range chain {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(c)
+		}
+	}
+	at := time.Now()
+	if at.After(leaf.NotAfter) {
+		at = leaf.NotAfter
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err
+}
