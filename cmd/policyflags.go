@@ -190,12 +190,14 @@ func (f *targetFlags) source(config *rest.Config, serve, administer bool, log lo
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, serve, true, log)
 	if r, ok := source.(certs.Rememberer); ok {
-		bundle, err := controller.TrustedNow(ctx, config)
+		bundles, err := controller.TrustedNow(ctx, config)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.Remember(bundle); err != nil {
-			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+		for _, bundle := range bundles {
+			if err := r.Remember(bundle); err != nil {
+				log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+			}
 		}
 	}
 	return source, nil

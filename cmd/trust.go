@@ -18,8 +18,8 @@ import (
 // askTrust is how long a look at the webhook configurations may take.
 const askTrust = 2 * time.Second
 
-// trusted is a check that the API server would believe the certificate that is served: that the CA bundle in the webhook
-// configurations, where there are any, vouches for it. Certificates come from somewhere else after an upgrade, and the
+// trusted is a check that the API server would believe the certificate that is served: that the CA bundles in the webhook
+// configurations, where there are any, vouch for it. Certificates come from somewhere else after an upgrade, and the
 // first pod that serves a new one must not be sent requests before the controller has told the API server of its CA.
 func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() error {
 	return func() error {
@@ -33,18 +33,18 @@ func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() e
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), askTrust)
 		defer cancel()
-		bundle, err := controller.TrustedNow(ctx, config)
-		switch {
-		case apierrors.IsForbidden(err):
+		bundles, err := controller.TrustedNow(ctx, config)
+		if apierrors.IsForbidden(err) {
 			log.Info("whether the API server trusts the certificate cannot be seen", "err", err.Error())
 			return nil
-		case err != nil:
-			return err
-		case bundle == nil:
-			return nil // nobody is sent here yet
 		}
-		if err := vouches(bundle, leaf, served.Certificate[1:]); err != nil {
-			return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
+		if err != nil {
+			return err
+		}
+		for _, bundle := range bundles { // without any nobody is sent here yet
+			if err := vouches(bundle, leaf, served.Certificate[1:]); err != nil {
+				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
+			}
 		}
 		return nil
 	}

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,26 +221,32 @@ func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fr
 	return nil
 }
 
-// TrustedNow is what the API server is told to trust now: the CA bundle in the webhook configurations that are there, or
-// nil. A process that is about to write them has to know what another, before it, wrote there.
-func TrustedNow(ctx context.Context, config *rest.Config) ([]byte, error) {
+// TrustedNow is what the API server is told to trust now: the CA bundles in the webhook configurations that are there, each
+// once. They are the same but while one is being written after the other.
+func TrustedNow(ctx context.Context, config *rest.Config) ([][]byte, error) {
 	client, err := typedadmissionregistrationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
 	}
-	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
-	if err == nil && len(mutating.Webhooks) > 0 {
-		return mutating.Webhooks[0].ClientConfig.CABundle, nil
+	var bundles [][]byte
+	add := func(bundle []byte) {
+		if !slices.ContainsFunc(bundles, func(b []byte) bool { return bytes.Equal(b, bundle) }) {
+			bundles = append(bundles, bundle)
+		}
 	}
+	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read MutatingWebhookConfiguration %s: %w", WebhookConfigurations, err)
 	}
-	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
-	if err == nil && len(validating.Webhooks) > 0 {
-		return validating.Webhooks[0].ClientConfig.CABundle, nil
+	for _, w := range mutating.Webhooks {
+		add(w.ClientConfig.CABundle)
 	}
+	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, WebhookConfigurations, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", WebhookConfigurations, err)
 	}
-	return nil, nil
+	for _, w := range validating.Webhooks {
+		add(w.ClientConfig.CABundle)
+	}
+	return bundles, nil
 }
