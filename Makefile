@@ -3,15 +3,21 @@ SHELL := bash
 GO ?= go
 # How much the simulation, the fuzzer and the benchmark do; `make test` does a bounded share of the first.
 SIM_SEEDS ?= 2000
+WORLDS ?= 200
+KILLS ?= 100
+# How the Weir is built that is killed and compared in e2e; RACE= where there is no C compiler. E2E_BUILD=-race builds
+# that of all the other tests so, too: it takes a machine with more than two cores.
+RACE ?= -race
+E2E_BUILD ?=
 FUZZ_TIME ?= 60s
 BENCH_ARGS ?=
 # The image is named as the chart asks for it. What it holds is as old as the commit, so that it is the same every time.
 VERSION ?= v$(shell sed -n 's/^appVersion: *"\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' charts/weir/Chart.yaml)
-IMAGE ?= weir-dev/weir:$(VERSION)
+IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart
+.PHONY: help build test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart differential chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +39,12 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 	$(GO) test -race ./...
 	cd e2e/cmd/image && $(GO) test ./...
 
-e2e: build ## end-to-end tests on a real control plane, which is built first (some minutes, once)
-	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v /stories$$)
+e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once); those that kill and compare with the race detector
+	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
+	$(GO) build $(RACE) -trimpath -o bin/weir-race .
+	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$)
+	cd e2e && WEIR=$(CURDIR)/bin/weir-race $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
 	cd e2e/certs && $(GO) test -v -count=1 ./...
 
 # The stories want a cluster with real pods; what differs between these three is whose.
@@ -77,6 +86,14 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 
 sim: ## a long simulation: SIM_SEEDS=2000
 	$(GO) test ./controller/graph/sim -count=1 -timeout 0 -sim.seeds=$(SIM_SEEDS)
+
+differential: build ## random worlds under kube-controller-manager's collector and under Weir, compared: WORLDS=200
+	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 0 ./differential \
+	  -differential.seed=0 -differential.worlds=$(WORLDS) $(DIFFERENTIAL_ARGS)
+
+chaos: build ## kill -9 of Weir, the API server and etcd in the middle of cascades of 10,000 objects: KILLS=100
+	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 0 ./chaos \
+	  -chaos.kills=$(KILLS) -chaos.objects=10000 $(CHAOS_ARGS)
 
 fuzz: ## fuzz the graph, the policy compiler and the webhook: FUZZ_TIME=60s each
 	$(GO) test ./controller/graph -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZ_TIME)

@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"controller":              {"controller/graph", "controller/drain", "policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"controller/graph":        {},
 	"controller/graph/script": {"controller/graph"},
-	"controller/graph/sim":    {"controller/graph", "controller/graph/script"},
+	"controller/graph/sim":    {"controller/graph", "controller/graph/script", "controller/drain"},
 	"controller/drain":        {"controller/graph", "policies/v1alpha1"},
 	"webhook":                 {"policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"certs":                   {},

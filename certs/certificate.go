@@ -45,16 +45,22 @@ func unserved(err error) bool {
 }
 
 func wantCertificate(o CertManagerOptions) *certmanagerv1.Certificate {
+	names, ips := namesAndAddresses(o.Names)
+	var addresses []string
+	for _, ip := range ips {
+		addresses = append(addresses, ip.String())
+	}
 	return &certmanagerv1.Certificate{
 		TypeMeta: metav1.TypeMeta{APIVersion: certmanagerv1.SchemeGroupVersion.String(), Kind: certmanagerv1.CertificateKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.Namespace, Name: o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
 		},
 		Spec: certmanagerv1.CertificateSpec{
-			SecretName: o.SecretName,
-			DNSNames:   o.DNSNames,
-			IssuerRef:  cmmeta.IssuerReference{Group: certmanagerv1.SchemeGroupVersion.Group, Kind: o.IssuerKind, Name: o.IssuerName},
-			Usages:     []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth},
+			SecretName:  o.SecretName,
+			DNSNames:    names,
+			IPAddresses: addresses,
+			IssuerRef:   cmmeta.IssuerReference{Group: certmanagerv1.SchemeGroupVersion.Group, Kind: o.IssuerKind, Name: o.IssuerName},
+			Usages:      []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth},
 			PrivateKey: &certmanagerv1.CertificatePrivateKey{
 				Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
 			},

@@ -25,10 +25,10 @@ const (
 // CertManagerOptions are those of a Certificate of cert-manager.
 type CertManagerOptions struct {
 	Config                 *rest.Config
-	Namespace, Name        string // of the Certificate
-	SecretName             string // what cert-manager writes; Name if empty
-	IssuerKind, IssuerName string // Issuer if the kind is empty
-	DNSNames               []string
+	Namespace, Name        string   // of the Certificate
+	SecretName             string   // what cert-manager writes; Name if empty
+	IssuerKind, IssuerName string   // Issuer if the kind is empty
+	Names                  []string // DNS names, and addresses
 	// Apply keeps the Certificate as these options say. Processes that only serve read the Secret and no more.
 	Apply bool
 	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if zero.

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -80,6 +81,19 @@ func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 		Roots: roots, Intermediates: between, CurrentTime: then, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	return err == nil
+}
+
+// namesAndAddresses tells apart what clients compare in different ways: a certificate that has an address among its DNS
+// names is for nobody who calls the address.
+func namesAndAddresses(all []string) (names []string, addresses []net.IP) {
+	for _, n := range all {
+		if ip := net.ParseIP(n); ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			names = append(names, n)
+		}
+	}
+	return names, addresses
 }
 
 func selfSigned(c *x509.Certificate) bool {

@@ -36,9 +36,11 @@ const (
 type SelfOptions struct {
 	Config          *rest.Config
 	Namespace, Name string   // of the Secret
-	DNSNames        []string // of the certificate
+	Names           []string // of the certificate: DNS names, and addresses
 	// Serve makes a certificate; without it there is only the bundle.
 	Serve bool
+	// Administer has a new CA sign as soon as it has settled: this process tells the API server of it.
+	Administer bool
 	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is replaced when a
 	// third of its time is left, a certificate likewise.
 	CADuration, LeafDuration time.Duration
@@ -86,10 +88,10 @@ func Self(o SelfOptions) Source {
 		},
 		succession: succession{settle: o.Settle, leaf: o.LeafDuration},
 	}
-	if o.Serve {
+	if o.Serve && !o.Administer {
 		s.succession.patience = alone
 	}
-	s.leaf = &servertls.DynamicSource{DNSNames: o.DNSNames, Authority: signer{s}, RetryInterval: lookEvery / 4}
+	s.leaf = &servertls.DynamicSource{DNSNames: o.Names, Authority: signer{s}, RetryInterval: lookEvery / 4}
 	return s
 }
 
@@ -258,6 +260,7 @@ func (a signer) Sign(template *x509.Certificate) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("the CA expired at %s, and is about to be replaced", ca.cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	template.BasicConstraintsValid = true
+	template.DNSNames, template.IPAddresses = namesAndAddresses(a.s.o.Names)
 	template.NotBefore = now.Add(-min(a.s.o.LeafDuration/10, 5*time.Minute))
 	template.NotAfter = earlier(now.Add(a.s.o.LeafDuration), ca.cert.NotAfter)
 	_, cert, err := pki.SignCertificate(template, ca.cert, template.PublicKey, ca.key)

@@ -75,17 +75,14 @@ func TestExpressionsAreOfMetricsThatExist(t *testing.T) {
 		})
 	}
 	for _, name := range exist {
-		if !used[name] && !slices.Contains(notShown, name) {
+		if !used[name] {
 			t.Errorf("%s is in no alert and no dashboard", name)
 		}
 	}
 }
 
-var (
-	// fromLibraries are metrics of controller-runtime.
-	fromLibraries = []string{"leader_election_master_status"}
-	notShown      = []string{"weir_webhook_panics_total"}
-)
+// fromLibraries are metrics of controller-runtime.
+var fromLibraries = []string{"leader_election_master_status"}
 
 // metricNames are those that Weir's source registers.
 func metricNames(t *testing.T) []string {
@@ -164,6 +161,20 @@ func TestServiceMonitorSelectsBothMetricsServices(t *testing.T) {
 			if at(port, "name") != typed.Spec.Endpoints[0].Port {
 				t.Errorf("%s has no port %s", identity(o), typed.Spec.Endpoints[0].Port)
 			}
+		}
+	}
+	for name, values := range valueSets(t) {
+		text, err := template(t, helm4, "--values", values, "--set", "metrics.enabled=true,metrics.serviceMonitor.enabled=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(strings.ToLower(text), "insecureskipverify") {
+			t.Errorf("%s: somebody does not verify whom he talks to", name)
+		}
+		monitor := named(t, manifests(t, text), "ServiceMonitor", "weir")
+		tls := at(at(monitor, "spec", "endpoints").([]any)[0], "tlsConfig")
+		if at(tls, "serverName") != "weir-webhook.weir-system.svc" || at(tls, "ca", "secret", "key") != "ca.crt" || at(tls, "ca", "secret", "name") == "" {
+			t.Errorf("%s: whom Prometheus trusts: %v", name, tls)
 		}
 	}
 	if selected != 2 {

@@ -23,7 +23,7 @@ func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, po
 	if err != nil {
 		return nil, err
 	}
-	if err := reach(config); err != nil {
+	if err := reach(ctx, config); err != nil {
 		return nil, err
 	}
 	state, err := policy.state(ctx, config, target, log)

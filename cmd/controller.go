@@ -56,31 +56,37 @@ func runController(ctx context.Context, f *controllerFlags) error {
 		return err
 	}
 	var source certs.Source
+	var token *certs.Token
 	if f.set() {
-		if source, err = f.trusting(ctx, b.config, false, b.log); err != nil {
+		if source, err = f.trusting(ctx, b.config, f.servesMetrics(), b.log); err != nil {
 			return err
 		}
+		token = f.tokens(b.config, true, b.log)
 	}
-	c, err := f.controller(b, source)
+	c, err := f.controller(b, source, token)
 	if err != nil {
 		return err
 	}
 	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
-	m.collect(b, c)
+	if err := m.collect(b, c); err != nil {
+		return err
+	}
 	if source != nil {
 		m.follow("certificates", source.Start)
+		m.certificate = source.GetCertificate
+		m.follow("token", token.Start)
 	}
 	return m.run(ctx)
 }
 
 // controller makes the collector. Without a source nobody has the API server call the webhook.
-func (f *controllerFlags) controller(b *begun, source certs.Source) (*controller.Controller, error) {
+func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token) (*controller.Controller, error) {
 	o := controller.Options{
-		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
-		Policies: b.state, BackFillQPS: f.backFillQPS, Registry: metrics.Registry, Log: b.log,
+		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion, Home: f.home(),
+		Policies: b.state, BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(), Registry: metrics.Registry, Log: b.log,
 	}
 	if source != nil {
-		o.Webhooks = f.target(source)
+		o.Webhooks, o.Seals = f.target(source, token), token
 	}
 	c, err := controller.New(o)
 	if err != nil {

@@ -71,6 +71,9 @@ func (f *processFlags) check() error {
 	return nil
 }
 
+// servesMetrics tells whether metrics are served over TLS.
+func (f *processFlags) servesMetrics() bool { return f.metricsSecure && f.metricsAddress != "0" }
+
 // logger makes the log, and has the libraries write to it.
 func (f *processFlags) logger() logr.Logger {
 	log := zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),
@@ -88,6 +91,7 @@ type collectorFlags struct {
 	namespaces  int
 	ignore      []string
 	backFillQPS float64
+	compare     time.Duration
 
 	leaderElect          bool
 	leaderElectNamespace string
@@ -107,7 +111,8 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", controller.DefaultBackFillQPS, "how many objects that a policy finds existing are stamped in a second")
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many objects that a policy finds existing are stamped in a second at most; 0: as many as the API server grants, and everything else that Weir does leaves over")
+	fs.DurationVar(&f.compare, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
@@ -132,8 +137,11 @@ func (f *collectorFlags) check() error {
 	if f.namespaces < 1 || f.namespaces > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
 	}
-	if f.backFillQPS <= 0 {
-		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must be more than 0", f.backFillQPS))
+	if f.backFillQPS < 0 {
+		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
+	}
+	if f.compare != 0 && f.compare < time.Second {
+		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compare))
 	}
 	if f.leaseDuration < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))
@@ -142,6 +150,14 @@ func (f *collectorFlags) check() error {
 		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
 	}
 	return errors.Join(errs...)
+}
+
+// compareEvery is what the controller is told: never is less than 0 there.
+func (f *collectorFlags) compareEvery() time.Duration {
+	if f.compare == 0 {
+		return -1
+	}
+	return f.compare
 }
 
 // namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.

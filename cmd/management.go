@@ -2,14 +2,17 @@ package cmd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,9 +29,11 @@ type management struct {
 	process *processFlags
 	leading *collectorFlags // nil: there is no leader
 
-	graph     http.Handler // the debug page; nil: none
-	runnables []manager.Runnable
-	checks    map[string]func() error
+	graph http.Handler // the debug page; nil: none
+	// certificate is that of the webhook, under which metrics are served, too: its CA vouches for both. nil: there is none.
+	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	runnables   []manager.Runnable
+	checks      map[string]func() error
 }
 
 func newManagement(config *rest.Config, p *processFlags, leading *collectorFlags) *management {
@@ -46,13 +51,14 @@ func (m *management) lead(run func(context.Context) error) {
 }
 
 // collect adds the collector, with the policies that it enforces.
-func (m *management) collect(b *begun, c *controller.Controller) {
+func (m *management) collect(b *begun, c *controller.Controller) error {
 	m.graph = c.GraphHandler()
 	m.follow("policies", b.state.Run)
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
 	m.ready("policies", b.state.Ready)
 	m.ready("graph", c.Ready)
+	return tellBuild("controller")
 }
 
 // ready adds a condition of /readyz.
@@ -76,7 +82,11 @@ func (p part) Start(ctx context.Context) error {
 
 // run runs all parts until ctx ends, one fails, or the Lease is lost.
 func (m *management) run(ctx context.Context) error {
-	mgr, err := ctrl.NewManager(m.config, m.options())
+	o, err := m.options()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(m.config, o)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
@@ -96,7 +106,7 @@ func (m *management) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-func (m *management) options() ctrl.Options {
+func (m *management) options() (ctrl.Options, error) {
 	o := ctrl.Options{
 		Metrics:                metricsserver.Options{BindAddress: m.process.metricsAddress, SecureServing: m.process.metricsSecure},
 		HealthProbeBindAddress: m.process.healthAddress,
@@ -107,15 +117,45 @@ func (m *management) options() ctrl.Options {
 	if m.process.metricsSecure {
 		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
+	if m.process.servesMetrics() && m.certificate != nil {
+		own, err := unvouched()
+		if err != nil {
+			return ctrl.Options{}, err
+		}
+		o.Metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = firstOf(m.certificate, own) }}
+	}
 	f := m.leading
 	if f == nil {
-		return o
+		return o, nil
 	}
 	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
 	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, controller.LeaseName, f.leaseNamespace()
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
-	return o
+	return o, nil
+}
+
+// firstOf is certificate, and own while there is none: what a process has to say matters most while something is wrong.
+func firstOf(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), own *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if pair, err := certificate(hello); err == nil {
+			return pair, nil
+		}
+		return own, nil
+	}
+}
+
+// unvouched is a certificate that signs itself.
+func unvouched() (*tls.Certificate, error) {
+	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
+	}
+	pair, err := tls.X509KeyPair(crt, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
+	}
+	return &pair, nil
 }
 
 // leaseNamespace is where the Lease is; empty for the namespace that weir runs in.
@@ -127,14 +167,22 @@ func (f *collectorFlags) leaseNamespace() string {
 }
 
 // reach says at once if the API server cannot be talked to: a wrong kubeconfig should not look like a slow start.
-func reach(config *rest.Config) error {
+func reach(ctx context.Context, config *rest.Config) error {
 	quick := rest.CopyConfig(config)
 	quick.Timeout = 10 * time.Second
 	client, err := discovery.NewDiscoveryClientForConfig(quick)
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
+	began := time.Now()
 	_, err = client.ServerVersion()
+	for starting(err) && time.Since(began) < reachFor && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(reachEvery):
+			_, err = client.ServerVersion()
+		}
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone can be "unknown"
 		return fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
 	}
@@ -142,4 +190,13 @@ func reach(config *rest.Config) error {
 		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
 	return nil
+}
+
+// reachFor is for how long an API server that has just started is given the time to know its own permissions: until then
+// it refuses what everybody may.
+const reachFor, reachEvery = 15 * time.Second, 250 * time.Millisecond
+
+// starting tells whether an answer may be that of an API server which has just started.
+func starting(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -88,6 +89,7 @@ type targetFlags struct {
 	dir          string
 	secret       string
 	issuer       string
+	token        string
 }
 
 func (f *targetFlags) register(fs *pflag.FlagSet) {
@@ -96,6 +98,7 @@ func (f *targetFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf, "where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
 	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again when they change")
 	fs.StringVar(&f.secret, "webhook-cert-secret", "", "NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: weir-ca or weir-webhook-tls beside the Service, or in kube-system")
+	fs.StringVar(&f.token, "webhook-token-secret", "", "NAMESPACE/NAME of the Secret with the token that the paths in the webhook configurations begin with; default: weir-webhook-token beside the Service, or in kube-system")
 	fs.StringVar(&f.issuer, "webhook-cert-issuer", "", "with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
 }
 
@@ -112,11 +115,14 @@ func (f *targetFlags) check() error {
 	if _, err := pair("--webhook-cert-secret", f.secret); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := pair("--webhook-token-secret", f.token); err != nil {
+		errs = append(errs, err)
+	}
 	if f.url != "" {
 		if u, err := url.Parse(f.url); err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
 			errs = append(errs, fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", f.url))
-		} else if f.certificates == certificatesSelf && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
-			errs = append(errs, fmt.Errorf("--webhook-url %q: weir's own certificates are for names, not for addresses", f.url))
+		} else if net.ParseIP(u.Hostname()) == nil && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
+			errs = append(errs, fmt.Errorf("--webhook-url %q: the host must be a DNS name or an address", f.url))
 		}
 	}
 	switch f.certificates {
@@ -157,16 +163,10 @@ func (f *targetFlags) names() []string {
 }
 
 // source is where the certificate comes from. serve: this process serves with it, and does not only tell the API server
-// what to trust.
+// what to trust. administer: it does tell it.
 func (f *targetFlags) source(config *rest.Config, serve, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
-	service, _ := pair("", f.service)
-	secret, _ := pair("", f.secret)
-	if secret.Namespace == "" {
-		if secret.Namespace = service.Namespace; secret.Namespace == "" {
-			secret.Namespace = metav1.NamespaceSystem
-		}
-	}
+	secret := f.secretOf(f.secret)
 	switch f.certificates {
 	case certificatesFiles:
 		return certs.Files(f.dir, log)
@@ -177,24 +177,48 @@ func (f *targetFlags) source(config *rest.Config, serve, administer bool, log lo
 		kind, name, _ := strings.Cut(f.issuer, "/")
 		return certs.CertManager(certs.CertManagerOptions{
 			Config: config, Namespace: secret.Namespace, Name: "weir-webhook", SecretName: secret.Name,
-			IssuerKind: kind, IssuerName: name, DNSNames: f.names(), Apply: administer, Log: log,
+			IssuerKind: kind, IssuerName: name, Names: f.names(), Apply: administer, Log: log,
 		})
 	}
 	if secret.Name == "" {
 		secret.Name = "weir-ca"
 	}
-	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, DNSNames: f.names(), Serve: serve, Log: log})
+	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(), Serve: serve, Administer: administer, Log: log})
+}
+
+// secretOf is a Secret that a flag names, or else one without a name beside the Service.
+func (f *targetFlags) secretOf(flag string) types.NamespacedName {
+	secret, _ := pair("", flag) // checked before
+	service, _ := pair("", f.service)
+	if secret.Namespace == "" {
+		if secret.Namespace = service.Namespace; secret.Namespace == "" {
+			secret.Namespace = metav1.NamespaceSystem
+		}
+	}
+	return secret
+}
+
+// tokenSecret is the name of the Secret with the token.
+const tokenSecret = "weir-webhook-token"
+
+// tokens are those of the webhook's paths. administer: this process writes the webhook configurations.
+func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logger) *certs.Token {
+	secret := f.secretOf(f.token)
+	if secret.Name == "" {
+		secret.Name = tokenSecret
+	}
+	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Make: administer, Log: log.WithName("token")})
 }
 
 // trusting is a source for the process that writes webhook configurations: it goes on trusting what is in them.
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, serve, true, log)
 	if r, ok := source.(certs.Rememberer); ok {
-		bundles, err := controller.TrustedNow(ctx, config)
+		written, err := controller.WrittenNow(ctx, config)
 		if err != nil {
 			return nil, err
 		}
-		for _, bundle := range bundles {
+		for _, bundle := range written.Bundles {
 			if err := r.Remember(bundle); err != nil {
 				log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
 			}
@@ -204,9 +228,25 @@ func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve b
 }
 
 // target is what the controller writes into webhook configurations.
-func (f *targetFlags) target(source certs.Source) *controller.WebhookTarget {
+func (f *targetFlags) target(source certs.Source, token *certs.Token) *controller.WebhookTarget {
 	service, _ := pair("", f.service)
-	return &controller.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Certificates: source}
+	return &controller.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
+		CanaryNamespace: f.secretOf(f.token).Namespace}
+}
+
+// home is the namespace that weir runs in: that of its Service, or of its pod; empty outside of a cluster.
+func (f *targetFlags) home() string {
+	if service, _ := pair("", f.service); service.Namespace != "" { // checked before
+		return service.Namespace
+	}
+	if !inCluster() {
+		return ""
+	}
+	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "" // a pod without a ServiceAccount's token
+	}
+	return strings.TrimSpace(string(namespace))
 }
 
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }

@@ -18,10 +18,11 @@ import (
 // askTrust is how long a look at the webhook configurations may take.
 const askTrust = 2 * time.Second
 
-// trusted is a check that the API server would believe the certificate that is served: that the CA bundles in the webhook
-// configurations, where there are any, vouch for it. Certificates come from somewhere else after an upgrade, and the
-// first pod that serves a new one must not be sent requests before the controller has told the API server of its CA.
-func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() error {
+// trusted is a check that the API server would believe the certificate that is served, and call by a path that is taken:
+// that the CA bundles in the webhook configurations, where there are any, vouch for it, and that the tokens are known.
+// Certificates come from somewhere else after an upgrade, and the first pod that serves a new one must not be sent requests
+// before the controller has told the API server of its CA.
+func trusted(config *rest.Config, source certs.Source, takes func(token string) bool, log logr.Logger) func() error {
 	return func() error {
 		served, err := source.GetCertificate(nil)
 		if err != nil {
@@ -33,7 +34,7 @@ func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() e
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), askTrust)
 		defer cancel()
-		bundles, err := controller.TrustedNow(ctx, config)
+		written, err := controller.WrittenNow(ctx, config)
 		if apierrors.IsForbidden(err) {
 			log.Info("whether the API server trusts the certificate cannot be seen", "err", err.Error())
 			return nil
@@ -41,7 +42,12 @@ func trusted(config *rest.Config, source certs.Source, log logr.Logger) func() e
 		if err != nil {
 			return err
 		}
-		for _, bundle := range bundles { // without any nobody is sent here yet
+		for _, t := range written.Tokens {
+			if !takes(t) {
+				return errors.New("the API server calls by a path that is not taken here: its token is not the one in the Secret")
+			}
+		}
+		for _, bundle := range written.Bundles { // without any nobody is sent here yet
 			if err := vouches(bundle, leaf, served.Certificate[1:]); err != nil {
 				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
 			}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -49,11 +50,14 @@ func madePair(t *testing.T, maxAge time.Duration) ([]byte, *tls.Certificate) {
 	return certificate, &c
 }
 
+// writtenToken begins the paths that putBundle writes.
+const writtenToken = "0123456789ABCDEFGHIJKLMNOP"
+
 // putBundle writes a webhook configuration, mutating or validating, with a webhook; without a bundle, with none.
 func putBundle(api *apitest.Server, configuration string, bundle []byte) {
 	webhooks := ""
 	if bundle != nil {
-		webhooks = "{name: a.weir.dev, clientConfig: {caBundle: " + base64.StdEncoding.EncodeToString(bundle) + "}}"
+		webhooks = "{name: a.weir.dev, clientConfig: {url: 'https://weir.test/" + writtenToken + "/delete', caBundle: " + base64.StdEncoding.EncodeToString(bundle) + "}}"
 	}
 	kind := strings.ToUpper(configuration[:1]) + configuration[1:] + "WebhookConfiguration"
 	api.Put(configuration+"webhookconfigurations", "{apiVersion: admissionregistration.k8s.io/v1, kind: "+kind+", metadata: {name: weir}, webhooks: ["+webhooks+"]}")
@@ -67,6 +71,7 @@ func TestAWebhookIsReadyWhenTheAPIServerTrustsIt(t *testing.T) {
 		mutating, validating []byte // nil: there is none
 		refuse               *apitest.Reply
 		served               *tls.Certificate
+		token                string // that is taken, if it is not the one that is written
 		want                 string
 	}{
 		"no certificate":                  {served: nil, want: "no certificate yet"},
@@ -80,6 +85,9 @@ func TestAWebhookIsReadyWhenTheAPIServerTrustsIt(t *testing.T) {
 		"another CA, validating":          {validating: other, served: served, want: "does not trust"},
 		"its own CA in one, not in other": {mutating: mine, validating: other, served: served, want: "does not trust"},
 		"no CA":                           {validating: []byte("none"), served: served, want: "there is no certificate in the CA bundle"},
+		"another token":                   {mutating: mine, served: served, token: "another", want: "the API server calls by a path that is not taken here"},
+		"another token, validating":       {validating: mine, served: served, token: "another", want: "not taken here"},
+		"another token, nobody calls":     {mutating: empty, served: served, token: "another"},
 		"may not see":                     {refuse: apitest.Refuse(403, "Forbidden", "no"), served: served},
 		"an API server that is down":      {refuse: apitest.Refuse(500, "InternalError", "etcd"), served: served, want: "etcd"},
 	} {
@@ -95,7 +103,7 @@ func TestAWebhookIsReadyWhenTheAPIServerTrustsIt(t *testing.T) {
 			if c.refuse != nil {
 				api.Intercept(func(apitest.Request) *apitest.Reply { return c.refuse })
 			}
-			err := trusted(api.Config(), serving{c.served}, logr.Discard())()
+			err := trusted(api.Config(), serving{c.served}, func(t string) bool { return t == cmp.Or(c.token, writtenToken) }, logr.Discard())()
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -124,9 +132,9 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 			if c.validating != nil {
 				putBundle(api, "validating", c.validating)
 			}
-			bundles, err := controller.TrustedNow(t.Context(), api.Config())
-			if err != nil || !slices.EqualFunc(bundles, c.want, bytes.Equal) {
-				t.Errorf("%d bundles (%v), want %d", len(bundles), err, len(c.want))
+			written, err := controller.WrittenNow(t.Context(), api.Config())
+			if err != nil || !slices.EqualFunc(written.Bundles, c.want, bytes.Equal) {
+				t.Errorf("%d bundles (%v), want %d", len(written.Bundles), err, len(c.want))
 			}
 			var said []string
 			log := funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})

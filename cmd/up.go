@@ -6,6 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/weir-dev/weir/certs"
+	"github.com/weir-dev/weir/controller"
 )
 
 // upFlags are those of weir up: a controller's and a webhook's.
@@ -49,15 +52,38 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.controller(b, source)
+	token, err := f.ownTokens(ctx, b)
+	if err != nil {
+		return err
+	}
+	c, err := f.controller(b, source, token)
 	if err != nil {
 		return err
 	}
 	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
-	m.collect(b, c)
-	ctx, err = f.serve(ctx, m, b, c.Facts(), source)
+	if err := m.collect(b, c); err != nil {
+		return err
+	}
+	ctx, err = f.serve(ctx, m, b, c.Facts(), source, token)
 	if err != nil {
 		return err
 	}
 	return m.run(ctx)
+}
+
+// ownTokens are in the Secret, as everywhere. A process that is alone, and whose certificates are files, needs no Secret: it
+// keeps its token in memory, and takes those that it finds written until it has written its own.
+func (f *upFlags) ownTokens(ctx context.Context, b *begun) (*certs.Token, error) {
+	if f.certificates != certificatesFiles || f.leaderElect || f.token != "" {
+		return f.tokens(b.config, true, b.log), nil
+	}
+	token := certs.NewToken(certs.TokenOptions{Log: b.log})
+	written, err := controller.WrittenNow(ctx, b.config)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range written.Tokens {
+		token.Remember(t)
+	}
+	return token, nil
 }

@@ -5,7 +5,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // version is set when a release is built.
@@ -22,6 +24,20 @@ func versionCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// tellBuild makes the metric by which it is known that a component is there: controllers and webhooks have most of the others
+// in common.
+func tellBuild(component string) error {
+	running := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_build_info", Help: "1 in each process of Weir, by component: controller or webhook, and by version.",
+		ConstLabels: prometheus.Labels{"component": component, "version": version},
+	})
+	running.Set(1)
+	if err := metrics.Registry.Register(running); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 func moduleVersion(path string) string {

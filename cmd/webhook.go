@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/certs"
@@ -27,6 +28,7 @@ type serverFlags struct {
 	address       string
 	armingWindow  time.Duration
 	shutdownDelay time.Duration
+	clientCA      string
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
@@ -34,6 +36,7 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after an object was stamped no DELETE of it is let through; "+
 		"with less than the API server's 34s an object can be lost whose DELETE began before")
 	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until nobody sends any more")
+	fs.StringVar(&f.clientCA, "webhook-client-ca", "", "file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission webhooks, with a client certificate; default: everybody")
 }
 
 func (f *serverFlags) check() error {
@@ -117,9 +120,10 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		return c.Ready()
 	}))
 	source := f.source(b.config, true, false, b.log)
-	// Only at the beginning: later a certificate is replaced once its CA is trusted.
-	m.ready("trust", once(trusted(b.config, source, b.log))) //nolint:contextcheck // a probe has a time of its own
-	ctx, err = f.serve(ctx, m, b, c.Facts(), source)
+	token := f.tokens(b.config, false, b.log)
+	// Only at the beginning: later a certificate, and a token, is replaced once the new one is trusted everywhere.
+	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
+	ctx, err = f.serve(ctx, m, b, c.Facts(), source, token)
 	if err != nil {
 		return err
 	}
@@ -160,27 +164,39 @@ func whenNeeded(ctx context.Context, state *live.State, follow func(context.Cont
 
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay).
-func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, source certs.Source) (context.Context, error) {
+func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, source certs.Source, token *certs.Token) (context.Context, error) {
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
 	}
 	var ending atomic.Bool
-	server, err := webhook.NewServer(f.address, webhook.Leaving(handler, ending.Load), source.GetCertificate)
+	var clients *webhook.Clients
+	if f.clientCA != "" {
+		if clients, err = webhook.NewClients(f.clientCA); err != nil {
+			return nil, fmt.Errorf("--webhook-client-ca: %w", err)
+		}
+		m.follow("client CA", clients.Start)
+	}
+	server, err := webhook.NewServer(f.address, webhook.Leaving(handler, ending.Load), source.GetCertificate, clients)
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook's server: %w", err)
 	}
 	m.runnables = append(m.runnables, server)
 	m.follow("certificates", source.Start)
+	m.certificate = source.GetCertificate
+	m.follow("token", token.Start)
 	m.ready("certificate", func() error {
 		_, err := source.GetCertificate(nil)
 		return err
 	})
-	m.ready("webhook", func() error { return server.StartedChecker()(nil) })
+	m.ready("webhook", f.listening(server.StartedChecker()))
 	if err := metrics.Registry.Register(expiryOf(source)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	if err := tellBuild("webhook"); err != nil {
+		return nil, err
 	}
 	m.ready("running", func() error {
 		if ending.Load() {
@@ -195,6 +211,21 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 		time.AfterFunc(f.shutdownDelay, end)
 	})
 	return longer, nil
+}
+
+// listening is the check that the server answers. Where clients need a certificate, which the check has none of, that it
+// listens: the connection would be refused, sooner or later.
+func (f *serverFlags) listening(answers healthz.Checker) func() error {
+	return func() error {
+		if f.clientCA == "" {
+			return answers(nil)
+		}
+		conn, err := net.DialTimeout("tcp", f.address, time.Second)
+		if err != nil {
+			return fmt.Errorf("connect to the webhook's server: %w", err)
+		}
+		return conn.Close()
+	}
 }
 
 // expiryOf is the metric of when the certificate expires; 0 while there is none.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,24 +12,24 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/stamps"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// DefaultBackFillQPS is how many objects are stamped in a second, so that a policy about very many does not take the API
-// server away from its users.
-const DefaultBackFillQPS = 50
-
 const (
 	// backFillEvery looks again though nothing has changed: objects may have come while the webhook was away.
 	backFillEvery = 5 * time.Minute
 	backFillRetry = 10 * time.Second
-	backFillPar   = 8
+	// backFillPar is how many objects are stamped at once at most.
+	backFillPar = 16
 )
 
 // backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
@@ -37,8 +38,9 @@ type backFill struct {
 	store    *store
 	lister   *stamps.Lister
 	stamper  *stamps.Stamper
+	requests *requester
 	policies *live.State
-	pace     *rate.Limiter
+	pace     *rate.Limiter // a cap; what the API server and everything else that is done leave over decides below it
 	metrics  *enforcementMetrics
 	log      logr.Logger
 
@@ -48,9 +50,14 @@ type backFill struct {
 	told    chan struct{}    // closed and replaced when the two above change
 }
 
-func newBackFill(s *store, lister *stamps.Lister, stamper *stamps.Stamper, p *live.State, qps float64, m *enforcementMetrics, log logr.Logger) *backFill {
-	return &backFill{store: s, lister: lister, stamper: stamper, policies: p, metrics: m, log: log,
-		pace: rate.NewLimiter(rate.Limit(qps), max(1, int(qps))), told: make(chan struct{})}
+// newBackFill stamps at most qps objects a second; 0: as many as there is room for.
+func newBackFill(s *store, lister *stamps.Lister, stamper *stamps.Stamper, r *requester, p *live.State, qps float64, m *enforcementMetrics, log logr.Logger) *backFill {
+	pace := rate.NewLimiter(rate.Inf, 1)
+	if qps > 0 {
+		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
+	}
+	return &backFill{store: s, lister: lister, stamper: stamper, requests: r, policies: p, metrics: m, log: log,
+		pace: pace, told: make(chan struct{})}
 }
 
 // progress is how far the policies have been carried out on what exists, and a channel that is closed when that changes.
@@ -125,6 +132,16 @@ type tally struct{ matched, stamped int64 }
 func (b *backFill) pass(ctx context.Context) error {
 	p := &look{backFill: b, set: b.policies.Set(), tallies: map[string]tally{}, changed: map[stamps.Result]int64{}}
 	p.group.SetLimit(backFillPar)
+	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
+	for _, v := range b.store.finalized(v1alpha1.Finalizer) {
+		if v.Deleting {
+			continue
+		}
+		if stamped[v.Kind] == nil {
+			stamped[v.Kind] = map[types.UID]graph.Ref{}
+		}
+		stamped[v.Kind][v.UID] = v.Ref
+	}
 	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
 	for _, k := range b.store.stats().Kinds {
 		versions[k.GroupResource()] = k.Version
@@ -133,11 +150,7 @@ func (b *backFill) pass(ctx context.Context) error {
 		if !some || !k.Served || !k.Listable {
 			continue
 		}
-		gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
-		if err := b.lister.Each(ctx, k.GroupResource().WithVersion(k.Version), "", whole, func(object map[string]any, m *metav1.ObjectMeta) error {
-			p.object(ctx, gvk, k.GroupResource().WithVersion(k.Version), object, m)
-			return ctx.Err()
-		}); err != nil {
+		if err := p.kind(ctx, k, whole, stamped[k.GroupResource()]); err != nil {
 			p.failed(err)
 		}
 	}
@@ -154,6 +167,53 @@ func (b *backFill) pass(ctx context.Context) error {
 	return p.end(ctx)
 }
 
+// kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
+func (p *look) kind(ctx context.Context, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
+	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
+	selector, some := p.set.StampSelector(k.GroupResource())
+	if !k.Collected || k.State != graph.Synced {
+		selector, some = "", true // the graph does not know what is stamped
+	}
+	if some {
+		if err := p.lister.EachOf(ctx, gvr, "", selector, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+			delete(stamped, m.UID)
+			p.object(ctx, gvk, gvr, object, m)
+			return ctx.Err()
+		}); err != nil {
+			return err
+		}
+		if selector == "" {
+			return nil
+		}
+	}
+	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
+		if _, left := stamped[m.UID]; left {
+			delete(stamped, m.UID)
+			p.object(ctx, gvk, gvr, object, m)
+		}
+		return ctx.Err()
+	}
+	if len(stamped) > mostGets {
+		return p.lister.Each(ctx, gvr, "", whole, judge)
+	}
+	for _, ref := range stamped {
+		object, m, err := p.lister.Get(ctx, gvr, ref.Namespace, ref.Name, whole)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read %s: %w", ref, err)
+		default:
+			if err := judge(object, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mostGets is how many objects are read one by one rather than with all others of their kind.
+const mostGets = 50
+
 // object brings one object in line.
 func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta) {
 	if m.DeletionTimestamp != nil {
@@ -165,7 +225,7 @@ func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 		p.count(mark.By, tally{1, 1})
 	case mark.By != "":
 		p.count(mark.By, tally{1, 0})
-		p.do(ctx, func() (stamps.Result, error) {
+		p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (stamps.Result, error) {
 			result, err := p.stamper.Put(ctx, gvr, m, mark)
 			switch result {
 			case stamps.Done, stamps.Already:
@@ -184,11 +244,11 @@ func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 // take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
 // now, and is for the next pass to judge.
 func (p *look) take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
-	p.do(ctx, func() (stamps.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
+	p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (stamps.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
 }
 
 // do changes an object when its turn has come.
-func (p *look) do(ctx context.Context, change func() (stamps.Result, error)) {
+func (p *look) do(ctx context.Context, kind schema.GroupResource, change func(context.Context) (stamps.Result, error)) {
 	p.mu.Lock()
 	p.pending++
 	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
@@ -196,7 +256,10 @@ func (p *look) do(ctx context.Context, change func() (stamps.Result, error)) {
 	p.group.Go(func() error {
 		result, err := stamps.Failed, p.pace.Wait(ctx)
 		if err == nil {
-			result, err = change()
+			err = p.requests.spare(ctx, "stamp", kind, func(ctx context.Context) (err error) {
+				result, err = change(ctx)
+				return err
+			})
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

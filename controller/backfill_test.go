@@ -3,14 +3,18 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/apitest"
@@ -53,7 +57,15 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBackFill(s, lister, stamper, state, qps, testEnforcementMetrics(t), logr.Discard())
+	client, err := rest.HTTPClientFor(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := newRequester(api.Config(), client, newLimiter(DefaultConcurrency), newMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBackFill(s, lister, stamper, req, state, qps, testEnforcementMetrics(t), logr.Discard())
 }
 
 func putConfigMap(api *apitest.Server, name, metadata string) {
@@ -147,6 +159,86 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 	}
 }
 
+// Of very many objects those are read that a policy may be about, and what is stamped though none is.
+func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
+	const all, selected = 10_000, 600
+	for stray, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
+		t.Run(fmt.Sprint(stray, " strays"), func(t *testing.T) {
+			api := apitest.New()
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+			var stamped []graph.Object
+			for i := range all {
+				name, labelled := fmt.Sprintf("c%05d", i), ""
+				switch {
+				case i < selected:
+					labelled = kept + withStamp
+				case i < selected+stray:
+					labelled = withStamp
+				}
+				putConfigMap(api, name, labelled)
+				if m := stamps.MetaOf(api.Get("configmaps/shop/" + name)); len(m.Finalizers) > 0 {
+					stamped = append(stamped, graph.Object{Kind: configMapKind, UID: m.UID, Namespace: "shop", Name: name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+				}
+			}
+			api.Put("deletionpolicies", keptOnly)
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var reads atomic.Int64
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if r.Method == "GET" && strings.Contains(r.Path, "/configmaps") {
+						reads.Add(1)
+					}
+					return nil
+				})
+				b := filler(t, api, state, 1000, stamped...)
+				if err := b.pass(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if reads.Load() != int64(want) {
+					t.Errorf("%d requests, want %d", reads.Load(), want)
+				}
+				if tallies, _, _ := b.progress(); tallies["p"] != (tally{selected, selected}) {
+					t.Errorf("%v, want %d of %[2]d", tallies, selected)
+				}
+				for i := selected; i < selected+stray; i++ {
+					if got := finalizersOf(api, fmt.Sprintf("configmaps/shop/c%05d", i)); got != "[]" {
+						t.Errorf("c%05d has %s, and no policy is about it", i, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A list that grows too old goes on where it was.
+func TestBackFillCountsNothingTwice(t *testing.T) {
+	const n = 1200
+	api := apitest.New()
+	for i := range n {
+		putConfigMap(api, fmt.Sprintf("c%05d", i), kept+withStamp)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		expired := false
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			query, _ := url.ParseQuery(r.Query)
+			if at := query.Get("continue"); at != "" && !expired {
+				expired = true
+				reply := apitest.Refuse(410, "Expired", "the provided continue parameter is too old")
+				reply.Body.(map[string]any)["metadata"] = map[string]any{"continue": at}
+				return reply
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		if err := b.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if tallies, _, _ := b.progress(); !expired || tallies["p"] != (tally{n, n}) {
+			t.Errorf("expired: %t; %v, want %d", expired, tallies, n)
+		}
+	})
+}
+
 func TestBackFillKeepsItsPace(t *testing.T) {
 	api := apitest.New()
 	for i := range 100 {
@@ -223,7 +315,8 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 	putConfigMap(api, "one", withStamp)
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 1000)
+		m := stamps.MetaOf(api.Get("configmaps/shop/one"))
+		b := filler(t, api, state, 1000, graph.Object{Kind: configMapKind, UID: m.UID, Namespace: "shop", Name: "one", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 		changed := false
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" && !changed {

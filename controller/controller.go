@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -44,12 +46,19 @@ type Options struct {
 	// Companion leaves collecting to the built-in collectors: only what policies ask for is done. Of
 	// namespaces those are drained that a DrainPolicy selects; the namespace controller finds them empty.
 	Companion bool
-	Policies  *live.State    // nil: there are none. Whoever made it runs it.
-	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
-	// BackFillQPS is how many objects are stamped in a second; DefaultBackFillQPS.
+	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not drained: nobody would be left
+	// to finish.
+	Home     string
+	Policies *live.State    // nil: there are none. Whoever made it runs it.
+	Webhooks *WebhookTarget // nil: the webhook configurations are somebody else's
+	Seals    Sealer         // of waves; nil: nobody keeps a key, and what is written is believed
+	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
-	Registry    prometheus.Registerer // where the metrics go; nowhere
-	Log         logr.Logger           // discards by default
+	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery.
+	// Negative: never.
+	CompareEvery time.Duration
+	Registry     prometheus.Registerer // where the metrics go; nowhere
+	Log          logr.Logger           // discards by default
 }
 
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes what
@@ -58,10 +67,12 @@ type Controller struct {
 	options   Options
 	store     *store
 	watcher   *watcher
+	comparer  *comparer
 	workers   *workers
 	drainer   *drainer
 	enforced  *enforcement // nil without policies
 	requester *requester
+	leads     atomic.Bool // its work has begun
 	events    record.EventBroadcaster
 	sink      typedcorev1.EventInterface
 }
@@ -79,55 +90,95 @@ func New(o Options) (*Controller, error) {
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst = -1, 0 // requests adapt (limiter); watches and discovery are few
+	theirs := &live.Clock{}
+	config.Wrap(theirs.Wrap)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a controller: %w", err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	// Only what watches may wait for as long as it likes, and requester has deadlines of its own.
+	bounded := rest.CopyConfig(config)
+	bounded.Timeout = requestTimeout
+	boundedClient, err := rest.HTTPClientFor(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make a controller: %w", err)
+	}
+	discoveryClient := *boundedClient
+	discoveryClient.Timeout = discoveryTimeout
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(bounded, &discoveryClient)
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	meta, err := metadata.NewForConfigAndClient(config, httpClient)
+	meta, err := metadata.NewForConfigAndClient(config, &http.Client{Transport: &witness{httpClient.Transport}, Timeout: httpClient.Timeout})
 	if err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
-	core, err := typedcorev1.NewForConfigAndClient(config, httpClient)
+	core, err := typedcorev1.NewForConfigAndClient(bounded, boundedClient)
 	if err != nil {
 		return nil, fmt.Errorf("make an events client: %w", err)
 	}
 	m := newMetrics(o.Registry)
 	s := newStore()
 	l := newLimiter(o.Concurrency)
-	req, err := newRequester(config, httpClient, l, m)
+	h := newHistory(meta, o.Log)
+	guarded := func(c *http.Client) *http.Client {
+		return &http.Client{Transport: &guard{next: c.Transport, history: h}, Timeout: c.Timeout}
+	}
+	req, err := newRequester(config, guarded(httpClient), l, m)
 	if err != nil {
 		return nil, err
 	}
+	req.history = h
 	c := &Controller{options: o, store: s, requester: req, events: record.NewBroadcaster(), sink: core.Events("")}
 	rep := newReporter(
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}),
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
 		req.kindOf)
 	c.watcher = newWatcher(disco, meta, s, ignoredByDefault.Union(sets.New(o.Ignored...)), req.serve, o.Log, m)
+	if o.CompareEvery == 0 {
+		o.CompareEvery = DefaultCompareEvery
+	}
+	c.comparer = &comparer{watcher: c.watcher, requester: req, store: s, every: o.CompareEvery, metrics: m, log: o.Log}
+	c.watcher.history = h
+	h.aggregated, h.restart = aggregated(disco.RESTClient()), c.watcher.restart
+	h.rewind = func(ctx context.Context, why string) {
+		o.Log.Error(nil, "the API server's history went back, as after a restore from a backup: everything is listed anew, and nothing is deleted until that is done", "why", why)
+		m.rewound.Inc()
+		rep.rewound(why)
+		c.watcher.rewind(ctx, why)
+	}
 	c.workers = newWorkers(s, req, rep, m, o.Log)
 	if o.Namespaces > 0 {
-		leases, err := typedcoordinationv1.NewForConfigAndClient(config, httpClient)
+		leases, err := typedcoordinationv1.NewForConfigAndClient(bounded, boundedClient)
 		if err != nil {
 			return nil, fmt.Errorf("make a leases client: %w", err)
 		}
+		admission, err := typedadmissionregistrationv1.NewForConfigAndClient(config, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
+		}
+		spaces, err := typedcorev1.NewForConfigAndClient(bounded, guarded(boundedClient))
+		if err != nil {
+			return nil, fmt.Errorf("make a client for namespaces: %w", err)
+		}
 		c.drainer = newDrainer(&drainer{
-			store: s, requester: req, reporter: rep, undiscovered: c.watcher.undiscovered,
-			namespaces: core.Namespaces(), leases: leases, policies: o.Policies, companion: o.Companion, log: o.Log,
+			store: s, requester: req, reporter: rep, discoveries: c.watcher.discoveries, undiscovered: c.watcher.undiscovered,
+			clock: theirs, seals: o.Seals, foreign: &foreign{client: admission, store: s}, namespaces: spaces.Namespaces(), leases: leases, policies: o.Policies, home: o.Home, companion: o.Companion, log: o.Log,
 		})
 		c.watcher.namespace = c.drainer.changed
+		c.watcher.webhooks = c.drainer.foreign.changed
 		c.workers.later = c.drainer.later
 	}
 	if o.Policies != nil {
-		if c.enforced, err = newEnforcement(o, config, httpClient, s, req, rep); err != nil {
+		if c.enforced, err = newEnforcement(o, bounded, boundedClient, s, req, rep, c.watcher.undiscovered); err != nil {
 			return nil, err
 		}
 		c.watcher.terminating = c.enforced.shaper.terminating
 	}
-	if err := o.Registry.Register(newGraphMetrics(s.stats, c.workers.ages.oldest, l.bound)); err != nil {
+	if err := o.Registry.Register(newGraphMetrics(s.stats, c.leads.Load, c.workers.ages.oldest, l)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	if err := o.Registry.Register(newEndingMetrics(s)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return c, nil
@@ -138,6 +189,9 @@ func (c *Controller) Follow(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { c.tidy(ctx) })
+	if c.comparer.every > 0 {
+		wg.Go(func() { c.comparer.run(ctx) })
+	}
 	c.watcher.run(ctx)
 	return nil
 }
@@ -159,10 +213,13 @@ func (c *Controller) tidy(ctx context.Context) {
 func (c *Controller) Lead(ctx context.Context) error {
 	c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
 	defer c.events.Shutdown()
+	defer c.workers.queue.ShutDown() // workers do it, where there are any
 	began := time.Now()
 	if !c.awaitLists(ctx) {
 		return nil
 	}
+	c.leads.Store(true)
+	defer c.leads.Store(false)
 	st := c.store.stats()
 	c.options.Log.Info("leading", "collecting", !c.options.Companion, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
 	var wg sync.WaitGroup
@@ -173,7 +230,8 @@ func (c *Controller) Lead(ctx context.Context) error {
 		wg.Go(func() { c.enforced.run(ctx) })
 	}
 	if !c.options.Companion {
-		wg.Go(func() { c.workers.run(ctx, c.options.Concurrency) })
+		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
+		wg.Go(func() { c.workers.run(ctx, 2*c.options.Concurrency) })
 	}
 	wg.Wait()
 	return nil

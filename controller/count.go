@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,24 +17,26 @@ import (
 )
 
 // count takes the counts of every kind from the graph.
-func (p *pass) count() error {
+func (p *pass) count(ctx context.Context) error {
 	wave, since, err := p.place()
 	if err != nil {
 		return err
 	}
 	p.marked = !since.IsZero()
-	p.state = drain.State{Waves: p.order.waves(), Current: wave, Undiscovered: p.undiscovered(), Companion: p.companion}
+	p.state = drain.State{Waves: p.order.waves(), Current: wave, Companion: p.companion, Home: p.home != "" && p.ns.Name == p.home}
+	p.state.Discovered, p.state.DiscoveryFailure, _ = p.discoveries.since(p.seen)
+	p.state.Undiscovered = p.undiscovered()
 	if p.marked {
-		p.state.Age = time.Since(since)
+		p.state.Age = p.age(since)
 	}
-	served := sets.New[schema.GroupResource]()
+	p.served = map[schema.GroupResource]graph.Resource{}
 	p.followed = sets.New[schema.GroupResource]()
 	for _, k := range p.store.stats().Kinds {
 		if !k.Served || !k.Namespaced || !k.Deletable {
 			continue
 		}
 		gr := k.GroupResource()
-		served.Insert(gr)
+		p.served[gr] = k.Resource
 		if k.State == graph.Synced {
 			p.followed.Insert(gr)
 		}
@@ -47,7 +48,10 @@ func (p *pass) count() error {
 			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
 		}
 	}
-	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool { return served.Has(twins[k.Kind]) })
+	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool {
+		_, twice := p.served[twins[k.Kind]]
+		return twice
+	})
 	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
 		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
 	})
@@ -55,6 +59,22 @@ func (p *pass) count() error {
 	p.state.Finalizers = inv.Finalizers
 	for kind := range p.followed {
 		p.take(kind, inv, true)
+	}
+	p.arriving(ctx)
+	return nil
+}
+
+// recountKinds counts again, because there may be other kinds now. What was listed live since the pass began
+// stands.
+func (p *pass) recountKinds(ctx context.Context) error {
+	before := p.state.Kinds
+	if err := p.count(ctx); err != nil {
+		return err
+	}
+	for _, k := range before {
+		if at := (part{k.Kind, k.Wave}); k.Listed && !p.followed.Has(k.Kind) && len(p.parts(k.Kind)) > 0 {
+			*p.part(at) = k
+		}
 	}
 	return nil
 }
@@ -120,17 +140,34 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	var mu sync.Mutex
 	p.each(len(kinds), func(i int) {
 		items, err := p.requester.list(ctx, kinds[i], p.ns.Name)
+		down := apierrors.IsServiceUnavailable(err) && p.isDown(ctx, kinds[i])
 		mu.Lock()
 		defer mu.Unlock()
-		p.listed(kinds[i], items, err)
+		p.listed(kinds[i], items, err, down)
 	})
 }
 
-func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error) {
+// isDown tells whether the cluster says of a kind's API that it is not available.
+func (p *pass) isDown(ctx context.Context, kind schema.GroupResource) bool {
+	down, err := p.requester.down(ctx, p.served[kind])
+	if err != nil {
+		p.log.V(1).Info("cannot tell whether an API is down", "kind", kind.String(), "err", err.Error())
+	}
+	return down
+}
+
+func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error, down bool) {
+	if err != nil {
+		p.waitsOutside(p.progress, true) // what the cluster serves may change
+	}
 	parts := p.parts(kind)
 	for i := range parts {
 		k := &parts[i]
-		k.Listed, k.Unreadable, k.Down = true, "", apierrors.IsServiceUnavailable(err)
+		k.Listed, k.Unreadable, k.Down = true, "", down
+		if apierrors.IsMethodNotSupported(err) {
+			k.Blind = !k.Complete // what the graph has seen stands
+			continue
+		}
 		if err != nil {
 			k.Unreadable = err.Error()
 			continue

@@ -23,7 +23,7 @@ var ignoredByDefault = sets.New(
 )
 
 // discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
-// them: an aggregated API that is down has not ceased to exist. An empty answer is an error.
+// them: an aggregated API that is down has not ceased to exist. An answer without namespaces is an error: every cluster has them.
 //
 // unknown are the group versions that do not answer and of which nothing was known.
 func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
@@ -39,8 +39,9 @@ func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.Group
 		return nil, nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
 	}
 	found = resourcesOf(groups, lists, ignored)
-	if len(found) == 0 {
-		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer is empty")
+	if !slices.ContainsFunc(found, func(r graph.Resource) bool { return r.GroupResource() == namespaces }) {
+		// A 404 for /api is an empty group to the client, and whoever sent it is no API server.
+		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer has no namespaces")
 	}
 	found, unknown = keepFailed(found, before, failed)
 	return found, unknown, partial(partly)
@@ -91,6 +92,7 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ign
 			Group: gr.Group, Resource: gr.Resource, Kind: best.r.Kind, Version: best.gv.Version,
 			Namespaced: best.r.Namespaced, Collected: collectable(best.r) && !ignored.Has(gr),
 			Deletable: slices.Contains(best.r.Verbs, "delete"), Listable: slices.Contains(best.r.Verbs, "list"),
+			Patchable: slices.Contains(best.r.Verbs, "patch"),
 		}
 		for _, v := range versions {
 			r.Versions = append(r.Versions, v.gv.Version)
@@ -107,7 +109,8 @@ func collectable(r metav1.APIResource) bool {
 }
 
 // keepFailed adds what was known of the versions that failed to answer, and returns those of which
-// nothing was.
+// nothing was. A kind that is used through such a version is so still: another one would mean another
+// watch and another list, for as long as it takes until the first answers again.
 func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) (all []graph.Resource, unknown []string) {
 	if len(failed) == 0 {
 		return found, nil
@@ -129,7 +132,11 @@ func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVers
 			continue
 		}
 		if i, ok := index[old.GroupResource()]; ok {
-			found[i].Versions = slices.Compact(slices.Sorted(slices.Values(append(found[i].Versions, kept...))))
+			versions := slices.Compact(slices.Sorted(slices.Values(append(found[i].Versions, kept...))))
+			if slices.Contains(kept, old.Version) {
+				found[i] = old
+			}
+			found[i].Versions = versions
 			continue
 		}
 		old.Versions = kept

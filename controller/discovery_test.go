@@ -40,7 +40,7 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("apps/v1beta1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all}),
 				list("apps/v1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all}),
 			},
-			want: []graph.Resource{{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1", "v1beta1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}},
+			want: []graph.Resource{{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1", "v1beta1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true, Patchable: true}},
 		},
 		"other version can be watched": {
 			reason: "RB 1.1: a kind whose preferred version cannot be watched is collected through another",
@@ -49,7 +49,7 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("x.io/v2", metav1.APIResource{Name: "xs", Kind: "X", Verbs: metav1.Verbs{"get"}}),
 				list("x.io/v1", metav1.APIResource{Name: "xs", Kind: "X", Verbs: all}),
 			},
-			want: []graph.Resource{{Group: "x.io", Resource: "xs", Kind: "X", Version: "v1", Versions: []string{"v1", "v2"}, Collected: true, Deletable: true, Listable: true}},
+			want: []graph.Resource{{Group: "x.io", Resource: "xs", Kind: "X", Version: "v1", Versions: []string{"v1", "v2"}, Collected: true, Deletable: true, Listable: true, Patchable: true}},
 		},
 		"subresources and events": {
 			reason: "subresources are no kinds; events are ignored in both groups, and still resolve (RB 1.2)",
@@ -62,9 +62,9 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				list("events.k8s.io/v1", metav1.APIResource{Name: "events", Kind: "Event", Namespaced: true, Verbs: all}),
 			},
 			want: []graph.Resource{
-				{Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true},
-				{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
-				{Group: "events.k8s.io", Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true},
+				{Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true, Patchable: true},
+				{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true, Patchable: true},
+				{Group: "events.k8s.io", Resource: "events", Kind: "Event", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Deletable: true, Listable: true, Patchable: true},
 			},
 		},
 		"not deletable": {
@@ -80,6 +80,34 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 				t.Errorf("%s\n(-want +got)\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestVersionInUseStaysWhileItsDiscoveryFails: the watch of a kind does not end, and nothing is listed again,
+// because the version that it goes through does not answer for a while.
+func TestVersionInUseStaysWhileItsDiscoveryFails(t *testing.T) {
+	inUse := graph.Resource{Group: "x.io", Resource: "xs", Kind: "X", Version: "v2", Versions: []string{"v1", "v2"}, Collected: true, Deletable: true, Listable: true}
+	other := inUse
+	other.Version, other.Versions = "v1", []string{"v1"}
+	for name, tc := range map[string]struct {
+		found graph.Resource
+		fails string
+		want  string
+	}{
+		"the version in use fails": {found: other, fails: "v2", want: "v2"},
+		"another version fails":    {found: graph.Resource{Group: "x.io", Resource: "xs", Kind: "X", Version: "v2", Versions: []string{"v2"}, Collected: true, Deletable: true, Listable: true}, fails: "v1", want: "v2"},
+		// It did answer, and does not serve the kind any more.
+		"the version in use is gone": {found: other, fails: "v3", want: "v1"},
+	} {
+		all, _ := keepFailed([]graph.Resource{tc.found}, []graph.Resource{inUse}, sets.New(schema.GroupVersion{Group: "x.io", Version: tc.fails}))
+		want := tc.found
+		want.Version = tc.want
+		if tc.fails != "v3" {
+			want.Versions = []string{"v1", "v2"}
+		}
+		if diff := cmp.Diff([]graph.Resource{want}, all); diff != "" {
+			t.Errorf("%s\n(-want +got)\n%s", name, diff)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,11 @@ func (c *Controller) Facts() policies.Facts {
 			return owner
 		},
 		Kind: c.servedKind,
+		Catch: func(s policies.Search) (catch policies.Catch) {
+			c.store.read(func(g *graph.Graph) { catch = catchOf(g, s) })
+			catch.Complete = catch.Complete && !c.silent(s.Instances.Group)
+			return catch
+		},
 		Depends: func(dependent, on types.UID) (yes bool) {
 			c.store.read(func(g *graph.Graph) { yes = g.Depends(dependent, on) })
 			return yes
@@ -50,10 +56,8 @@ func (c *Controller) Facts() policies.Facts {
 
 // instances counts the objects of a kind. A group that never answered may serve it.
 func (c *Controller) instances(kind schema.GroupResource) (fall policies.Fall, ok bool) {
-	for _, gv := range c.watcher.undiscovered() {
-		if group, _, _ := strings.Cut(gv, "/"); group == kind.Group {
-			return policies.Fall{}, false
-		}
+	if c.silent(kind.Group) {
+		return policies.Fall{}, false
 	}
 	c.store.read(func(g *graph.Graph) {
 		var fallen graph.Fallen
@@ -61,6 +65,14 @@ func (c *Controller) instances(kind schema.GroupResource) (fall policies.Fall, o
 		fall = fallOf(fallen)
 	})
 	return fall, ok
+}
+
+// silent tells whether a group never answered; no group is not.
+func (c *Controller) silent(group string) bool {
+	return group != "" && slices.ContainsFunc(c.watcher.undiscovered(), func(gv string) bool {
+		g, _, _ := strings.Cut(gv, "/")
+		return g == group
+	})
 }
 
 // servedKind looks a kind up in discovery. Of a version that never answered nothing is known.
@@ -75,13 +87,27 @@ func (c *Controller) servedKind(gvk schema.GroupVersionKind) policies.Kind {
 	return policies.Kind{Known: k.Known, Served: k.Served, Namespaced: k.Namespaced, Resources: k.Resources}
 }
 
+func catchOf(g *graph.Graph, s policies.Search) policies.Catch {
+	found, count, complete := g.Catch(graph.Search{
+		UID: s.UID, Spared: s.Spared, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
+	})
+	catch := policies.Catch{Count: count, Complete: complete}
+	for _, f := range found {
+		catch.Objects = append(catch.Objects, policies.Caught{
+			Resource: f.Kind.WithVersion(f.Version), Kind: schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},
+			Namespace: f.Namespace, Name: f.Name, UID: f.UID,
+		})
+	}
+	return catch
+}
+
 func ownerOf(seen graph.Seen) policies.Owner {
 	switch seen.Answer {
 	case graph.Present:
 		return policies.Owner{Presence: policies.Present, Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name}
 	case graph.Absent:
 		return policies.Owner{Presence: policies.Absent}
-	case graph.Unanswered:
+	case graph.Unanswered, graph.Denied:
 	}
 	return policies.Owner{}
 }

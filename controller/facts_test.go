@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,39 @@ func TestFactsCountWhatFalls(t *testing.T) {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestFactsFindWhatFalls(t *testing.T) {
+	f := knowing(nil, shop()...).Facts()
+	only := func(kinds ...schema.GroupResource) func(schema.GroupResource) bool {
+		return func(gr schema.GroupResource) bool { return slices.Contains(kinds, gr) }
+	}
+	caught := func(gr schema.GroupResource, kind, name string) policies.Caught {
+		return policies.Caught{Resource: gr.WithVersion("v1"), Kind: schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: kind}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}
+	}
+	a, b, web1 := caught(pods, "Pod", "a"), caught(pods, "Pod", "b"), caught(replicaSets, "ReplicaSet", "web-1")
+	for name, c := range map[string]struct {
+		search policies.Search
+		want   []policies.Caught
+	}{
+		"with an object":                 {policies.Search{UID: "uid-web", Wanted: only(pods, replicaSets)}, []policies.Caught{a, b, web1}},
+		"with an object, but for a kind": {policies.Search{UID: "uid-web", Wanted: only(pods, replicaSets), Spared: only(replicaSets)}, nil},
+		"of one kind":                    {policies.Search{UID: "uid-web", Wanted: only(pods)}, []policies.Caught{a, b}},
+		"with a namespace":               {policies.Search{Namespace: "shop", Wanted: only(pods)}, []policies.Caught{a, b}},
+		"with all of a kind":             {policies.Search{Instances: replicaSets, Wanted: only(pods, replicaSets)}, []policies.Caught{a, b, web1}},
+		"with what was never seen":       {policies.Search{UID: "uid-x", Wanted: only(pods)}, nil},
+	} {
+		if diff := cmp.Diff(policies.Catch{Objects: c.want, Count: len(c.want), Complete: true}, f.Catch(c.search)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	silent := knowing([]string{"x.io/v1"}, shop()...).Facts()
+	if c := silent.Catch(policies.Search{Instances: schema.GroupResource{Group: "x.io", Resource: "xs"}, Wanted: only(pods)}); c.Complete {
+		t.Error("the objects of a group that never answered are known")
+	}
+	if c := knowing(nil, graph.Serving{Resources: namespaced}).Facts().Catch(policies.Search{UID: "uid-web", Wanted: only(pods)}); c.Complete {
+		t.Error("what falls is known before the lists")
 	}
 }
 

@@ -1,21 +1,17 @@
 package controller
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // feed brings one kind into the graph: it is the store of a reflector, and keeps nothing itself.
@@ -26,6 +22,18 @@ type feed struct {
 	seen func(name string, how change)
 	// terminating is told of each object that is being deleted, when the graph has it; nil if nobody asks.
 	terminating func(*metav1.PartialObjectMetadata)
+	// check is asked about each complete list before the graph gets it, level told when the graph has everything.
+	check func(list []any, resourceVersion string) error
+	level func(listed bool)
+
+	// reached is the resourceVersion up to which the graph has everything of the kind; 0: that is not known.
+	reached   atomic.Uint64
+	reachedAt time.Time // when it came there; the reflector's alone
+	// latest is the object that was written last, of those that are or were there.
+	latest atomic.Pointer[metav1.PartialObjectMetadata]
+	// behindNow is set when the watch broke. It is level again when it has reached until.
+	behindNow atomic.Bool
+	until     atomic.Uint64
 }
 
 // change is what happened to an object, for those who are told of it by name.
@@ -37,13 +45,21 @@ const (
 	went                   // it is gone
 )
 
-var _ cache.TransformingStore = (*feed)(nil)
+var (
+	_ cache.TransformingStore      = (*feed)(nil)
+	_ cache.ResourceVersionUpdater = (*feed)(nil)
+)
 
 // Transformer drops what the graph does not use while a list is still being received.
 func (f *feed) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			m.Labels, m.Annotations, m.ManagedFields = nil, nil, nil
+		m, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return obj, nil
+		}
+		m.ManagedFields = nil
+		if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) { // policies are asked about those
+			m.Labels, m.Annotations = nil, nil
 		}
 		return obj, nil
 	}
@@ -59,6 +75,7 @@ func (f *feed) Update(obj any) error {
 		return fmt.Errorf("watch of %s: unexpected %T", f.kind, obj)
 	}
 	f.store.apply(graph.Observed{Object: toObject(f.kind, m)})
+	f.latest.Store(m)
 	f.tell(m)
 	return nil
 }
@@ -77,17 +94,24 @@ func (f *feed) Delete(obj any) error {
 }
 
 // Replace takes in a complete list, in pieces, so that the others get at the graph in between.
-func (f *feed) Replace(list []any, _ string) error {
+func (f *feed) Replace(list []any, resourceVersion string) error {
+	if err := f.check(list, resourceVersion); err != nil {
+		return err
+	}
 	const piece = 256
 	events := make([]graph.Event, 0, piece)
 	events = append(events, graph.ListBegins{Kind: f.kind})
 	var told []*metav1.PartialObjectMetadata // those to tell of, once the graph has them
+	var latest *metav1.PartialObjectMetadata
 	for i, obj := range list {
 		m, ok := obj.(*metav1.PartialObjectMetadata)
 		if !ok {
 			return fmt.Errorf("list of %s: unexpected %T", f.kind, obj)
 		}
 		list[i] = nil // let go of it as soon as the graph has it
+		if latest == nil || versionNumber(m.ResourceVersion) > versionNumber(latest.ResourceVersion) {
+			latest = m
+		}
 		events = append(events, graph.Observed{Object: toObject(f.kind, m)})
 		if f.seen != nil || m.DeletionTimestamp != nil {
 			told = append(told, m)
@@ -98,11 +122,32 @@ func (f *feed) Replace(list []any, _ string) error {
 		}
 	}
 	f.store.apply(append(events, graph.ListEnds{Kind: f.kind})...)
+	f.reach(versionNumber(resourceVersion))
+	f.latest.Store(latest)
+	f.level(true)
 	for _, m := range told {
 		f.tell(m)
 	}
 	return nil
 }
+
+// UpdateResourceVersion is told how far the watch has come, once the graph has what came: with each event, and about once
+// a minute by a bookmark.
+func (f *feed) UpdateResourceVersion(resourceVersion string) {
+	version := versionNumber(resourceVersion)
+	f.reach(version)
+	if f.behindNow.Load() && version >= f.until.Load() {
+		f.level(false)
+	}
+}
+
+func (f *feed) reach(version uint64) {
+	f.reached.Store(version)
+	f.reachedAt = time.Now()
+}
+
+// reading is how far the history of the kind has come. The reflector asks.
+func (f *feed) reading() reading { return reading{f.reached.Load(), f.reachedAt} }
 
 // Resync does nothing: the graph is level with the watch, and nothing is delivered twice.
 func (f *feed) Resync() error { return nil }
@@ -117,58 +162,5 @@ func (f *feed) tell(m *metav1.PartialObjectMetadata) {
 		f.seen(m.Name, deleting)
 	default:
 		f.seen(m.Name, there)
-	}
-}
-
-// follow lists and watches one kind until ctx ends. Errors are the graph's to know until the first list
-// is complete; after that the reflector catches up by itself.
-func (f *feed) follow(ctx context.Context, client metadata.Interface, gvr schema.GroupVersionResource, log logr.Logger) {
-	resource := client.Resource(gvr)
-	var last atomic.Pointer[error] // what the reflector was told, and may keep to itself
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := resource.List(ctx, o)
-			last.Store(&err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := resource.Watch(ctx, o)
-			last.Store(&err)
-			return w, err
-		},
-	}, client)
-	// A reflector that is sent away with 429, or never answered, tries on without returning. Others must
-	// not wait for it.
-	late := time.AfterFunc(firstListsTimeout, func() {
-		reason := fmt.Sprintf("no list within %s", firstListsTimeout)
-		if err := last.Load(); err != nil && *err != nil {
-			reason += ": " + (*err).Error()
-		}
-		f.store.apply(graph.ListFailed{Kind: f.kind, Reason: reason})
-	})
-	defer late.Stop()
-	expected := &metav1.PartialObjectMetadata{}
-	reflector := cache.NewReflectorWithOptions(lw, expected, f, cache.ReflectorOptions{
-		Name: gvr.GroupResource().String(), TypeDescription: gvr.String(),
-	})
-	const first, most = 500 * time.Millisecond, 30 * time.Second
-	for pause := first; ; pause = min(2*pause, most) {
-		began := time.Now()
-		err := reflector.ListAndWatchWithContext(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(began) > most {
-			pause = first
-		}
-		if err != nil {
-			log.V(1).Info("watch ended", "kind", gvr.String(), "err", err.Error())
-			f.store.apply(graph.ListFailed{Kind: f.kind, Forbidden: apierrors.IsForbidden(err), Reason: err.Error()})
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
 	}
 }

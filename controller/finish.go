@@ -56,7 +56,7 @@ func (d *drainer) finalize(ctx context.Context, ns *corev1.Namespace) (time.Dura
 		switch {
 		case err == nil:
 			d.log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
-			d.changed(name, there) // nothing more to do about it, though its watch may take a moment to say so
+			d.ended(name, uid)
 			return done, nil
 		case apierrors.IsNotFound(err):
 			return done, nil

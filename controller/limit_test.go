@@ -3,45 +3,58 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// run sends n requests through a limiter from as many clients as it lets through, each taking latency,
-// and returns the most that were under way at once.
-func run(l *limiter, n int, latency time.Duration, throttled bool) int {
-	peak := make(chan int, n)
-	done := make(chan struct{}, n)
+// run sends n requests about a kind through a limiter from as many clients as it lets through, each answered
+// like a, and returns the most that were under way at once.
+func run(l *limiter, kind schema.GroupResource, n int, a answer) int {
+	most, under := 0, 0
+	var mu sync.Mutex
+	var sent sync.WaitGroup
 	for range n {
-		go func() {
-			if l.acquire(context.Background()) != nil {
+		sent.Go(func() {
+			if l.acquire(context.Background(), kind, true) != nil {
 				return
 			}
-			l.mu.Lock()
-			peak <- l.inflight
-			l.mu.Unlock()
-			<-time.After(latency) // on the bubble's clock
-			l.release(latency, throttled, 0)
-			done <- struct{}{}
-		}()
+			mu.Lock()
+			under++
+			most = max(most, under)
+			mu.Unlock()
+			a := a
+			late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind) })
+			<-time.After(a.latency) // on the bubble's clock
+			a.late = !late.Stop()
+			mu.Lock()
+			under--
+			mu.Unlock()
+			l.release(kind, a)
+		})
 	}
-	most := 0
-	for range n {
-		<-done
-		most = max(most, <-peak)
-	}
+	sent.Wait()
 	return most
 }
+
+// like is an answer after a while.
+func like(v verdict, latency time.Duration) answer { return answer{verdict: v, latency: latency} }
 
 func TestLimitRisesToItsMaximumWhileTheServerKeepsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(64)
-		if first := run(l, startLimit*2, 10*time.Millisecond, false); first < startLimit || first > startLimit+4 {
+		if first := run(l, pods, startLimit*2, like(fine, 10*time.Millisecond)); first < startLimit || first > startLimit+4 {
 			t.Errorf("%d requests at once to begin with, want about %d", first, startLimit)
 		}
 		began := time.Now()
-		if most := run(l, 3000, 10*time.Millisecond, false); most != 64 {
+		if most := run(l, pods, 3000, like(fine, 10*time.Millisecond)); most != 64 {
 			t.Errorf("%d requests at once in the end, want 64", most)
 		}
 		if took := time.Since(began); took > 2*time.Second {
@@ -53,39 +66,50 @@ func TestLimitRisesToItsMaximumWhileTheServerKeepsUp(t *testing.T) {
 func TestLimitFallsWhenTheServerThrottlesAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(64)
-		run(l, 3000, 10*time.Millisecond, false)
-		run(l, 1000, 10*time.Millisecond, true)
+		run(l, pods, 3000, like(fine, 10*time.Millisecond))
+		run(l, pods, 1000, like(throttledByServer, 10*time.Millisecond))
 		if got := l.bound(); got != leastLimit {
 			t.Errorf("bound is %.1f after a thousand 429s, want %d", got, leastLimit)
 		}
-		run(l, 3000, 10*time.Millisecond, false)
+		run(l, pods, 3000, like(fine, 10*time.Millisecond))
 		if got := l.bound(); got < 32 {
 			t.Errorf("bound is %.1f after 3000 good answers, want it to recover", got)
 		}
 	})
 }
 
-func TestLimitFallsWhenAnswersGetTenTimesSlower(t *testing.T) {
+// TestSlowKindHasAQuarterOfThePlaces, as has the whole API server when it is slow for all: a busy machine is
+// slow for everybody, and who holds back most is served least.
+func TestSlowKindHasAQuarterOfThePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(64)
-		run(l, 3000, 10*time.Millisecond, false)
-		run(l, 1000, 500*time.Millisecond, false)
-		if got := l.bound(); got < startLimit || got > startLimit+2 {
-			t.Errorf("bound is %.1f while answers take 50 times as long, want %d", got, startLimit)
+		run(l, pods, 3000, like(fine, 10*time.Millisecond))
+		run(l, pods, 64, like(fine, 500*time.Millisecond))
+		if got := run(l, pods, 1000, like(fine, 500*time.Millisecond)); got != 16 {
+			t.Errorf("%d requests at once while answers take 50 times as long, want 16", got)
+		}
+		if got := l.bound(); got < 63 {
+			t.Errorf("bound is %.1f for all kinds after one was slow", got)
+		}
+		run(l, pods, 2000, like(fine, 10*time.Millisecond))
+		if got := run(l, pods, 1000, like(fine, 10*time.Millisecond)); got < 48 {
+			t.Errorf("%d requests at once when answers are quick again", got)
 		}
 	})
 }
 
-func TestRetryAfterHoldsBackEveryRequest(t *testing.T) {
+func TestServersRetryAfterHoldsBackEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(8)
-		if err := l.acquire(t.Context()); err != nil {
+		if err := l.acquire(t.Context(), pods, false); err != nil {
 			t.Fatal(err)
 		}
-		l.release(time.Millisecond, true, 3*time.Second)
+		l.release(pods, answer{verdict: throttledByServer, latency: time.Millisecond, retryAfter: 3 * time.Second})
 		began := time.Now()
-		if err := l.acquire(t.Context()); err != nil {
-			t.Fatal(err)
+		for _, kind := range []schema.GroupResource{pods, secretKind} {
+			if err := l.acquire(t.Context(), kind, false); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if waited := time.Since(began); waited != 3*time.Second {
 			t.Errorf("waited %s, want 3s", waited)
@@ -93,29 +117,377 @@ func TestRetryAfterHoldsBackEveryRequest(t *testing.T) {
 	})
 }
 
+// TestKindThatIsToldToWaitHoldsBackNoOther: with and without a Retry-After.
+func TestKindThatIsToldToWaitHoldsBackNoOther(t *testing.T) {
+	for _, tc := range []struct {
+		retryAfter, want time.Duration
+	}{{30 * time.Second, 30 * time.Second}, {0, firstRest}, {time.Hour, mostPause}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(8)
+			acquire := func(kind schema.GroupResource) error { return l.acquire(t.Context(), kind, false) }
+			if err := acquire(gadgetKind); err != nil {
+				t.Fatal(err)
+			}
+			called := make(chan types.UID, 2)
+			l.resume = func(uid types.UID) { called <- uid }
+			l.release(gadgetKind, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: tc.retryAfter})
+			began := time.Now()
+			if err := acquire(gadgetKind); !isBusy(err) {
+				t.Errorf("a request to who asked for quiet: %v", err)
+			}
+			if err := acquire(pods); err != nil || time.Since(began) != 0 {
+				t.Errorf("another kind: %v after %s", err, time.Since(began))
+			}
+			l.putOff(gadgetKind, "a")
+			l.putOff(gadgetKind, "b")
+			l.putOff(gadgetKind, "a")
+			if uid := <-called; uid != "a" || time.Since(began) != tc.want {
+				t.Errorf("%s is called back after %s, want a after %s", uid, time.Since(began), tc.want)
+			}
+			// One good answer, and all is as it was.
+			l.arrived("a")
+			if err := acquire(gadgetKind); err != nil {
+				t.Fatal(err)
+			}
+			l.release(gadgetKind, like(fine, time.Millisecond))
+			if uid := <-called; uid != "b" {
+				t.Errorf("%s is called back, want b", uid)
+			}
+			l.arrived("b")
+			l.release(pods, like(fine, time.Millisecond))
+			l.empty(t)
+		})
+	}
+}
+
+// TestKindThatHangsHoldsAQuarter of the places when it never was well, and takes none from the others when it
+// was.
+func TestKindThatHangsHoldsAQuarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(64)
+		run(l, pods, 3000, like(fine, 10*time.Millisecond))
+		run(l, secretKind, 3000, like(fine, 10*time.Millisecond))
+		var hung sync.WaitGroup
+		for _, kind := range []schema.GroupResource{gadgetKind, secretKind} {
+			hung.Go(func() {
+				want := 16
+				if kind == secretKind {
+					want = 64
+				}
+				if got := run(l, kind, 200, like(fine, 20*time.Second)); got > want {
+					t.Errorf("%d requests about %s at once, want %d", got, kind, want)
+				}
+			})
+		}
+		<-time.After(time.Second)
+		if got := run(l, pods, 3000, like(fine, 10*time.Millisecond)); got < 47 || got > 48 {
+			t.Errorf("%d requests about others at once, want 48 of 64", got)
+		}
+		hung.Wait()
+		l.empty(t)
+	})
+}
+
+// TestKindsThatHangLeavePlacesToThoseInLessTrouble: one that was slow once finds out that it is well again
+// while the requests of others hang, however many kinds that is.
+func TestKindsThatHangLeavePlacesToThoseInLessTrouble(t *testing.T) {
+	for _, hung := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(64)
+			under := 0
+			for i := range hung {
+				kind := schema.GroupResource{Resource: fmt.Sprint("hangs", i)}
+				for l.acquireNow(kind) {
+					under++
+					l.isLate(kind)
+				}
+			}
+			// The kind that fills the last place had sent a few at once, and each may find out.
+			if most := 64 + 15 + hung; under > most {
+				t.Errorf("%d requests hang, want at most %d", under, most)
+			}
+			if err := l.acquire(t.Context(), pods, false); err != nil {
+				t.Fatal(err)
+			}
+			l.release(pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Second})
+			<-time.After(time.Second)
+			for range 100 {
+				if !l.acquireNow(pods) {
+					t.Fatal("there is no place for a kind that answers again")
+				}
+				l.release(pods, like(fine, time.Millisecond))
+			}
+		})
+	}
+}
+
+// acquireNow takes a place if there is one.
+func (l *limiter) acquireNow(kind schema.GroupResource) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.shareLocked(kind)
+	room := l.roomLocked(s)
+	if room {
+		l.takeLocked(s)
+	}
+	return room
+}
+
+// TestOnlyThePatientWaitForAKindInTrouble, and they not long, nor when it is known to be of no use.
+func TestOnlyThePatientWaitForAKindInTrouble(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		rests   time.Duration
+		patient bool
+		want    time.Duration
+		busy    bool
+	}{
+		{"a worker", 2 * time.Second, false, 0, true},
+		{"who has nothing else to do", 2 * time.Second, true, 2 * time.Second, false},
+		{"for something that rests longer", time.Minute, true, 0, true},
+		{"for something that stays full", 0, true, patience, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(4) // of which those in trouble have one
+			if err := l.acquire(t.Context(), pods, false); err != nil {
+				t.Fatal(err)
+			}
+			if tc.rests > 0 {
+				l.release(pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: tc.rests})
+			} else {
+				l.isLate(pods) // and it is not given back
+			}
+			began := time.Now()
+			err := l.acquire(t.Context(), pods, tc.patient)
+			if took := time.Since(began); took != tc.want || isBusy(err) != tc.busy || !tc.busy && err != nil {
+				t.Errorf("%s: %v after %s, want %s", tc.name, err, took, tc.want)
+			}
+		})
+	}
+}
+
+// TestKindsInTroubleTakeTurns: one with thousands of objects leaves places to one with few.
+func TestKindsInTroubleTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(64)
+		kinds := []schema.GroupResource{gadgetKind, secretKind, pods}
+		called := map[schema.GroupResource]int{} // guarded by the limiter
+		l.resume = func(uid types.UID) { called[l.called[uid].kind]++ }
+		for _, kind := range kinds {
+			if err := l.acquire(t.Context(), kind, false); err != nil {
+				t.Fatal(err)
+			}
+			l.release(kind, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Second})
+			for i := range 1000 {
+				l.putOff(kind, types.UID(fmt.Sprint(kind, i)))
+			}
+		}
+		<-time.After(2 * time.Second)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, kind := range kinds {
+			if n := called[kind]; n < 5 || n > 6 {
+				t.Errorf("%d objects of %s are called back, want a third of 16", n, kind)
+			}
+		}
+	})
+}
+
+// TestKindWhoseRequestsFailIsLeftAlone ever longer, but not for one that fails among others.
+func TestKindWhoseRequestsFailIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(64)
+		for range 100 {
+			run(l, pods, 15, like(unanswered, time.Millisecond))
+			run(l, pods, 1, like(fine, time.Millisecond))
+		}
+		if why := l.shares[pods].trouble; why != "" {
+			t.Errorf("requests about a kind whose objects sometimes fail %s", why)
+		}
+		began, sent := time.Now(), 0
+		for time.Since(began) < time.Minute {
+			err := l.acquire(t.Context(), secretKind, false)
+			if isBusy(err) {
+				<-time.After(10 * time.Millisecond)
+				continue
+			}
+			sent++
+			l.release(secretKind, like(unanswered, time.Millisecond))
+		}
+		if sent < 20 || sent > 40 {
+			t.Errorf("%d requests in a minute about a kind that always fails", sent)
+		}
+	})
+}
+
+// TestObjectThatNeedsNothingAnyMoreKeepsNoPlace: it was called back, and its owner is back meanwhile.
+func TestObjectThatNeedsNothingAnyMoreKeepsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(8)
+		if err := l.acquire(t.Context(), pods, false); err != nil {
+			t.Fatal(err)
+		}
+		l.release(pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Second})
+		called := make(chan types.UID, 100)
+		l.resume = func(uid types.UID) { called <- uid }
+		for i := range 100 {
+			l.putOff(pods, types.UID(fmt.Sprint(i)))
+		}
+		for range 100 {
+			l.arrived(<-called)
+			l.left()
+		}
+		l.empty(t)
+	})
+}
+
+// empty makes sure that nothing is left under way, called back or waited for.
+func (l *limiter) empty(t *testing.T) {
+	t.Helper()
+	if l.well != 0 || l.ill != 0 || l.late != 0 || len(l.called) != 0 || l.calls.Load() != 0 || len(l.turns) != 0 {
+		t.Errorf("when all is over: %d, %d and %d under way, %d of %d called back, %d wait", l.well, l.ill, l.late, len(l.called), l.calls.Load(), len(l.turns))
+	}
+	for kind, s := range l.shares {
+		if s.under != 0 || s.late != 0 || s.called != 0 || s.wantedLocked() {
+			t.Errorf("when all is over: %s has %d under way, %d late, %d called back", kind, s.under, s.late, s.called)
+		}
+	}
+}
+
 func TestGivingUpWaitingLosesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(leastLimit)
-		for range leastLimit {
-			if err := l.acquire(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+		if err := l.acquire(t.Context(), pods, true); err != nil {
+			t.Fatal(err)
 		}
 		for range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			if err := l.acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if err := l.acquire(ctx, pods, true); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("acquire from a full limiter: %v", err)
 			}
 			cancel()
 		}
-		for range leastLimit {
-			l.release(time.Millisecond, false, 0)
-		}
-		if l.inflight != 0 || len(l.waiting) != 0 {
-			t.Errorf("%d under way and %d waiting when all is over", l.inflight, len(l.waiting))
-		}
-		if err := l.acquire(t.Context()); err != nil {
+		l.release(pods, like(fine, time.Millisecond))
+		l.empty(t)
+		if err := l.acquire(t.Context(), pods, true); err != nil {
 			t.Errorf("acquire from an empty limiter: %v", err)
 		}
+	})
+}
+
+// TestPlacesAreNeitherLostNorMade: many kinds, answered in every way, with callers of every sort.
+func TestPlacesAreNeitherLostNorMade(t *testing.T) {
+	const n = 20_000
+	seed := rand.Uint64()
+	t.Logf("seed %d, %d requests", seed, n)
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		l := newLimiter(16)
+		work := make(chan func(), n)
+		send := func(kind schema.GroupResource, patient bool, a answer, uid types.UID) func() {
+			return func() {
+				l.arrived(uid)
+				defer l.left()
+				if err := l.acquire(t.Context(), kind, patient); err != nil {
+					if !patient {
+						l.putOff(kind, uid)
+					}
+					return
+				}
+				late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind) })
+				<-time.After(a.latency)
+				a.late = !late.Stop()
+				l.release(kind, a)
+			}
+		}
+		var left atomic.Int64
+		again := map[types.UID]func(){}
+		l.resume = func(uid types.UID) { work <- again[uid] }
+		for i := range n {
+			kind := schema.GroupResource{Resource: fmt.Sprint("kind", random.IntN(5))}
+			a := like([]verdict{fine, fine, fine, fine, fine, fine, unanswered, throttledByKind, throttledByServer, noVerdict}[random.IntN(10)],
+				time.Duration(random.ExpFloat64()*float64(20*time.Millisecond)))
+			if kind.Resource == "kind0" {
+				a.latency *= 50
+			}
+			if a.verdict == throttledByServer && random.IntN(50) > 0 {
+				a.verdict = fine
+			}
+			uid := types.UID(fmt.Sprint(i))
+			again[uid] = send(kind, random.IntN(3) == 0, a, uid)
+			work <- again[uid]
+		}
+		var workers sync.WaitGroup
+		stop := make(chan struct{})
+		for range 32 {
+			workers.Go(func() {
+				for {
+					select {
+					case f := <-work:
+						left.Add(1)
+						f()
+						left.Add(-1)
+					case <-stop:
+						return
+					}
+				}
+			})
+		}
+		for len(work) > 0 || left.Load() > 0 || l.calls.Load() > 0 {
+			<-time.After(time.Second)
+		}
+		close(stop)
+		workers.Wait()
+		synctest.Wait()
+		l.empty(t)
+	})
+}
+
+// TestSparePlacesAreWhatOthersLeave: half of what the API server grants stays free, those who wait for a place go first, and
+// a kind in trouble is left alone.
+func TestSparePlacesAreWhatOthersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(64)
+		kind := schema.GroupResource{Resource: "configmaps"}
+		answered := answer{verdict: fine, latency: time.Millisecond}
+		l.mu.Lock()
+		l.shareLocked(kind).most = 64
+		l.mu.Unlock()
+		var got atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range startLimit {
+			wg.Go(func() {
+				if l.acquireSpare(ctx, kind) == nil {
+					got.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if got.Load() != startLimit/2 {
+			t.Errorf("%d of %d places are taken, want half", got.Load(), startLimit)
+		}
+		for range startLimit / 2 { // the others are for those who must
+			if err := l.acquire(ctx, kind, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waited := false
+		wg.Go(func() { waited = l.acquire(ctx, kind, true) == nil })
+		synctest.Wait()
+		l.release(kind, answered)
+		synctest.Wait()
+		if got.Load() != startLimit/2 || !waited {
+			t.Errorf("%d took what others wait for: %t", got.Load()-startLimit/2, !waited)
+		}
+		for range startLimit/2 + 1 {
+			l.release(kind, answered)
+		}
+		synctest.Wait()
+		if got.Load() <= startLimit/2 {
+			t.Error("nobody got what was left over")
+		}
+		cancel()
+		wg.Wait()
 	})
 }

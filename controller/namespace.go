@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,23 +49,33 @@ type drainer struct {
 	store        *store
 	requester    *requester
 	reporter     *reporter
+	discoveries  *discoveries
 	undiscovered func() []string
 	namespaces   typedcorev1.NamespaceInterface
 	leases       typedcoordinationv1.LeasesGetter
+	clock        *live.Clock
+	seals        Sealer
+	foreign      *foreign
 	policies     *live.State // nil: there are none
+	home         string      // see Options.Home
 	companion    bool        // the namespace controller runs too: see Options.Companion
 	log          logr.Logger
 	queue        workqueue.TypedRateLimitingInterface[string]
 
 	mu      sync.Mutex
 	leading bool
-	ending  map[string]struct{}      // namespaces that are being deleted, as their watch shows them
+	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
 	signals map[string]chan struct{} // closed and replaced when the content of a namespace changes
 	begun   map[string]*progress     // the namespaces under way
-	servers struct {
+	// departed are namespaces that have gone, and when: what turns up in them late is deleted.
+	departed map[string]time.Time
+	servers  struct {
 		several bool
 		until   time.Time // when to look again
 	}
+	// listening is held while it is decided whether the graph is to tell of changes in a namespace, and told
+	// to: two who decide one after the other must not be heard the other way round.
+	listening sync.Mutex
 }
 
 // progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
@@ -74,6 +86,13 @@ type progress struct {
 	why    string    // what it waits for, and since when
 	whyAt  time.Time
 	nudged time.Time
+	// relisted is when what it waits for was last compared with the API.
+	relisted relisted
+	// outside: what it waits for is not in it, but in what the cluster serves.
+	outside bool
+	// written is since when the wave is under way, as the namespace says it, and writtenAt when that was by
+	// our clock.
+	written, writtenAt time.Time
 	// reached is the wave under way; nil before there is one. Others read it.
 	reached atomic.Pointer[reached]
 	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
@@ -95,33 +114,9 @@ func newDrainer(d *drainer) *drainer {
 	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
-	d.ending, d.signals, d.begun = map[string]struct{}{}, map[string]chan struct{}{}, map[string]*progress{}
+	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
+	d.departed = map[string]time.Time{}
 	return d
-}
-
-// changed is told of every change to a namespace object.
-func (d *drainer) changed(name string, how change) {
-	d.mu.Lock()
-	if how == deleting {
-		d.ending[name] = struct{}{}
-	} else {
-		delete(d.ending, name)
-	}
-	leading := d.leading
-	d.mu.Unlock()
-	switch {
-	case how == deleting && leading:
-		d.queue.Add(name)
-	case how == went:
-		d.end(name)
-	}
-}
-
-func (d *drainer) isEnding(name string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, ok := d.ending[name]
-	return ok
 }
 
 // touched is told which namespaces' content has changed.
@@ -158,10 +153,20 @@ func (d *drainer) run(ctx context.Context, n int) {
 	d.store.touched.Store(&f)
 	d.mu.Lock()
 	d.leading = true
+	if len(d.ending) > 0 {
+		d.rediscover()
+	}
 	for name := range d.ending {
+		d.ending[name] = ending{seen: time.Now()} // which of that name was seen before is not known
 		d.queue.Add(name)
 	}
+	d.forgetOldLocked(lateFor + lateTakeover)
+	departed := slices.Collect(maps.Keys(d.departed))
 	d.mu.Unlock()
+	for _, name := range departed {
+		d.listen(name)
+		d.queue.Add(name)
+	}
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
@@ -178,6 +183,7 @@ func (d *drainer) run(ctx context.Context, n int) {
 	if d.policies != nil {
 		wg.Go(func() { d.followPolicies(ctx) })
 	}
+	wg.Go(func() { d.followDiscovery(ctx) })
 	<-ctx.Done()
 	d.queue.ShutDown()
 	wg.Wait()
@@ -234,21 +240,30 @@ func (d *drainer) begin(name string, uid types.UID) *progress {
 	}
 	d.mu.Unlock()
 	if !ok {
-		d.store.apply(graph.Draining{Namespace: name, On: true})
+		d.listen(name)
 	}
 	return p
+}
+
+// listen has the graph tell of changes in a namespace, or not any more.
+func (d *drainer) listen(name string) {
+	d.listening.Lock()
+	defer d.listening.Unlock()
+	d.mu.Lock()
+	_, begun := d.begun[name]
+	_, departed := d.departed[name]
+	on := begun || departed && d.leading
+	d.mu.Unlock()
+	d.store.apply(graph.Draining{Namespace: name, On: on})
 }
 
 func (d *drainer) end(name string) {
 	d.queue.Forget(name)
 	d.mu.Lock()
-	_, ok := d.begun[name]
 	delete(d.begun, name)
 	delete(d.signals, name)
 	d.mu.Unlock()
-	if ok {
-		d.store.apply(graph.Draining{Namespace: name})
-	}
+	d.listen(name)
 }
 
 // later tells whether an object goes with a wave that has not begun: a Secret whose owner is gone may still

@@ -101,8 +101,29 @@ func (p *pass) place() (wave int, since time.Time, err error) {
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	wave, since = p.order.policy.Current(obj)
+	var sealed func(text, seal string) bool
+	if p.seals != nil {
+		sealed = p.seals.Sealed // none is, while the key is not known; then enter changes nothing, either
+	}
+	wave, since = p.order.policy.Current(obj, p.clock.Now(), sealed)
 	return wave, since, nil
+}
+
+// Sealer seals what weir writes for itself, where others may write, too.
+type Sealer interface {
+	// Seal is the seal of a text; false while the key is not known.
+	Seal(text string) (seal string, ok bool)
+	// Sealed tells whether it is one.
+	Sealed(text, seal string) bool
+}
+
+// age is how long a wave has been under way that says since when. Of what another weir wrote, or we before we
+// were restarted, the API server's clock tells how long ago it was; from then on ours counts.
+func (p *pass) age(since time.Time) time.Duration {
+	if !p.written.Equal(since) {
+		p.written, p.writtenAt = since, time.Now().Add(-max(0, p.clock.Now().Sub(since)))
+	}
+	return time.Since(p.writtenAt)
 }
 
 // mark writes into the namespace which wave is under way, unless it says so already: for the webhook, which
@@ -117,15 +138,26 @@ func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
 
 // enter begins a wave.
 func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
-	now := time.Now()
-	if deleted := p.ns.DeletionTimestamp.Time; now.Before(deleted) {
-		now = deleted // our clock is behind the API server's: what is older would not count
+	since := p.clock.Now().UTC().Round(time.Millisecond)
+	if deleted := p.ns.DeletionTimestamp.Time; since.Before(deleted) {
+		since = deleted // clocks differ a little: what is older would not count
+	}
+	if !since.After(p.written) {
+		since = p.written.Add(time.Millisecond) // it moves on
 	}
 	name := p.state.Waves[wave].Name
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.ns.UID, "annotations": map[string]string{
+	annotations := map[string]string{
 		v1alpha1.DrainAnnotation:      name,
-		v1alpha1.DrainSinceAnnotation: now.UTC().Round(time.Millisecond).Format(time.RFC3339Nano),
-	}}})
+		v1alpha1.DrainSinceAnnotation: since.UTC().Format(time.RFC3339Nano),
+	}
+	if p.seals != nil {
+		seal, known := p.seals.Seal(policies.Sealed(string(p.ns.UID), name, annotations[v1alpha1.DrainSinceAnnotation]))
+		if !known {
+			return false, fmt.Errorf("note wave %s in namespace %s: the key to seal it with is not known yet", name, p.ns.Name)
+		}
+		annotations[v1alpha1.DrainSealAnnotation] = seal
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.ns.UID, "annotations": annotations}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}
@@ -137,6 +169,7 @@ func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 		return false, fmt.Errorf("note wave %s in namespace %s: %w", name, p.ns.Name, err)
 	}
 	p.log.Info("wave begins", "namespace", ns.Name, "wave", name, "policy", p.order.policy.Policy)
+	p.written, p.writtenAt = since, time.Now()
 	p.ns, p.state.Current, p.state.Age, p.marked = ns, wave, 0, true
 	return true, nil
 }

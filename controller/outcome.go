@@ -12,13 +12,16 @@ type outcome string
 
 const (
 	ok        outcome = "ok"
-	stale     outcome = "stale"     // 409: the object has changed
+	stale     outcome = "stale"     // 409: the object has changed; or it was decided in another history
 	gone      outcome = "gone"      // 404: the object is not there any more; the watch will say so
-	throttled outcome = "throttled" // 429: later
+	throttled outcome = "throttled" // 429, or not even asked because of others of its kind: later
 	refused   outcome = "refused"   // somebody said no: RBAC, a webhook, validation
 	failed    outcome = "failed"    // the server, or the way there, is in trouble
 	cancelled outcome = "cancelled" // we are stopping
 )
+
+// outcomes are all of them.
+var outcomes = [...]outcome{ok, stale, gone, throttled, refused, failed, cancelled}
 
 // errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes out.
 var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
@@ -31,7 +34,9 @@ func outcomeOf(err error) outcome {
 		return cancelled
 	case errors.Is(err, errNoEffect):
 		return refused
-	case apierrors.IsTooManyRequests(err):
+	case errors.Is(err, errRewound):
+		return stale
+	case apierrors.IsTooManyRequests(err), isBusy(err):
 		return throttled
 	case refusedByWebhook(err):
 		return refused

@@ -33,6 +33,7 @@ func TestOutcomeOfARequest(t *testing.T) {
 		{apierrors.NewConflict(pods, "web", errors.New("changed")), stale},
 		{apierrors.NewNotFound(pods, "web"), gone},
 		{apierrors.NewTooManyRequests("busy", 1), throttled},
+		{fmt.Errorf("delete it: %w", &busyError{pods, "hang"}), throttled},
 		{apierrors.NewForbidden(pods, "web", errors.New("RBAC")), refused},
 		{apierrors.NewInternalError(errors.New("etcd")), failed},
 		{errors.New("connection refused"), failed},
@@ -59,6 +60,8 @@ func TestOnlyOneKindOf404ProvesAbsence(t *testing.T) {
 	}{
 		"no such object":                      {apierrors.NewNotFound(pods, "web"), true},
 		"another object":                      {apierrors.NewNotFound(pods, "other"), false},
+		"another kind":                        {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "web"), false},
+		"another group":                       {apierrors.NewNotFound(schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}, "web"), false},
 		"path not served":                     {notServed, false},
 		"no details":                          {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 404, Reason: metav1.StatusReasonNotFound}}, false},
 		"webhook's colour":                    {webhookSaysNo(404, metav1.StatusReasonNotFound), false},
@@ -68,7 +71,7 @@ func TestOnlyOneKindOf404ProvesAbsence(t *testing.T) {
 		"no error is no proof of absence too": {nil, false},
 	}
 	for name, tc := range tests {
-		if got := noSuchObject(tc.err, "web"); got != tc.want {
+		if got := noSuchObject(tc.err, pods, "web"); got != tc.want {
 			t.Errorf("%s: proves absence: %t, want %t", name, got, tc.want)
 		}
 	}

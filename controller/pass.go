@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,10 +21,12 @@ type pass struct {
 	*drainer
 	*progress
 	ns     *corev1.Namespace
+	seen   time.Time // when it was first seen that it is being deleted
 	order  order
 	marked bool // the namespace says which wave is under way, and since when
 	state  drain.State
-	// followed are the kinds that the graph counts.
+	// served are the kinds that a namespace can hold; followed are those of them that the graph counts.
+	served   map[schema.GroupResource]graph.Resource
 	followed sets.Set[schema.GroupResource]
 	live     map[part][]graph.Ref // what live lists found that is not terminating
 	// early is what was there before the namespace was read; nil once it is used.
@@ -40,13 +41,16 @@ type part struct {
 
 // pass takes a namespace as far as it goes without waiting for others.
 func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) {
-	if !d.isEnding(name) {
-		return done, nil // gone in the meantime
+	e, ok := d.isEnding(name)
+	if !ok {
+		return d.late(ctx, name)
 	}
+	ctx = d.requester.history.mark(ctx)
 	early := d.early(name)
 	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case noSuchObject(err, namespaces, name):
+		d.absent(name, e)
 		return done, nil
 	case err != nil:
 		return waiting, fmt.Errorf("read namespace %s: %w", name, err)
@@ -57,11 +61,16 @@ func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 	if err != nil || !mine {
 		return done, err
 	}
-	if wait := d.agreement(ctx, ns.DeletionTimestamp.Time); wait > 0 {
+	seen := d.firstSeen(name, ns.UID)
+	if wait := d.agreement(ctx, seen); wait > 0 {
 		return wait, nil
 	}
-	p := &pass{drainer: d, ns: ns, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
-	if err := p.count(); err != nil {
+	p := &pass{drainer: d, ns: ns, seen: seen, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
+	d.waitsOutside(p.progress, false)
+	if len(early) == 0 && early != nil {
+		p.discover(ctx) // there is nothing to delete meanwhile
+	}
+	if err := p.count(ctx); err != nil {
 		return waiting, err
 	}
 	for {
@@ -82,6 +91,13 @@ func (d *drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 			}
 		case drain.Wait:
 			return p.wait(ctx, step)
+		case drain.Discover:
+			if !p.discover(ctx) {
+				return p.wait(ctx, step)
+			}
+			if err := p.recountKinds(ctx); err != nil {
+				return waiting, err
+			}
 		default:
 			return p.finish(ctx, step)
 		}
@@ -110,10 +126,38 @@ func (d *drainer) early(name string) map[schema.GroupResource][]graph.View {
 	return chosen
 }
 
-// agreement is how long to wait until every API server refuses to create in a namespace whose deletion
-// began at the given time. Unknown counts as several.
-func (d *drainer) agreement(ctx context.Context, began time.Time) time.Duration {
-	left := serversAgree - time.Since(began)
+// discover waits a moment for it to be found out which kinds there are since the namespace is being deleted.
+// If that takes longer, the namespace is looked at again when it is known.
+func (p *pass) discover(ctx context.Context) (done bool) {
+	if p.companion {
+		return true // it is not Weir who makes sure that nothing is left
+	}
+	p.waitsOutside(p.progress, true) // before the first look: what ends after it is not missed
+	timeout := time.NewTimer(showTime)
+	defer timeout.Stop()
+	for again := false; ; again = true {
+		done, failure, next := p.discoveries.since(p.seen)
+		switch {
+		case done:
+			p.waitsOutside(p.progress, false)
+			return true
+		case failure != "" && again:
+			return false // it is tried again anyway
+		}
+		select {
+		case <-next:
+		case <-timeout.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// agreement is how long to wait until every API server refuses to create in a namespace whose deletion was
+// first seen at the given time. Unknown counts as several.
+func (d *drainer) agreement(ctx context.Context, seen time.Time) time.Duration {
+	left := serversAgree - time.Since(seen)
 	if left <= 0 || !d.severalServers(ctx) {
 		return 0
 	}
@@ -140,7 +184,7 @@ func (d *drainer) severalServers(ctx context.Context) bool {
 func (d *drainer) again(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
 	ns, err := d.namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && ns.UID != uid:
+	case noSuchObject(err, namespaces, name) || err == nil && ns.UID != uid:
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read namespace %s: %w", name, err)

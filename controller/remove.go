@@ -28,7 +28,7 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		k.Tried = true
 		switch {
 		case k.Blind:
-			blind, read = append(blind, kind), true
+			blind = append(blind, kind)
 		case k.Listed:
 			refs, read = append(refs, p.live[at]...), true
 		default:
@@ -46,15 +46,8 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 
 	var mu sync.Mutex
 	kept := 0
-	p.each(len(refs)+len(blind), func(i int) {
-		var kind schema.GroupResource
-		var err error
-		if i < len(refs) {
-			kind, err = refs[i].Kind, p.requester.delete(ctx, refs[i], metav1.DeletePropagationBackground)
-		} else {
-			kind = blind[i-len(refs)]
-			err = p.requester.deleteCollection(ctx, kind, p.ns.Name)
-		}
+	refusals := map[schema.GroupResource]*drain.Refusals{}
+	take := func(kind schema.GroupResource, name string, err error) {
 		switch outcomeOf(err) {
 		case ok, gone, stale, cancelled: // stale: another object has the name by now
 			return
@@ -63,13 +56,42 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		mu.Lock()
 		defer mu.Unlock()
 		kept++
-		if k := p.part(part{kind, step.Wave}); k.Refused == "" || err.Error() < k.Refused { // the same one each time
-			k.Refused = err.Error()
+		if refusals[kind] == nil {
+			refusals[kind] = &drain.Refusals{}
 		}
+		refusals[kind].Add(name, err.Error())
+	}
+	p.each(len(refs), func(i int) {
+		take(refs[i].Kind, refs[i].Name, p.requester.delete(ctx, refs[i], metav1.DeletePropagationBackground))
 	})
+	for _, kind := range blind {
+		same, err := p.deleteUnseen(ctx, kind, func(err error) { take(kind, "", err) })
+		if !same || err != nil {
+			return same, err
+		}
+	}
+	for kind, r := range refusals {
+		p.part(part{kind, step.Wave}).Refused = r.String()
+	}
 	p.log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
 	return true, nil
+}
+
+// deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The namespace is read
+// right before and after. It cannot go meanwhile, because it carries our finalizer, unless somebody takes that
+// off: then what another one of its name holds may be hit, and this is all that can be said of it.
+func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took func(error)) (same bool, err error) {
+	if ns, err := p.again(ctx, p.ns.Name, p.ns.UID); ns == nil {
+		return false, err
+	}
+	took(p.requester.deleteCollection(ctx, kind, p.ns.Name))
+	ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
+	if ns == nil && err == nil {
+		p.log.Info("a namespace went while what cannot be listed in it was deleted, and if another has its name by now, that may be hit",
+			"namespace", p.ns.Name, "uid", p.ns.UID, "kind", kind.String())
+	}
+	return ns != nil, err
 }
 
 // present are the objects that the graph has and that do not terminate yet.
@@ -128,10 +150,10 @@ func (p *pass) recount(step drain.Step) (settled bool) {
 }
 
 // each calls f for 0 … n-1, as many at once as requests can be under way.
-func (p *pass) each(n int, f func(i int)) {
+func (d *drainer) each(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
-	for range min(n, int(p.requester.limiter.most)) {
+	for range min(n, int(d.requester.limiter.most)) {
 		wg.Go(func() {
 			for i := range next {
 				f(i)

@@ -3,8 +3,11 @@ package controller
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -19,6 +22,10 @@ const (
 	ReasonRefused          = "CollectionRefused"
 	ReasonHeld             = "DeletionHeld"
 	ReasonWaveBlocked      = "WaveBlocked"
+	ReasonLeftBehind       = "LeftBehind"
+	ReasonHistoryRewound   = "HistoryRewound"
+	ReasonEnforced         = "Enforced"
+	ReasonNotEnforced      = "NotEnforced"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -32,7 +39,15 @@ type reporter struct {
 
 	mu   sync.Mutex
 	told map[topic]string // what was last said
+	// waits are the objects whose deletion waits for kinds that are not all seen, and since when.
+	waits map[types.UID]time.Time
 }
+
+// heldAfter is for how long that is no news: a watch that breaks is taken up again.
+const heldAfter = 5 * time.Second
+
+// heldUnseen is the topic of that: others have their own last word with ReasonHeld.
+const heldUnseen = ReasonHeld + "/unseen"
 
 // topic is an object and the reason of an Event on it: each reason has its own last word.
 type topic struct {
@@ -41,7 +56,7 @@ type topic struct {
 }
 
 func newReporter(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *reporter {
-	return &reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[topic]string{}}
+	return &reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[topic]string{}, waits: map[types.UID]time.Time{}}
 }
 
 // decided says what is wrong with the references of an object, if anything is.
@@ -71,9 +86,32 @@ func (r *reporter) refused(a graph.Action, o outcome, err error, tries int) {
 func (r *reporter) succeeded(a graph.Action) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused} {
+	delete(r.waits, a.Object.UID)
+	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused, heldUnseen} {
 		delete(r.told, topic{a.Object.UID, reason})
 	}
+}
+
+// held says that the deletion of an object waits for kinds among which dependents may be that were not seen, once it has
+// for a while; it returns when to ask again, 0 if it is said.
+func (r *reporter) held(a graph.Action) time.Duration {
+	r.mu.Lock()
+	since, ok := r.waits[a.Object.UID]
+	if !ok {
+		if len(r.waits) >= mostTold {
+			clear(r.waits)
+		}
+		since = time.Now()
+		r.waits[a.Object.UID] = since
+	}
+	r.mu.Unlock()
+	if left := heldAfter - time.Since(since); left > 0 {
+		return left
+	}
+	if r.first(a.Object.UID, heldUnseen, a.Why) {
+		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonHeld, a.Why)
+	}
+	return 0
 }
 
 // blocked says on a namespace that its draining does not go on, and what it waits for.
@@ -81,6 +119,38 @@ func (r *reporter) blocked(namespace graph.Ref, why string) {
 	if r.first(namespace.UID, ReasonWaveBlocked, why) {
 		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonWaveBlocked, why)
 	}
+}
+
+// leftBehind says of an object that it may be from a namespace that is gone.
+func (r *reporter) leftBehind(ref graph.Ref) {
+	text := fmt.Sprintf("created before its namespace: perhaps left behind by an earlier namespace %q. It is kept, because that is not certain", ref.Namespace)
+	if r.first(ref.UID, ReasonLeftBehind, text) {
+		r.events.Event(r.object(ref), corev1.EventTypeWarning, ReasonLeftBehind, text)
+	}
+}
+
+// rewound says on the namespace kube-system, which stands for the cluster, that its history went back.
+func (r *reporter) rewound(why string) {
+	r.events.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, corev1.EventTypeWarning, ReasonHistoryRewound,
+		"the API server's history went back, as after a restore from a backup (%s): everything is listed anew, and nothing is deleted until that is done", why)
+}
+
+// reached says on the webhook configuration whether the API server asks, once that is known and when it changes.
+func (r *reporter) reached(is reach) {
+	on := &corev1.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: WebhookConfigurations}
+	switch is.status {
+	case metav1.ConditionTrue:
+		r.events.Event(on, corev1.EventTypeNormal, ReasonEnforced, is.message)
+	case metav1.ConditionFalse:
+		r.events.Event(on, corev1.EventTypeWarning, ReasonNotEnforced, is.reason+": "+is.message)
+	case metav1.ConditionUnknown:
+	}
+}
+
+// policy says something about a policy, on the policy.
+func (r *reporter) policy(object map[string]any, eventType, reason, message string) {
+	u := unstructured.Unstructured{Object: object}
+	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, message)
 }
 
 // mostTold bounds the memory of what was said. Past it everything may be said once more.

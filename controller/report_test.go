@@ -2,6 +2,8 @@ package controller
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
@@ -27,4 +29,32 @@ func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 	if len(told) != 3 || told[0] != "Warning WaveBlocked waiting for 2 pods" {
 		t.Errorf("told: %q", told)
 	}
+}
+
+func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := record.NewFakeRecorder(10)
+		r := newReporter(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
+		a := graph.Action{Verb: graph.Wait, Object: graph.Ref{UID: "1"}, Unseen: "gadgets", Why: "orphaning: gadgets"}
+		if again := r.held(a); again != heldAfter {
+			t.Errorf("to come again after %s", again)
+		}
+		<-time.After(2 * time.Second)
+		if again := r.held(a); again != heldAfter-2*time.Second || len(events.Events) > 0 {
+			t.Errorf("to come again after %s, told %d times", again, len(events.Events))
+		}
+		<-time.After(3 * time.Second)
+		for range 3 {
+			if again := r.held(a); again != 0 {
+				t.Errorf("to come again after %s", again)
+			}
+		}
+		if n := len(events.Events); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		r.succeeded(a)
+		if again := r.held(a); again != heldAfter {
+			t.Errorf("another time, to come again after %s", again)
+		}
+	})
 }

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -28,9 +31,12 @@ const requestTimeout = 40 * time.Second
 type requester struct {
 	client  *rest.RESTClient
 	limiter *limiter
+	history *history
 	metrics *metrics
+	// impatient: it does not wait for kinds in trouble; see limiter.acquire.
+	impatient bool
 	// kinds are how each resource is written: in which version, and what its kind is called.
-	kinds atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
+	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
 }
 
 func newRequester(config *rest.Config, httpClient *http.Client, l *limiter, m *metrics) (*requester, error) {
@@ -42,7 +48,14 @@ func newRequester(config *rest.Config, httpClient *http.Client, l *limiter, m *m
 	if err != nil {
 		return nil, fmt.Errorf("make a client for requests: %w", err)
 	}
-	return &requester{client: client, limiter: l, metrics: m}, nil
+	return &requester{client: client, limiter: l, history: &history{}, metrics: m, kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}}, nil
+}
+
+// forWorkers is a requester for who has more to do than to wait for a kind.
+func (r *requester) forWorkers() *requester {
+	w := *r
+	w.impatient = true
+	return &w
 }
 
 // serve remembers how each resource is written.
@@ -52,6 +65,7 @@ func (r *requester) serve(resources []graph.Resource) {
 		kinds[res.GroupResource()] = schema.GroupVersionKind{Group: res.Group, Version: res.Version, Kind: res.Kind}
 	}
 	r.kinds.Store(&kinds)
+	r.limiter.forget(func(kind schema.GroupResource) bool { _, ok := kinds[kind]; return ok })
 }
 
 func (r *requester) kindOf(gr schema.GroupResource) schema.GroupVersionKind {
@@ -69,11 +83,13 @@ func (r *requester) versionOf(gr schema.GroupResource) (schema.GroupVersion, err
 	return gvk.GroupVersion(), nil
 }
 
+// What is asked for ends with plain JSON: an aggregated API may know nothing of PartialObjectMetadata, and
+// then sends whole objects.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // object addresses one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
@@ -90,38 +106,134 @@ func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace s
 	return req.AbsPath(prefix...).NamespaceIfScoped(namespace, namespace != "").Resource(resource).MaxRetries(0)
 }
 
-func (r *requester) do(ctx context.Context, verb string, req *rest.Request) (rest.Result, error) {
-	if err := r.limiter.acquire(ctx); err != nil {
+// do sends a request about a kind when there is a place for it.
+func (r *requester) do(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (result rest.Result, err error) {
+	if ctx, err = r.history.enter(ctx); err != nil {
 		return rest.Result{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	began := time.Now()
-	result := req.Do(ctx)
-	latency := time.Since(began)
-	err := result.Error()
-	after, throttled := apierrors.SuggestsClientDelay(err)
-	throttled = throttled && apierrors.IsTooManyRequests(err) && !refusedByWebhook(err)
-	r.limiter.release(latency, throttled, time.Duration(after)*time.Second)
-	r.metrics.request(verb, err, latency)
+	if err := r.limiter.acquire(ctx, kind, !r.impatient); err != nil {
+		return rest.Result{}, err
+	}
+	err = r.placed(ctx, verb, kind, func(ctx context.Context) error {
+		result = req.Do(ctx)
+		return result.Error()
+	})
 	return result, err
 }
 
-// doForMetadata asks for the metadata of the object in the answer.
-func (r *requester) doForMetadata(ctx context.Context, verb string, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
-	result, err := r.do(ctx, verb, req.SetHeader("Accept", acceptMetadata))
+// spare makes a request about a kind when nobody else wants the place, by another client.
+func (r *requester) spare(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+	ctx, err := r.history.enter(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.limiter.acquireSpare(ctx, kind); err != nil {
+		return err
+	}
+	return r.placed(ctx, verb, kind, request)
+}
+
+// placed makes a request that has its place, and gives that back.
+func (r *requester) placed(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+	a := answer{long: verb == "list" || verb == "deletecollection"}
+	usual := time.Duration(r.limiter.slow.Load())
+	if a.long {
+		usual = longIsLate
+	}
+	late := time.AfterFunc(usual, func() { r.limiter.isLate(kind) })
+	within, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	began := time.Now()
+	err := request(within)
+	a.latency = time.Since(began)
+	a.late = !late.Stop()
+	err = failure(ctx, err)
+	a.verdict, a.retryAfter = judge(kind, err)
+	r.limiter.release(kind, a)
+	r.metrics.request(verb, err, a.latency)
+	return err
+}
+
+// judge tells what an answer says about the state of the API that serves a kind.
+func judge(kind schema.GroupResource, err error) (verdict, time.Duration) {
+	switch {
+	case errors.Is(err, errNoContact), errors.Is(err, errRewound): // it was not sent
+		return noVerdict, 0
+	case refusedByWebhook(err): // its word about one object
+		return fine, 0
+	case apierrors.IsTooManyRequests(err):
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		if isServers(kind, err) {
+			return throttledByServer, time.Duration(seconds) * time.Second
+		}
+		return throttledByKind, time.Duration(seconds) * time.Second
+	}
+	switch outcomeOf(err) {
+	case failed:
+		return unanswered, 0
+	case cancelled:
+		return noVerdict, 0
+	}
+	return fine, 0
+}
+
+// isServers tells whether a 429 comes from the API server's own limits, which are for all kinds: those answer
+// in plain text, where an API, and its storage, sends a Status. Behind a group that may be aggregated, another
+// server may have said the same; then every kind finds out for itself. The headers of priority and fairness
+// do not tell: the API server puts them on what it passes on, too.
+func isServers(kind schema.GroupResource, err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	builtIn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")
+	return builtIn && slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
+}
+
+// failure keeps what a broken connection says from being taken for our own end: whoever is asked may have
+// cancelled something too.
+func failure(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none: nobody
+// could say which object it is about.
+func (r *requester) doForMetadata(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
+	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))
 	if err != nil {
 		return nil, err
 	}
-	obj, err := result.Get()
+	m, err := decode[metav1.PartialObjectMetadata](result)
 	if err != nil {
 		return nil, fmt.Errorf("decode the answer: %w", err)
 	}
-	m, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil, fmt.Errorf("decode the answer: metadata expected, not %T", obj)
+	if m.UID == "" {
+		return nil, errors.New("decode the answer: it has no uid")
 	}
 	return m, nil
+}
+
+// decode reads an answer as M: it is one, or a whole object of a kind that only its API knows, in JSON, of
+// which M is a part.
+func decode[M any](result rest.Result) (*M, error) {
+	obj, err := result.Get()
+	switch m, ok := any(obj).(*M); {
+	case err == nil && !ok:
+		return nil, fmt.Errorf("metadata expected, not %T", obj)
+	case !runtime.IsNotRegisteredError(err):
+		return m, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	m := new(M)
+	return m, json.Unmarshal(raw, m)
 }
 
 // delete sends a DELETE that only the object with the uid of ref answers to, and only at the
@@ -144,7 +256,10 @@ func (r *requester) delete(ctx context.Context, ref graph.Ref, propagation metav
 	}
 	req := object(r.client.Delete(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).
 		SetHeader("Content-Type", "application/json").Body(body)
-	_, err = r.do(ctx, "delete", req)
+	_, err = r.do(ctx, "delete", ref.Kind, req)
+	if !isBusy(err) { // otherwise it was not sent
+		r.metrics.deleted(ref.Kind, outcomeOf(err))
+	}
 	return err
 }
 
@@ -166,7 +281,7 @@ func (r *requester) patch(ctx context.Context, a graph.Action, resourceVersion s
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	req := object(r.client.Patch(types.MergePatchType), gv, a.Object.Kind.Resource, a.Object.Namespace, a.Object.Name).Body(body)
-	return r.doForMetadata(ctx, "patch", req)
+	return r.doForMetadata(ctx, "patch", a.Object.Kind, req)
 }
 
 // orNull is what makes a merge patch remove the last element of a list.
@@ -179,7 +294,7 @@ func orNull[T any](list []T) any {
 
 // get reads one object live: a consistent read, not one from a cache.
 func (r *requester) get(ctx context.Context, gv schema.GroupVersion, resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	return r.doForMetadata(ctx, "get", object(r.client.Get(), gv, resource, namespace, name))
+	return r.doForMetadata(ctx, "get", gv.WithResource(resource).GroupResource(), object(r.client.Get(), gv, resource, namespace, name))
 }
 
 // getObject reads the object of an action live.
@@ -189,6 +304,30 @@ func (r *requester) getObject(ctx context.Context, ref graph.Ref) (*metav1.Parti
 		return nil, err
 	}
 	return r.get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
+}
+
+// getWhole reads one object live, with all that is in it.
+func (r *requester) getWhole(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
+	gv, err := r.versionOf(ref.Kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := r.do(ctx, "get", ref.Kind, object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, m := map[string]any{}, &metav1.PartialObjectMetadata{}
+	if err := errors.Join(utiljson.Unmarshal(raw, &whole), json.Unmarshal(raw, m)); err != nil {
+		return nil, nil, fmt.Errorf("decode %s: %w", ref, err)
+	}
+	if m.UID == "" {
+		return nil, nil, errors.New("decode the answer: it has no uid")
+	}
+	return whole, m, nil
 }
 
 // list reads what a namespace holds of a kind, live and whole.
@@ -203,17 +342,17 @@ func (r *requester) list(ctx context.Context, kind schema.GroupResource, namespa
 		if next != "" {
 			req.Param("continue", next)
 		}
-		result, err := r.do(ctx, "list", req)
+		result, err := r.do(ctx, "list", kind, req)
 		if err != nil {
 			return nil, err
 		}
-		obj, err := result.Get()
+		list, err := decode[metav1.PartialObjectMetadataList](result)
 		if err != nil {
 			return nil, fmt.Errorf("decode the list: %w", err)
 		}
-		list, ok := obj.(*metav1.PartialObjectMetadataList)
-		if !ok {
-			return nil, fmt.Errorf("decode the list: a list of metadata expected, not %T", obj)
+		// The kind is empty where the codec knew it.
+		if list.Kind != "" && !strings.HasSuffix(list.Kind, "List") || slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool { return m.UID == "" }) {
+			return nil, fmt.Errorf("decode the list: a %s is no list of objects with uids", list.Kind)
 		}
 		all = append(all, list.Items...)
 		if next = list.Continue; next == "" {
@@ -228,7 +367,7 @@ func (r *requester) deleteCollection(ctx context.Context, kind schema.GroupResou
 	if err != nil {
 		return err
 	}
-	_, err = r.do(ctx, "deletecollection", collection(r.client.Delete(), gv, kind.Resource, namespace).
+	_, err = r.do(ctx, "deletecollection", kind, collection(r.client.Delete(), gv, kind.Resource, namespace).
 		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
 	return err
 }
@@ -249,22 +388,29 @@ func (r *requester) look(ctx context.Context, c graph.Claim) (graph.Answer, stri
 		return graph.Present, ""
 	case err == nil:
 		return graph.Absent, ""
-	case noSuchObject(err, c.Name):
+	case noSuchObject(err, c.Resource, c.Name):
 		return graph.Absent, ""
+	case apierrors.IsForbidden(err) && !refusedByWebhook(err):
+		return graph.Denied, err.Error()
 	}
 	return graph.Unanswered, err.Error()
 }
 
-// noSuchObject tells whether an API server that knows the kind said that it has no such object. Every
-// other 404 says less: a path that is not served (the CRD went), or a webhook that chose the code
-// (RB 3.18).
-func noSuchObject(err error, name string) bool {
+// noSuchObject tells whether an API server that knows the kind said that it has no object of that kind and
+// name. Every other 404 says less: a path that is not served (the CRD went), a namespace that is not there,
+// or a webhook that chose the code (RB 3.18).
+func noSuchObject(err error, kind schema.GroupResource, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || refusedByWebhook(err) {
 		return false
 	}
 	d := status.Status().Details
-	return d != nil && d.Name == name && !slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool {
+	if d == nil || d.Name != name || slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseTypeUnexpectedServerResponse
-	})
+	}) {
+		return false
+	}
+	said := schema.GroupResource{Group: d.Group, Resource: d.Kind}
+	twin, has := twins[kind]
+	return said == kind || has && said == twin
 }

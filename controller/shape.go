@@ -2,73 +2,89 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/stamps"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// shapeWorkers is how many deletions are shaped at the same time. Each is two or three requests.
-const shapeWorkers = 16
+// shapeTries is how often in a row an object is read and decided about anew because it had changed.
+const shapeTries = 3
+
+// shapeSweep is how often objects that went unseen are forgotten.
+const shapeSweep = time.Minute
 
 // shaper has the deletions of stamped objects carried out as policies say.
 //
-// Who carries them out is the garbage collector, the built-in one or ours: the API server lets a deletion that is under
-// way take another course when the object is deleted once more with another propagation policy (RB 6.34). Weir's
-// finalizer holds the object until that has been said, and until dependents that are to be kept are released. A crash at
-// any point leaves an object that is held, which the next leader finds.
+// Weir's finalizer holds the object until it is known how, and until dependents that are to be kept are released. Where
+// Weir collects, the graph is told, and ends the object like any other: one PATCH when nothing is left to wait for. Where
+// the built-in collector does, the object is deleted once more with another propagation policy, by which the API server
+// lets a deletion that is under way take another course (RB 6.34), and let go when the watch shows that; one that nothing
+// refers to needs no course. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
+// written down where the next leader, another collector, and who takes Weir's finalizer off by hand will find it.
+// A crash at any point leaves an object that is held, which the next leader finds.
+//
+// An object is asked about when the watch shows it, as the watch shows it; nothing is read but what policies need besides.
 type shaper struct {
 	store     *store
 	requester *requester
-	lister    *stamps.Lister
-	stamper   *stamps.Stamper
 	policies  *live.State
 	reporter  *reporter
 	metrics   *enforcementMetrics
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
+	collects  bool // the graph's decisions are carried out, here
 
 	mu      sync.Mutex
 	leading bool
-	// held are the objects under way: true once their deletion has been given its course. Losing it costs a request.
-	held map[types.UID]bool
+	held    map[types.UID]*holding
+	waiting int // those that are not ruled
 }
 
-func newShaper(s *store, r *requester, lister *stamps.Lister, stamper *stamps.Stamper, p *live.State, rep *reporter, m *enforcementMetrics, log logr.Logger) *shaper {
+// holding is what is known of a terminating object that carries Weir's finalizer.
+type holding struct {
+	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: nobody has seen all of its metadata
+	ruled bool                          // the graph knows how it goes on
+	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
+}
+
+func newShaper(s *store, r *requester, p *live.State, rep *reporter, m *enforcementMetrics, collects bool, log logr.Logger) *shaper {
 	return &shaper{
-		store: s, requester: r, lister: lister, stamper: stamper, policies: p, reporter: rep, metrics: m, log: log,
+		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, log: log,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, 30*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "shape"}),
-		held: map[types.UID]bool{},
+		held: map[types.UID]*holding{},
 	}
 }
 
-// terminating is told of every object that is seen to terminate.
+// terminating is told of every object that is seen to terminate, when the graph has it.
 func (s *shaper) terminating(m *metav1.PartialObjectMetadata) {
-	if !slices.Contains(m.Finalizers, v1alpha1.Finalizer) {
+	stamped := slices.Contains(m.Finalizers, v1alpha1.Finalizer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leading || s.held[m.UID] == nil && !stamped {
 		return
 	}
-	s.mu.Lock()
-	leading := s.leading
-	s.mu.Unlock()
-	if leading {
-		s.queue.Forget(m.UID)
-		s.queue.Add(m.UID)
-	}
+	kept := *m
+	kept.ManagedFields = nil
+	s.holdLocked(m.UID).seen = &kept
+	s.queue.Forget(m.UID)
+	s.queue.Add(m.UID)
 }
 
 // run shapes until ctx ends, beginning with what is terminating already.
@@ -76,13 +92,9 @@ func (s *shaper) run(ctx context.Context) {
 	s.mu.Lock()
 	s.leading = true
 	s.mu.Unlock()
-	for _, v := range s.store.finalized(v1alpha1.Finalizer) {
-		if v.Deleting {
-			s.queue.Add(v.UID)
-		}
-	}
+	s.all()
 	var wg sync.WaitGroup
-	for range shapeWorkers {
+	for range int(s.requester.limiter.most) {
 		wg.Go(func() {
 			for {
 				uid, closed := s.queue.Get()
@@ -94,92 +106,213 @@ func (s *shaper) run(ctx context.Context) {
 			}
 		})
 	}
+	wg.Go(func() { s.again(ctx) })
 	<-ctx.Done()
 	s.queue.ShutDown()
 	wg.Wait()
 }
 
-func (s *shaper) work(ctx context.Context, uid types.UID) {
-	again, err := s.shape(ctx, uid)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		s.log.Info("shaping a deletion failed, will try again", "uid", uid, "err", err.Error())
-		s.metrics.shaped.WithLabelValues("failed").Inc()
-		s.queue.AddRateLimited(uid)
-	case again:
-		s.queue.AddRateLimited(uid)
-	default:
-		s.queue.Forget(uid)
+// all puts down everything that terminates and is stamped.
+func (s *shaper) all() {
+	for _, v := range s.store.finalized(v1alpha1.Finalizer) {
+		if v.Deleting {
+			s.queue.Add(v.UID)
+		}
 	}
-	s.mu.Lock()
-	s.metrics.shaping.Set(float64(len(s.held)))
-	s.mu.Unlock()
 }
 
-// shape takes the deletion of one object one step on. again: it waits for something that nobody will tell of.
-func (s *shaper) shape(ctx context.Context, uid types.UID) (again bool, err error) {
+// again asks about everything that is held when policies change, or the labels of a namespace by which they select, and
+// forgets what went unseen.
+func (s *shaper) again(ctx context.Context) {
+	sweep := time.NewTicker(shapeSweep)
+	defer sweep.Stop()
+	for {
+		changed, relabelled := s.policies.Changed(), s.policies.Relabelled()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			s.all()
+		case <-relabelled:
+			s.all()
+		case <-sweep.C:
+			s.mu.Lock()
+			held := make([]types.UID, 0, len(s.held))
+			for uid := range s.held {
+				held = append(held, uid)
+			}
+			s.mu.Unlock()
+			for _, uid := range held {
+				if _, known := s.store.find(uid); !known {
+					s.forget(uid)
+				}
+			}
+		}
+	}
+}
+
+func (s *shaper) work(ctx context.Context, uid types.UID) {
+	err := errChanged
+	for try := 1; errors.Is(err, errChanged) && try <= shapeTries; try++ {
+		err = s.shape(s.requester.history.mark(ctx), uid)
+	}
+	switch {
+	case err == nil:
+		s.queue.Forget(uid)
+		return
+	case ctx.Err() != nil:
+		return
+	case !errors.Is(err, errChanged) && !errors.Is(err, errWaits):
+		s.log.Info("shaping a deletion failed, will try again", "uid", uid, "err", err.Error())
+		s.metrics.shaped.WithLabelValues("failed").Inc()
+	}
+	s.queue.AddRateLimited(uid)
+}
+
+var (
+	// errChanged: the object is not any more as it was decided about.
+	errChanged = errors.New("the object has changed")
+	// errWaits: for something that nobody may tell of.
+	errWaits = errors.New("the deletion is held")
+)
+
+// shape takes the deletion of one object one step on.
+func (s *shaper) shape(ctx context.Context, uid types.UID) error {
 	v, known := s.store.find(uid)
 	if !known || !v.Deleting || !slices.Contains(v.Finalizers, v1alpha1.Finalizer) {
 		s.forget(uid)
-		return false, nil
+		return nil
+	}
+	object, m, err := s.read(ctx, v)
+	if err != nil {
+		return err
+	}
+	if m == nil || m.UID != uid || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) {
+		s.forget(uid)
+		return nil
 	}
 	gvk := s.requester.kindOf(v.Kind)
-	gvr := v.Kind.WithVersion(gvk.Version)
-	_, whole := s.policies.Set().Stamps(v.Kind)
-	object, m, err := s.lister.Get(ctx, gvr, v.Namespace, v.Name, whole)
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && (m.UID != uid || m.DeletionTimestamp == nil):
-		s.forget(uid)
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read %s: %w", v.Ref, err)
-	case !slices.Contains(m.Finalizers, v1alpha1.Finalizer):
-		s.forget(uid)
-		return false, nil
+	shaping := s.policies.Set().Shape(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
+	state := shapeState{shaping: shaping, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.holding(uid)}
+	if shaping.SparesSome() {
+		state.dependents = s.store.dependents(uid)
 	}
-	shaping := s.policies.Set().Shape(policies.Stored(gvk, gvr, object, s.policies.Namespace(v.Namespace)))
-	dependents, unlisted := s.store.dependents(uid)
-	step := nextShape(shapeState{shaping: shaping, finalizers: m.Finalizers, dependents: dependents, unlisted: unlisted, given: s.given(uid)})
+	state.alone = v.Dependents == 0 && state.unlisted == ""
+	step := nextShape(state)
 	s.log.V(1).Info("shaping", "object", v.Ref.String(), "uid", uid, "step", step.why)
-	return s.carryOut(ctx, v, m, step)
+	return s.carryOut(ctx, v, m, shaping.Propagation, step)
 }
 
-func (s *shaper) carryOut(ctx context.Context, v graph.View, m *metav1.ObjectMeta, step shapeStep) (again bool, err error) {
+// read is the object as the watch showed it last; live, if policies look at more than metadata, or that is not known. nil:
+// it is not there any more.
+func (s *shaper) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
+	_, whole := s.policies.Set().Stamps(v.Kind)
+	var object map[string]any
+	m := s.seen(v.UID)
+	var err error
+	switch {
+	case whole:
+		object, m, err = s.requester.getWhole(ctx, v.Ref)
+	case m == nil:
+		m, err = s.requester.getObject(ctx, v.Ref)
+	}
+	if err != nil {
+		if noSuchObject(err, v.Kind, v.Name) {
+			return nil, nil, nil
+		}
+		return nil, nil, fmt.Errorf("read %s: %w", v.Ref, err)
+	}
+	s.hold(v.UID, m)
+	if object == nil {
+		object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	}
+	return object, m, err
+}
+
+func (s *shaper) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata, want v1alpha1.PropagationPolicy, step shapeStep) error {
+	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
+	ref := v.Ref
+	ref.ResourceVersion = m.ResourceVersion
 	switch {
 	case step.wait:
+		s.rule(ref, "") // what was ruled before does not count any more
 		s.tell(v, step.why)
-		return true, nil
+		return errWaits
 	case len(step.release) > 0:
-		return true, s.release(ctx, v, step)
-	case step.course != "":
-		ref := v.Ref
-		ref.ResourceVersion = m.ResourceVersion
-		err := s.requester.delete(ctx, ref, step.course)
-		if apierrors.IsConflict(err) && !refusedByWebhook(err) || apierrors.IsNotFound(err) {
-			return true, nil
+		s.rule(ref, "")
+		if err := s.release(ctx, v, step); err != nil {
+			return err
 		}
+		return errChanged // what is left is another step
+	case s.collects && step.course != metav1.DeletePropagationOrphan:
+		s.rule(ref, want)
+		log.Info("gave a deletion its course", "propagation", want)
+		return nil
+	case step.course != "":
+		err := s.requester.delete(ctx, ref, step.course)
 		if err != nil {
-			return false, fmt.Errorf("have %s deleted with %s: %w", v.Ref, step.course, err)
+			return s.after(graph.Action{Verb: graph.Delete, Object: ref, Propagation: step.course, Why: step.why}, err)
 		}
 		s.mu.Lock()
-		s.held[v.UID] = true
+		s.holdLocked(v.UID).given = true
 		s.mu.Unlock()
-		s.log.Info("gave a deletion its course", "object", v.Ref.String(), "uid", v.UID, "propagation", step.course, "why", step.why)
-		return true, nil
+		s.rule(ref, want) // it goes on as it is written down; both finalizers come off at once
+		log.Info("gave a deletion its course", "propagation", step.course)
+		return nil // the watch shows it
 	}
-	result, err := s.stamper.Take(ctx, v.Kind.WithVersion(s.requester.kindOf(v.Kind).Version), m)
+	a := graph.Action{
+		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1alpha1.Finalizer,
+		Finalizers: slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer }),
+	}
+	after, err := s.requester.patch(ctx, a, ref.ResourceVersion)
+	if err == nil && !tookEffect(a, after) {
+		err = errNoEffect
+	}
 	if err != nil {
-		return false, err
+		return s.after(a, err)
 	}
 	s.forget(v.UID)
 	s.metrics.shaped.WithLabelValues("done").Inc()
-	s.log.Info("let go of a deletion", "object", v.Ref.String(), "uid", v.UID, "why", step.why, "result", result)
-	return false, nil
+	log.Info("let go of a deletion")
+	return nil
+}
+
+// after tells from a request's failure whether the object has changed: it is read then, and decided about anew.
+func (s *shaper) after(a graph.Action, err error) error {
+	switch o := outcomeOf(err); o {
+	case stale, gone:
+		s.hold(a.Object.UID, nil)
+		return errChanged
+	case refused, failed:
+		s.reporter.refused(a, o, err, s.queue.NumRequeues(a.Object.UID))
+	case ok, throttled, cancelled:
+	}
+	return fmt.Errorf("%s %s: %w", a.Verb, a.Object, err)
+}
+
+// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the object.
+func (s *shaper) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
+	if !s.collects {
+		return
+	}
+	s.store.apply(graph.Ruled{Kind: ref.Kind, UID: ref.UID, Finalizer: v1alpha1.Finalizer, Propagation: metav1.DeletionPropagation(p)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held[ref.UID]; h != nil && h.ruled != (p != "") {
+		if h.ruled = !h.ruled; h.ruled {
+			s.waiting--
+			s.metrics.shaped.WithLabelValues("done").Inc()
+		} else {
+			s.waiting++
+		}
+		s.metrics.shaping.Set(float64(s.waiting))
+	}
 }
 
 // release takes the references to an owner off dependents that are to be kept.
 func (s *shaper) release(ctx context.Context, owner graph.View, step shapeStep) error {
+	var group errgroup.Group
+	group.SetLimit(int(s.requester.limiter.most))
 	for _, d := range step.release {
 		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: step.why}
 		for _, o := range d.Owners {
@@ -187,30 +320,75 @@ func (s *shaper) release(ctx context.Context, owner graph.View, step shapeStep) 
 				a.Owners = append(a.Owners, o.OwnerReference)
 			}
 		}
-		_, err := s.requester.patch(ctx, a, d.ResourceVersion)
-		switch outcomeOf(err) {
-		case ok:
-			s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
-		case stale, gone, cancelled: // the watch will bring what it has become
-		case refused, failed, throttled:
+		group.Go(func() error {
+			after, err := s.requester.patch(ctx, a, d.ResourceVersion)
+			if err == nil && !tookEffect(a, after) {
+				err = errNoEffect
+			}
+			switch outcomeOf(err) {
+			case ok:
+				s.store.accepted(a) // it is not asked for again, and not deleted, before the watch shows it
+				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
+				return nil
+			case stale, gone: // the watch will bring what it has become
+				return errWaits
+			case refused, failed, throttled, cancelled:
+			}
 			return fmt.Errorf("release %s from %s: %w", d.Ref, owner.Ref, err)
-		}
+		})
+	}
+	return group.Wait()
+}
+
+func (s *shaper) seen(uid types.UID) *metav1.PartialObjectMetadata {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held[uid]; h != nil {
+		return h.seen
 	}
 	return nil
+}
+
+// hold remembers what was read of an object, unless the watch has shown a later state meanwhile. nil: it is to be read.
+func (s *shaper) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holdLocked(uid)
+	if m == nil || h.seen == nil || versionNumber(h.seen.ResourceVersion) < versionNumber(m.ResourceVersion) {
+		h.seen = m
+	}
+}
+
+func (s *shaper) holdLocked(uid types.UID) *holding {
+	h := s.held[uid]
+	if h == nil {
+		h = &holding{}
+		s.held[uid] = h
+		s.waiting++
+		s.metrics.shaping.Set(float64(s.waiting))
+	}
+	return h
 }
 
 func (s *shaper) given(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	given := s.held[uid]
-	s.held[uid] = given
-	return given
+	h := s.held[uid]
+	return h != nil && h.given
 }
 
 func (s *shaper) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h := s.held[uid]
+	if h == nil {
+		return
+	}
 	delete(s.held, uid)
+	if !h.ruled {
+		s.waiting--
+		s.metrics.shaping.Set(float64(s.waiting))
+	}
 }
 
 // tell says on the object why its deletion does not go on.

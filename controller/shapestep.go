@@ -19,6 +19,8 @@ type shapeState struct {
 	dependents []graph.View
 	// unlisted names kinds that may hold dependents that were never seen.
 	unlisted string
+	// alone: nothing refers to the object, and everything that could has been seen.
+	alone bool
 	// given: the deletion has been given its course before.
 	given bool
 }
@@ -35,6 +37,7 @@ type shapeStep struct {
 //
 //	policies undecided                        wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
+//	nothing refers to it                      let go
 //	the course is not in the finalizers yet   give it, once
 //	else                                      let go: the collector does the rest
 func nextShape(s shapeState) shapeStep {
@@ -50,7 +53,7 @@ func nextShape(s shapeState) shapeStep {
 		if s.unlisted != "" {
 			return shapeStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
 		}
-		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return !s.shaping.Spares(d.Kind) })
+		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !s.shaping.Spares(d.Kind) })
 		if len(kept) > 0 {
 			return shapeStep{release: kept, why: fmt.Sprintf("%d dependents are to be kept (%s)", len(kept), by)}
 		}
@@ -60,6 +63,8 @@ func nextShape(s shapeState) shapeStep {
 		return shapeStep{why: "Background: " + by}
 	case slices.Contains(s.finalizers, finalizerOf(want)):
 		return shapeStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
+	case s.alone:
+		return shapeStep{why: fmt.Sprintf("nothing refers to it, so there is nothing to do for %s: %s", want, by)}
 	case s.given:
 		return shapeStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,22 @@ func (s *store) apply(events ...graph.Event) {
 	}
 	touched := s.graph.Touched()
 	s.mu.Unlock()
+	s.tell(dirty, touched)
+}
+
+// applyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in between.
+func (s *store) applyIf(f func(*graph.Graph) graph.Event) {
+	var dirty []types.UID
+	s.mu.Lock()
+	if ev := f(s.graph); ev != nil {
+		dirty = s.graph.Apply(ev)
+	}
+	touched := s.graph.Touched()
+	s.mu.Unlock()
+	s.tell(dirty, touched)
+}
+
+func (s *store) tell(dirty []types.UID, touched []string) {
 	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
 		(*f)(dirty)
 	}
@@ -61,8 +78,20 @@ func (s *store) apply(events ...graph.Event) {
 }
 
 // decide says what to do about an object. A lookup counts as under way from here on, so that the other
-// dependents of the same owner do not ask too. They need not hear of it: they would only wait.
+// dependents of the same owner do not ask too. They need not hear of it: they would only wait. One of low
+// priority is under way when its turn comes: see decideLow.
 func (s *store) decide(uid types.UID) graph.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.graph.Decide(uid)
+	if a.Verb == graph.Look && !a.LowPriority {
+		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	}
+	return a
+}
+
+// decideLow is decide when the turn of a lookup of low priority has come.
+func (s *store) decideLow(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.graph.Decide(uid)
@@ -80,14 +109,40 @@ func (s *store) accepted(a graph.Action) {
 	s.graph.Apply(graph.Accepted{Action: a})
 }
 
-// stands tells whether a decision is still right for a live object: the graph would decide the same, on
-// the same version, and the object is as the graph has it, its resourceVersion aside. One without the
-// other is not enough. The watch may have been faster than the live read: then both show a change of
-// which the decision knew nothing.
-func (s *store) stands(a graph.Action, live *metav1.PartialObjectMetadata) bool {
+// still tells whether a decision is right for a live object: see graph.Still.
+func (s *store) still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graph.Decide(a.Object.UID).Same(a) && s.graph.Shows(toObject(a.Object.Kind, live))
+	return s.graph.Still(a, toObject(a.Object.Kind, live))
+}
+
+// history is in which history of the API server a live read is begun: see graph.NotFound.
+func (s *store) history() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.History()
+}
+
+// contradiction says why a complete list cannot come after what was seen of its kind; "" if it can.
+func (s *store) contradiction(kind schema.GroupResource, list []any, version uint64) string {
+	const piece = 256
+	for len(list) > 0 {
+		n := min(piece, len(list))
+		s.mu.Lock()
+		for _, obj := range list[:n] {
+			m, ok := obj.(*metav1.PartialObjectMetadata)
+			if !ok {
+				continue // whoever takes it in says so
+			}
+			if why := s.graph.Contradicts(toObject(kind, m), version); why != "" {
+				s.mu.Unlock()
+				return why
+			}
+		}
+		s.mu.Unlock()
+		list = list[n:]
+	}
+	return ""
 }
 
 func (s *store) stats() graph.Stats {
@@ -118,9 +173,15 @@ func (s *store) inventory(namespace string) graph.Inventory {
 	return s.graph.Inventory(namespace)
 }
 
-// content copies the objects of a kind in a namespace.
+// content copies the objects of a kind in a namespace, each once.
 func (s *store) content(namespace string, kind schema.GroupResource) []graph.View {
-	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
+	views := s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
+	seen := make(map[types.UID]struct{}, len(views))
+	return slices.DeleteFunc(views, func(v graph.View) bool {
+		_, twice := seen[v.UID]
+		seen[v.UID] = struct{}{}
+		return twice
+	})
 }
 
 func toObject(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *graph.Object {
@@ -136,11 +197,18 @@ func (s *store) find(uid types.UID) (graph.View, bool) {
 	return s.graph.Find(uid)
 }
 
-// dependents copies the objects that refer to another, and names the kinds that may hold more of them.
-func (s *store) dependents(uid types.UID) ([]graph.View, string) {
+// dependents copies the objects that refer to another.
+func (s *store) dependents(uid types.UID) []graph.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graph.Dependents(uid), s.graph.Holding(uid)
+	return s.graph.Dependents(uid)
+}
+
+// holding names the kinds that may hold dependents of an object that were never seen.
+func (s *store) holding(uid types.UID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Holding(uid)
 }
 
 // finalized copies the objects that carry a finalizer, piece by piece.

@@ -20,6 +20,10 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (time.Duration, error)
 	if step.Recheck > 0 {
 		p.queue.AddAfter(p.ns.Name, step.Recheck)
 	}
+	rest := waiting
+	if step.Verb == drain.Discover {
+		rest = discoveryRetry // whoever finds out wakes it
+	}
 	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.told)); left > 0 {
 		return left, nil
 	}
@@ -27,11 +31,12 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (time.Duration, error)
 	p.nameFirst(step)
 	step = drain.Next(p.state)
 	p.tell(step)
+	p.relist(ctx, step)
 	changed, err := p.describe(ctx, step)
 	if changed && err == nil {
 		p.log.Info("waiting", "namespace", p.ns.Name, "why", step.Why)
 	}
-	return waiting, err
+	return rest, err
 }
 
 // nameFirst finds for each kind that the step waits for one object to name. The graph has no order: this

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +28,9 @@ var (
 // APIServices are watched.
 const discoveryPeriod = 30 * time.Second
 
+// discoveryRetry is the pause after a discovery of which nothing was learned.
+const discoveryRetry = 5 * time.Second
+
 // settle are the delays after a change at which discovery is asked again: the API server takes up to a
 // few seconds to serve what a CRD or an APIService promises.
 var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
@@ -40,6 +45,7 @@ type watcher struct {
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
 	store     *store
+	history   *history
 	ignored   sets.Set[schema.GroupResource]
 	log       logr.Logger
 	metrics   *metrics
@@ -47,9 +53,13 @@ type watcher struct {
 	namespace func(string, change)   // told of each change to a namespace; may be nil
 	// terminating is told of each object that is seen to terminate; may be nil.
 	terminating func(*metav1.PartialObjectMetadata)
+	webhooks    func() // told of each change to a webhook configuration; may be nil
 
-	poke chan struct{} // something changed: ask discovery now
+	poke        chan struct{} // something changed: ask discovery now
+	discoveries *discoveries
 
+	// turns lets reflectors be started for what discovery shows, or all anew, but not both at once.
+	turns   sync.Mutex
 	mu      sync.Mutex
 	unknown []string // group versions that do not answer and whose kinds are not known
 	running map[schema.GroupResource]*kindWatch
@@ -58,6 +68,7 @@ type watcher struct {
 
 type kindWatch struct {
 	gvr     schema.GroupVersionResource
+	feed    *feed
 	leaving bool
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -65,16 +76,20 @@ type kindWatch struct {
 
 func newWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *store, ignored sets.Set[schema.GroupResource], served func([]graph.Resource), log logr.Logger, ms *metrics) *watcher {
 	return &watcher{
-		discovery: d, metadata: m, store: s, ignored: ignored, served: served, log: log, metrics: ms,
-		poke: make(chan struct{}, 1), running: map[schema.GroupResource]*kindWatch{},
+		discovery: d, metadata: m, store: s, history: newHistory(m, log), ignored: ignored, served: served, log: log, metrics: ms,
+		poke: make(chan struct{}, 1), discoveries: newDiscoveries(), running: map[schema.GroupResource]*kindWatch{},
 	}
 }
 
 // run follows all kinds until ctx ends, and then joins every reflector.
 func (w *watcher) run(ctx context.Context) {
 	defer w.wg.Wait()
+	w.history.kinds = w.followed
+	w.wg.Go(func() { w.history.run(ctx) })
 	var known []graph.Resource
+	failed := false // as a whole: no namespace can go before it succeeds
 	refresh := func() {
+		began := w.discoveries.begins()
 		found, unknown, err := discover(w.discovery, w.ignored, known)
 		if err != nil {
 			w.metrics.discoveryErrors.Inc()
@@ -86,7 +101,10 @@ func (w *watcher) run(ctx context.Context) {
 			w.unknown = unknown
 			w.mu.Unlock()
 			w.follow(ctx, known)
+			err = nil // what did not answer is in unknown
 		}
+		failed = err != nil
+		w.discoveries.ended(began, err)
 	}
 	refresh()
 	timer := time.NewTimer(discoveryPeriod)
@@ -98,6 +116,14 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case <-w.poke:
 			step, poked = 0, time.Now()
+		case <-w.discoveries.asked:
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.poke:
+				step, poked = 0, time.Now()
+			case <-time.After(w.discoveries.rest()):
+			}
 		case <-timer.C:
 		}
 		refresh()
@@ -108,8 +134,11 @@ func (w *watcher) run(ctx context.Context) {
 				break
 			}
 		}
-		if len(known) == 0 {
+		switch {
+		case len(known) == 0:
 			next = time.Second
+		case failed:
+			next = min(next, discoveryRetry)
 		}
 		timer.Reset(next)
 	}
@@ -126,6 +155,8 @@ func (w *watcher) ask() {
 // follow makes the reflectors match what is served.
 func (w *watcher) follow(ctx context.Context, resources []graph.Resource) {
 	w.served(resources)
+	w.turns.Lock()
+	defer w.turns.Unlock()
 	w.store.apply(graph.Serving{Resources: resources})
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,6 +188,7 @@ func (w *watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
 	f := &feed{kind: gr, store: w.store, terminating: w.terminating}
+	k.feed = f
 	switch gr {
 	case apiServices:
 		f.seen = func(string, change) { w.ask() }
@@ -164,11 +196,15 @@ func (w *watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 		f.seen = func(name string, how change) { w.crdChanged(ctx, name, how == went) }
 	case namespaces:
 		f.seen = w.namespace
+	case mutatingConfigurations, validatingConfigurations:
+		if w.webhooks != nil {
+			f.seen = func(string, change) { w.webhooks() }
+		}
 	}
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
 		defer close(k.done)
-		f.follow(watchCtx, w.metadata, gvr, w.log)
+		newFollower(f, gvr, w.metadata, w.history, w.log).run(watchCtx, w.metadata)
 	})
 }
 
@@ -204,6 +240,59 @@ func (w *watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 		w.log.V(1).Info("stopped watching", "kind", k.gvr.String())
 		w.ask()
 	})
+}
+
+// followed is a kind and what feeds it.
+type followed struct {
+	gvr  schema.GroupVersionResource
+	feed *feed
+}
+
+// followed are the kinds that are watched, sorted.
+func (w *watcher) followed() []followed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kinds := make([]followed, 0, len(w.running))
+	for _, k := range w.running {
+		if !k.leaving {
+			kinds = append(kinds, followed{k.gvr, k.feed})
+		}
+	}
+	slices.SortFunc(kinds, func(a, b followed) int { return cmp.Compare(a.feed.kind.String(), b.feed.kind.String()) })
+	return kinds
+}
+
+// rewind ends all watches, forgets what they have shown, and begins anew. Nothing that was seen before may reach the graph
+// after it has forgotten.
+func (w *watcher) rewind(ctx context.Context, reason string) {
+	w.turns.Lock()
+	defer w.turns.Unlock()
+	w.mu.Lock()
+	var running []*kindWatch
+	for _, k := range w.running {
+		k.cancel()
+		running = append(running, k)
+	}
+	w.mu.Unlock()
+	for _, k := range running {
+		<-k.done
+	}
+	w.store.apply(graph.Rewound{Reason: reason})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range running {
+		if !k.leaving { // those are begun again, or not, when they have left
+			w.startLocked(ctx, k.gvr)
+		}
+	}
+	w.ask()
+}
+
+// restart lists one kind anew, and forgets what was seen of it.
+func (w *watcher) restart(ctx context.Context, kind schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaveLocked(ctx, kind, 0)
 }
 
 // undiscovered are the group versions that do not answer and of which nothing is known.

@@ -32,17 +32,20 @@ type workers struct {
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	ages      ages
+	coOwners  *coOwners
 	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
 	// them then.
 	later func(graph.Ref) bool
 }
 
 func newWorkers(s *store, r *requester, rep *reporter, m *metrics, log logr.Logger) *workers {
-	w := &workers{store: s, requester: r, reporter: rep, metrics: m, log: log, later: func(graph.Ref) bool { return false }}
+	w := &workers{store: s, requester: r.forWorkers(), reporter: rep, metrics: m, log: log, later: func(graph.Ref) bool { return false }}
 	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
 	w.ages.since = map[types.UID]time.Time{}
+	w.coOwners = newCoOwners(w.lookCoOwner)
+	r.limiter.resume = w.queue.Add
 	return w
 }
 
@@ -62,12 +65,15 @@ func (w *workers) run(ctx context.Context, n int) {
 				if closed {
 					return
 				}
+				w.requester.limiter.arrived(uid)
 				w.work(ctx, uid)
+				w.requester.limiter.left()
 				w.queue.Done(uid)
 			}
 		})
 	}
 	wg.Go(func() { w.recheck(ctx) })
+	wg.Go(func() { w.coOwners.run(ctx) })
 	<-ctx.Done()
 	w.queue.ShutDown()
 	wg.Wait()
@@ -88,6 +94,7 @@ func (w *workers) recheck(ctx context.Context) {
 }
 
 func (w *workers) work(ctx context.Context, uid types.UID) {
+	ctx = w.requester.history.mark(ctx)
 	a := w.store.decide(uid)
 	w.reporter.decided(a)
 	if a.Verb == graph.Delete && !a.Awaited && w.later(a.Object) {
@@ -101,45 +108,49 @@ func (w *workers) work(ctx context.Context, uid types.UID) {
 			log.Info("nothing to do", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		}
 		w.done(uid)
+		if a.Unseen != "" {
+			if again := w.reporter.held(a); again > 0 {
+				w.queue.AddAfter(uid, again)
+			}
+		}
 	case graph.Look:
-		answer, reason := w.requester.look(ctx, a.Claim)
-		w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer, "reason", reason)
-		w.store.apply(graph.Looked{Claim: a.Claim, Answer: answer, Reason: reason})
+		if a.LowPriority {
+			w.coOwners.queue.Add(uid)
+			w.done(uid)
+			return
+		}
+		w.look(ctx, a)
 		w.queue.Forget(uid)
 	default:
-		w.settle(uid, a, w.request(ctx, a))
+		err := w.request(ctx, a)
+		if isBusy(err) {
+			w.log.V(1).Info("its kind is in trouble, will be tried in its turn", "object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
+			w.requester.limiter.putOff(a.Object.Kind, uid)
+			return
+		}
+		w.settle(ctx, a, err)
 	}
 }
 
-// request carries out an action. A conflict means that the graph's view was old: the object is read
-// live, and if nothing that the decision rests on has changed, there or in the graph, the decision
-// stands for the newer resourceVersion. Otherwise the watch has brought the change, or will, and with
-// it another decision.
-func (w *workers) request(ctx context.Context, a graph.Action) error {
-	const tries = 3
-	version := a.Object.ResourceVersion
-	for try := 1; ; try++ {
-		err := w.send(ctx, a, version)
-		if !apierrors.IsConflict(err) || refusedByWebhook(err) || try == tries {
-			return err
-		}
-		live, readErr := w.requester.getObject(ctx, a.Object)
-		if readErr != nil || live.UID != a.Object.UID || live.ResourceVersion == version ||
-			!w.store.stands(a, live) {
-			return err
-		}
-		version = live.ResourceVersion
-	}
+// look answers the claim of an action by a live read.
+func (w *workers) look(ctx context.Context, a graph.Action) {
+	answer, reason := w.requester.look(ctx, a.Claim)
+	w.metrics.looked(a, answer)
+	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer.String(), "reason", reason)
+	w.store.apply(graph.Looked{Claim: a.Claim, Answer: answer, Reason: reason})
 }
 
 func (w *workers) send(ctx context.Context, a graph.Action, version string) error {
 	if a.Verb == graph.Delete {
-		if since, ok := w.ages.get(a.Object.UID); ok {
-			w.metrics.lag.Observe(time.Since(since).Seconds())
-		}
+		since, known := w.ages.get(a.Object.UID)
+		lag := time.Since(since)
 		ref := a.Object
 		ref.ResourceVersion = version
-		return w.requester.delete(ctx, ref, a.Propagation)
+		err := w.requester.delete(ctx, ref, a.Propagation)
+		if known && !isBusy(err) {
+			w.metrics.lag.Observe(lag.Seconds())
+		}
+		return err
 	}
 	after, err := w.requester.patch(ctx, a, version)
 	if err == nil && !tookEffect(a, after) {
@@ -158,7 +169,8 @@ func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
 }
 
 // settle takes in how a request ended.
-func (w *workers) settle(uid types.UID, a graph.Action, err error) {
+func (w *workers) settle(ctx context.Context, a graph.Action, err error) {
+	uid := a.Object.UID
 	w.metrics.acted(a, outcomeOf(err))
 	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
 	switch outcome := outcomeOf(err); outcome {
@@ -169,6 +181,13 @@ func (w *workers) settle(uid types.UID, a graph.Action, err error) {
 		w.done(uid)
 	case stale, gone:
 		log.V(1).Info("view was old, deciding again", "action", a.Verb.String(), "outcome", outcome)
+		// The watch is given a moment to bring what has happened.
+		if history := w.store.history(); w.queue.NumRequeues(uid) > 0 && w.requester.isGone(ctx, a.Object) {
+			log.Info("object is gone, and its watch did not say so", "action", a.Verb.String(), "outcome", outcome)
+			w.store.apply(graph.NotFound{Kind: a.Object.Kind, UID: uid, History: history})
+			w.done(uid)
+			return
+		}
 		w.queue.AddRateLimited(uid)
 	case throttled:
 		log.V(1).Info("told to come back later", "action", a.Verb.String(), "err", err.Error())
@@ -185,7 +204,7 @@ func (w *workers) settle(uid types.UID, a graph.Action, err error) {
 // again tries an object later: after its own backoff, or when the server said, whichever is later.
 func (w *workers) again(uid types.UID, err error) {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
-		w.queue.AddAfter(uid, time.Duration(seconds)*time.Second)
+		w.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, mostPause))
 		return
 	}
 	w.queue.AddRateLimited(uid)

@@ -249,3 +249,49 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 		}
 	})
 }
+
+// A controller that PUTs what it knows, and knows no finalizers, neither arms what is stamped, nor changes it each time.
+func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		w.make("cm one")
+		name := w.of("one").name
+		naive := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":"b"}}`, name, w.namespace)
+		put := func() (resourceVersion, armed string) {
+			t.Helper()
+			if _, err := w.typed.CoreV1().RESTClient().Put().Namespace(w.namespace).Resource("configmaps").Name(name).
+				SetHeader("Content-Type", "application/json").Body([]byte(naive)).DoRaw(w.Context()); err != nil {
+				t.Fatal(err)
+			}
+			o := w.get("one")
+			if fmt.Sprint(o.GetFinalizers()) != "[weir.dev/propagation]" {
+				t.Fatalf("finalizers %v", o.GetFinalizers())
+			}
+			return o.GetResourceVersion(), o.GetAnnotations()["weir.dev/armed-at"]
+		}
+		first, armed := put()
+		if armed != "" {
+			t.Errorf("armed at %s, though it was stamped when it was made", armed)
+		}
+		if second, _ := put(); second != first {
+			t.Errorf("the same PUT again made version %s of %s", second, first)
+		}
+	})
+}
+
+// Whoever may edit an object can write any time into it. It is deleted nevertheless.
+func TestTimeToComeHoldsNothingForEver(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitStamping("cm")
+		w.make(`
+			cm late
+			cm never
+		`)
+		w.mustKubectl("annotate", "configmap", "late", "weir.dev/armed-at=9999-12-31T23:59:59Z")
+		w.mustKubectl("annotate", "configmap", "never", "weir.dev/armed-at=never")
+		w.mustKubectl("delete", "configmap", "late", "never")
+		w.awaitGone("late", "never")
+	})
+}

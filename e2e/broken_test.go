@@ -52,6 +52,33 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	w.alive("of-orphan")
 }
 
+// TestNewKindBesideABrokenOneIsWatched: in the reference one that cannot be mapped
+// keeps all new ones from being followed (RB 11.20).
+func TestNewKindBesideABrokenOneIsWatched(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	w.startWeir()
+	w.aggregate(w.serveHanging()) // discovery knows it, and it never answers
+	broken := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(broken)
+	w.make("widget unreadable")
+	w.breakConversion(broken.Name)
+	delete(w.kinds, "widget")
+
+	for _, kind := range []string{"Apple", "Banana"} {
+		crd := w.definition(kind, apiextensionsv1.NamespaceScoped, "v1")
+		w.define(crd)
+		short := crd.Spec.Names.Singular
+		w.make(`
+			` + short + ` ` + short + `-boss
+			cm ` + short + `-leaf         owners=(` + short + `-boss)
+			` + short + ` ` + short + `-of-leaf   owners=(` + short + `-leaf)
+		`)
+		w.delete(short+"-boss", background)
+		w.awaitGone(short+"-leaf", short+"-of-leaf")
+	}
+}
+
 // breakConversion adds a version to a CRD and has objects converted to it by a
 // webhook that is not there.
 func (w *world) breakConversion(name string) {
@@ -134,17 +161,42 @@ func TestAggregatedAPIThatIsDownStopsNoOthers(t *testing.T) {
 	w.mustStay("of-gadget")
 }
 
-// TestAggregatedAPIThatHangsHoldsUpOnlyOrphaning: its discovery answers, and
-// nothing else ever does.
-func TestAggregatedAPIThatHangsHoldsUpOnlyOrphaning(t *testing.T) {
+// TestAggregatedAPIThatHangsIsSlow: its discovery answers, and nothing else ever
+// does. Dependents may be about to arrive: for five minutes foreground deletion
+// waits for them too.
+func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	w.startWeir()
 	w.aggregate(w.serveHanging())
-	w.awaitMetrics("the kind that hangs is watched", func(m weir.Metrics) bool {
-		return m.Has("weir_graph_objects", "resource", "gadgets")
-	})
-	w.holdsUpOnlyOrphaning("gadgets." + aggregated)
+	w.awaitMetrics("the kind that hangs is slow", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "slow") == 1 })
+	if err := w.weir.Ready(t.Context()); err != nil {
+		t.Errorf("it is not ready: %v", err)
+	}
+	w.make(`
+		cm boss
+		cm leaf       owners=(boss)
+		cm foreground
+		cm of-fg      owners=(foreground!block)
+		cm orphan
+		cm of-orphan  owners=(orphan)
+	`)
+	w.delete("boss", background)
+	w.delete("foreground", foreground)
+	w.delete("orphan", orphan)
+	w.awaitGone("boss", "leaf", "of-fg")
+	w.awaitOwners("of-orphan", "")
+	for _, name := range []string{"foreground", "orphan"} {
+		if e := w.awaitEvent(name, "DeletionHeld"); !strings.Contains(e.Message, "gadgets."+aggregated) {
+			t.Errorf("the Event on %s does not say what it waits for: %s", name, e.Message)
+		}
+	}
+	w.mustBeThere("foreground", "orphan", "of-orphan")
+	if err := w.dynamic.Resource(apiServices).Delete(t.Context(), "v1."+aggregated, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone("foreground", "orphan")
+	w.mustStay("of-orphan")
 }
 
 // holdsUpOnlyOrphaning makes sure that a kind which is never listed does not stop
@@ -179,6 +231,8 @@ func (w *world) holdsUpOnlyOrphaning(kind string) {
 
 const aggregated = "gadgets.example.com"
 
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
 // aggregate registers an API that is served on a port of this machine.
 func (w *world) aggregate(port int) {
 	w.Helper()
@@ -198,8 +252,7 @@ func (w *world) aggregate(port int) {
 			"service":               map[string]any{"namespace": w.namespace, "name": "gadgets", "port": int64(port)},
 		},
 	}}
-	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	if _, err := w.dynamic.Resource(services).Create(w.Context(), api, metav1.CreateOptions{}); err != nil {
+	if _, err := w.dynamic.Resource(apiServices).Create(w.Context(), api, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }

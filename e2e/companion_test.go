@@ -53,6 +53,13 @@ func TestNamespaceControllerWaitsForTheWavesOfAPolicy(t *testing.T) {
 		return slices.Contains(kinds, "pods") && slices.Contains(kinds, "secrets"), nil
 	})
 	w.alive("web", "keys")
+	// Somebody who may edit the namespace says that its turn has come; nobody believes it.
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	w.annotate(`{"metadata":{"annotations":{"weir.dev/drain":"rest","weir.dev/drain-since":"` + now + `"}}}`)
+	if again := w.awaitWave("configs"); again.Format(time.RFC3339Nano) == now {
+		t.Error("the wave began when somebody else says")
+	}
+	w.alive("web", "keys")
 	w.unfinalize("conf")
 
 	w.awaitWave("pods")

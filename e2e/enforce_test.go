@@ -103,7 +103,7 @@ func (e *enforcedCluster) start(ctx context.Context, m mode) error {
 	if err != nil {
 		return err
 	}
-	e.weir, e.hook = pair.controller, pair.hook
+	e.weir, e.hook, e.mode = pair.controller, pair.hook, m
 	e.stop = append(e.stop, pair.controller.Kill, pair.hook.Kill)
 	return nil
 }
@@ -150,7 +150,7 @@ func newPaired(t *testing.T, m mode, o plane.Options, flags ...string) (*world, 
 	}
 	t.Cleanup(p.controller.Kill)
 	t.Cleanup(p.hook.Kill)
-	w.weir, w.hook = p.controller, p.hook
+	w.weir, w.hook, w.mode = p.controller, p.hook, m
 	return w, p
 }
 

@@ -24,6 +24,7 @@ type gadgets struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
+	throttle string // Retry-After of the 429 that deletes are answered with; "": they are carried out
 	objects  []metav1.PartialObjectMetadata
 	watchers map[chan metav1.PartialObjectMetadata]bool // told of deletions
 }
@@ -62,17 +63,31 @@ func (g *gadgets) stop() {
 }
 
 // add makes a gadget in the world's namespace.
-func (g *gadgets) add(w *world, name string) {
+func (g *gadgets) add(w *world, name string, owners ...metav1.OwnerReference) {
 	m := metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.namespace, Name: name, UID: uuid.NewUUID(), ResourceVersion: "1",
+			Namespace: w.namespace, Name: name, UID: uuid.NewUUID(), ResourceVersion: "1", OwnerReferences: owners,
 		},
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.objects = append(g.objects, m)
 	w.made[name] = object{kind: w.kinds["gadget"], namespace: w.namespace, name: name, uid: m.UID}
+}
+
+// throttled makes all deletes answered with 429 and a Retry-After from now on; "" ends that.
+func (g *gadgets) throttled(retryAfter string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.throttle = retryAfter
+}
+
+// left is how many gadgets are there.
+func (g *gadgets) left() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.objects)
 }
 
 // has tells whether a gadget is there.
@@ -133,6 +148,11 @@ func (g *gadgets) list(out http.ResponseWriter, namespace string) {
 func (g *gadgets) delete(out http.ResponseWriter, namespace, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.throttle != "" {
+		out.Header().Set("Retry-After", g.throttle)
+		http.Error(out, "Too many requests, please try again later.", http.StatusTooManyRequests)
+		return
+	}
 	i := slices.IndexFunc(g.objects, func(m metav1.PartialObjectMetadata) bool { return m.Namespace == namespace && m.Name == name })
 	if i < 0 {
 		http.Error(out, "not found", http.StatusNotFound)

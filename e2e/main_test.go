@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ var shared struct {
 type cluster struct {
 	plane *plane.Plane
 	weir  *weir.Process
+	mode  mode // how weir runs, where policies are enforced
 }
 
 func TestMain(m *testing.M) {
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	// defines it.
 	_ = flag.Set("test.parallel", "1000")
 	code, err := run(m)
-	if err != nil {
+	if err = errors.Join(err, weir.Races()); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		code = 1
 	}

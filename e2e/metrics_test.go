@@ -41,6 +41,7 @@ func TestMetricsAreThereAndNamedAsPrometheusWantsThem(t *testing.T) {
 	for name, labels := range map[string][]string{
 		"weir_actions_total":            {"action", "delete", "propagation", "Background", "result", "ok"},
 		"weir_request_duration_seconds": {"verb", "delete", "code", "200"},
+		"weir_deletes_total":            {"group", "", "resource", "configmaps", "result", "ok"},
 		"weir_delete_lag_seconds":       nil,
 		"weir_graph_objects":            {"group", "", "resource", "configmaps"},
 		"weir_graph_kinds":              {"state", "synced"},
@@ -52,7 +53,7 @@ func TestMetricsAreThereAndNamedAsPrometheusWantsThem(t *testing.T) {
 			t.Errorf("there is no %s %v", name, labels)
 		}
 	}
-	for _, name := range []string{"weir_graph_ending_owners", "weir_queue_oldest_seconds", "weir_discovery_errors_total", "go_goroutines", "process_resident_memory_bytes", "rest_client_requests_total"} {
+	for _, name := range []string{"weir_graph_ending_owners", "weir_ending_owner_oldest_seconds", "weir_queue_oldest_seconds", "weir_discovery_errors_total", "go_goroutines", "process_resident_memory_bytes", "rest_client_requests_total"} {
 		if !slices.Contains(m.Names(), name) {
 			t.Errorf("there is no %s", name)
 		}

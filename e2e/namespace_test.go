@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // drop deletes the world's namespace, and returns its uid.
@@ -175,6 +177,50 @@ func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
 	if w.get("kept") == nil {
 		t.Error("the refused object is gone")
 	}
+	hooks := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if err := hooks.Delete(t.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitDropped(uid)
+}
+
+// TestEveryReasonForARefusalIsTold: of several refusals of one kind, the reference
+// tells one (RB 11.38).
+func TestEveryReasonForARefusalIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.newHook(false, func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		answer := refusal(403, 0)
+		switch {
+		case strings.HasPrefix(r.Name, "kept"):
+			return answer
+		case r.Name == "audited":
+			answer.Result.Message = "the auditors have it"
+			return answer
+		}
+		return nil
+	})
+	w.make(`
+		cm kept-1
+		cm kept-2
+		cm audited
+		cm other
+	`)
+	before, err := w.weir.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := w.drop()
+	denied := fmt.Sprintf("admission webhook %q denied the request: ", w.namespace+".example.com")
+	w.awaitConditions( // the probe is refused like those that are kept
+		"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: configmaps: " +
+			denied + "not today (and 2 more like it); " + denied + "the auditors have it",
+	)
+	w.awaitGone("other")
+	w.awaitMetrics("the refusals are counted", func(m weir.Metrics) bool {
+		refused := []string{"resource", "configmaps", "result", "refused"}
+		return m.Sum("weir_deletes_total", refused...)-before.Sum("weir_deletes_total", refused...) >= 4
+	})
 	hooks := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	if err := hooks.Delete(t.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

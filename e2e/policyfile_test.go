@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -32,7 +33,7 @@ spec:
     resources: [{apiGroups: [""], resources: [RESOURCES]}]
     HERE
     MORE
-  protection: {confirmation: Required}
+  protection: {confirmation: Required, inCascades: Ignore}
 `)
 }
 
@@ -91,7 +92,7 @@ func (w *world) policyFiles(dir string) {
   match:
     resources: [{apiGroups: [apps], resources: [replicasets]}]
     HERE
-  protection: {confirmation: Required}`)
+  protection: {confirmation: Required, inCascades: Ignore}`)
 	w.awaitDeletable("conf", true)
 	w.awaitSaid(w.weir, "a.yaml", "not in force: an object of the API server has a policy of this kind and name")
 	w.unpolicy("DeletionPolicy", "file-a")
@@ -148,10 +149,35 @@ func (w *world) brokenPolicies() {
     resources: [{apiGroups: [GROUP], resources: [RESOURCES]}]
     HERE
     conditions: [{name: cond, expression: "CONDITION"}]
-  protection: {confirmation: Required}
+  protection: {confirmation: Required, inCascades: Ignore}
   failurePolicy: FAILURE`))
 	}
+	for condition, says := range map[string]string{
+		"oldObject.metadata.name ==": "Syntax error",
+		"object.spec.replicas > 1":   "object is null at a DELETE",
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
+			"spec": map[string]any{
+				"match": map[string]any{
+					"resources":  []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
+					"conditions": []any{map[string]any{"name": "cond", "expression": condition}},
+				},
+				"protection": map[string]any{"confirmation": "Required"},
+			},
+		}}
+		_, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Create(w.Context(), o, metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `"policies.weir.dev" denied the request: the policy cannot work: spec.match.conditions[0].expression: `) || !strings.Contains(err.Error(), says) {
+			w.Errorf("%s: %v", condition, err)
+		}
+	}
+	back := w.killed(w.hook) // then nobody finds it
 	broken("wrong", `""`, "configmaps", "oldObject.metadata.name ==", "Ignore")
+	broken("typo", "example.com", "gizmoz", "true", "Ignore")
+	back()
+	if c := w.awaitCondition("DeletionPolicy", "typo", "Resolved", metav1.ConditionFalse); c.Reason != "NotServed" || !strings.Contains(c.Message, "gizmoz.example.com") {
+		w.Errorf("condition %+v", c)
+	}
 	c := w.awaitCondition("DeletionPolicy", "wrong", "Ready", metav1.ConditionFalse)
 	if c.Reason != "Invalid" || !strings.Contains(c.Message, "conditions[0].expression") || !strings.Contains(c.Message, "Syntax error") {
 		w.Errorf("condition %+v", c)
@@ -195,9 +221,10 @@ func (w *world) hookWithoutPolicies() {
 	}
 	w.Cleanup(p.Kill)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	token := w.webhookToken()
 	var answer string
 	w.until("the webhook answers that it is not ready", func(ctx context.Context) (bool, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/delete", port), bytes.NewReader([]byte("{}")))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/%s/delete", port, token), bytes.NewReader([]byte("{}")))
 		if err != nil {
 			return false, err
 		}
@@ -242,7 +269,7 @@ func (w *world) largeAndLong() {
   match:
     resources: [{apiGroups: [`+gizmo.Group+`], resources: [gizmos]}]
   propagation: {default: Orphan}
-  protection: {confirmation: Required}`)
+  protection: {confirmation: Required, inCascades: Ignore}`)
 	w.policy("OwnerReferencePolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]

@@ -2,11 +2,16 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // mustRefuse runs kubectl, which must fail and say each of these.
@@ -55,7 +60,7 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 		w.mustRefuse([]string{
 			`configmaps "owner" in namespace "` + w.namespace + `" may not be deleted: 4 objects would fall with it, and 3 are accepted: 3 secrets (deeper, one, two); 1 configmaps (three)`,
 			"To keep them: kubectl delete configmaps owner -n " + w.namespace + " --cascade=orphan",
-			fmt.Sprintf("To let them fall: kubectl annotate configmaps owner -n %s --overwrite weir.dev/confirm-delete=%s", w.namespace, w.of("owner").uid),
+			fmt.Sprintf("To let them fall, confirm and delete again: kubectl annotate configmaps owner -n %s --overwrite weir.dev/confirm-delete=%s", w.namespace, w.of("owner").uid),
 		}, "delete", "configmap", "owner")
 		w.alive("owner")
 		w.mustKubectl("delete", "configmap", "free") // three of its kind have fewer
@@ -126,6 +131,38 @@ func TestContentProtectsItsNamespace(t *testing.T) {
 	})
 }
 
+// The API server deletes the pod of an Eviction without asking any webhook about a DELETE.
+func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.make("po pod")
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [pods]}]
+    HERE
+  protection: {confirmation: Required}`)
+		w.awaitRefusal("delete", "pod", "pod")
+		evict := func(dryRun ...string) error {
+			return w.typed.CoreV1().Pods(w.namespace).EvictV1(w.Context(), &policyv1.Eviction{
+				ObjectMeta: metav1.ObjectMeta{Name: w.of("pod").name}, DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+			})
+		}
+		w.until("evictions are refused", func(context.Context) (bool, error) {
+			err := evict(metav1.DryRunAll)
+			return err != nil && strings.Contains(err.Error(), "denied the request"), nil
+		})
+		err := evict()
+		if uid := string(w.of("pod").uid); err == nil || !strings.Contains(err.Error(), "may not be deleted without confirmation") || !strings.Contains(err.Error(), uid) {
+			t.Errorf("evict: %v, want a refusal that names uid %s", err, uid)
+		}
+		w.alive("pod")
+		w.mustKubectl("annotate", "pods", "pod", "--overwrite", "weir.dev/confirm-delete="+string(w.of("pod").uid))
+		if err := evict(); err != nil {
+			t.Error(err)
+		}
+		w.awaitGone("pod")
+	})
+}
+
 func TestWarnAndAuditDoNotRefuse(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.make(`
@@ -147,7 +184,7 @@ func TestWarnAndAuditDoNotRefuse(t *testing.T) {
 	})
 }
 
-// Who owns a protected object is deleted, and the collector goes on.
+// Who owns a protected object is deleted, which the policy lets pass, and the collector goes on.
 func TestCollectorsAreNeverRefused(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.make(`
@@ -159,9 +196,92 @@ func TestCollectorsAreNeverRefused(t *testing.T) {
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
-  protection: {maxDependents: 0, confirmation: Required}`)
+  protection: {maxDependents: 0, confirmation: Required, inCascades: Ignore}`)
 		w.awaitRefusal("delete", "configmap", "middle")
 		w.delete("top", background)
 		w.awaitGone("top", "middle", "leaf")
+	})
+}
+
+// The API server goes by the last DELETE that asked for a propagation, also of an object that terminates.
+func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "{default: %s}", "{default: Orphan, allowed: [Orphan]}"))
+		w.awaitStamping("cm")
+		w.make(`
+			cm  one finalizers=(example.com/hold)
+			sec child owners=(one)
+		`)
+		w.mustKubectl("delete", "configmap", "one", "--cascade=orphan", "--wait=false")
+		w.mustRefuse([]string{"may not be deleted with propagation policy Foreground: allowed is Orphan"},
+			"delete", "configmap", "one", "--cascade=foreground", "--wait=false")
+		w.mustKubectl("delete", "--raw", "/api/v1/namespaces/"+w.namespace+"/configmaps/"+w.of("one").name) // asks for nothing
+		w.mustStay("child")
+		w.unfinalize("one")
+		w.awaitGone("one")
+		w.mustStay("child")
+	})
+}
+
+// Who may update an object, and no more, cannot have the garbage collector delete it: neither by an owner that is not there, nor
+// by one that is deleted afterwards. Nor does it go with its owner, or its namespace, by mistake.
+func TestProtectedObjectsAreNotDeletedInCascades(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.make(`
+			cm  owner
+			cm  bait
+			sec child owners=(owner)
+			sec precious
+		`)
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [secrets]}]
+    HERE
+  protection: {confirmation: Required}`)
+		mallory := w.as("mallory-"+w.namespace,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update", "patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})
+		adopt := func(ref metav1.OwnerReference, dryRun ...string) error {
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{ref}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = mallory.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace).Patch(w.Context(), w.of("precious").name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
+			return err
+		}
+		drop := func(name string, dryRun ...string) error {
+			return mallory.Resource(w.kinds["cm"].gvr()).Namespace(w.namespace).Delete(w.Context(), w.of(name).name, metav1.DeleteOptions{DryRun: dryRun})
+		}
+		denied := func(err error, says string) bool {
+			return err != nil && strings.Contains(err.Error(), "denied the request") && strings.Contains(err.Error(), says)
+		}
+		dead := w.of("bait").reference()
+		dead.UID = "00000000-0000-0000-0000-00000000dead"
+		w.until("an owner that is not there is refused", func(context.Context) (bool, error) {
+			return denied(adopt(dead, metav1.DryRunAll), "does not exist"), nil
+		})
+		if err := adopt(dead); !denied(err, "does not exist, so the garbage collector may delete it") {
+			t.Errorf("an owner that is not there: %v", err)
+		}
+		if err := adopt(w.of("bait").reference()); err != nil {
+			t.Errorf("an owner that is there: %v", err)
+		}
+		w.until("the delete of the bait is refused", func(context.Context) (bool, error) {
+			return denied(drop("bait", metav1.DryRunAll), "what is protected would be deleted with it"), nil
+		})
+		// Mallory may not list Secrets, and is not told which it is.
+		if err := drop("bait"); !denied(err, "1 secrets (DeletionPolicy") {
+			t.Errorf("the bait: %v", err)
+		}
+		w.awaitRefusal("delete", "configmap", "owner")
+		w.mustRefuse([]string{"what is protected would be deleted with it: 1 secrets (child)", "kubectl annotate secrets child -n " + w.namespace}, "delete", "configmap", "owner")
+		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: what is protected would be deleted with it: 2 secrets (child, precious)`}, "delete", "namespace", w.namespace)
+		w.mustStay("precious", "child")
+		w.mustKubectl("annotate", "secrets", "child", "--overwrite", "weir.dev/confirm-delete="+string(w.of("child").uid))
+		w.mustKubectl("delete", "configmap", "owner")
+		w.awaitGone("owner", "child")
+		w.mustKubectl("delete", "configmap", "bait", "--cascade=orphan")
+		w.awaitGone("bait")
+		w.mustStay("precious")
 	})
 }

@@ -157,7 +157,7 @@ func (r replica) asked(t *testing.T) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Sum("weir_webhook_requests_total")
+	return m.Sum("weir_webhook_requests_total") - m.Sum("weir_webhook_requests_total", "webhook", canaryHook)
 }
 
 func newService(t *testing.T) *service {

@@ -30,6 +30,17 @@ const workloads = `
     HERE
   propagation: {default: %s}`
 
+// awaitForeground waits until the deletion of a stamped object is known to wait for
+// its dependents: the built-in collector is told so, and weir's own knows.
+func (w *world) awaitForeground(name string) {
+	w.Helper()
+	if w.mode == replace {
+		w.awaitFinalizers(name, finalizer)
+		return
+	}
+	w.awaitFinalizers(name, metav1.FinalizerDeleteDependents)
+}
+
 // kubectl asks for Background unless told otherwise: the policy's default applies,
 // and the Deployment is there until its pods are gone.
 func TestDefaultForegroundWaitsForPods(t *testing.T) {
@@ -42,7 +53,7 @@ func TestDefaultForegroundWaitsForPods(t *testing.T) {
 		w.mustKubectl("delete", "deployment", "shop", "--wait=false")
 		w.awaitTerminating(pods[0])
 		w.awaitGone(pods[1])
-		w.awaitFinalizers("shop", metav1.FinalizerDeleteDependents)
+		w.awaitForeground("shop")
 		w.mustBeThere("shop", pods[0])
 		w.unfinalize(pods[0])
 		w.awaitGone("shop", pods[0])

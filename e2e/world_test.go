@@ -35,8 +35,8 @@ type world struct {
 // Gates bound how many tests do something at the same time. A cluster takes two
 // processors for some seconds to start, and half a gigabyte.
 var (
-	sharedWorlds = make(chan struct{}, 8)
-	ownClusters  = make(chan struct{}, 3)
+	sharedWorlds = make(chan struct{}, 4)
+	ownClusters  = make(chan struct{}, 2)
 )
 
 // enter waits for a place, and gives it back when the test ends. Nobody waits at

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,10 +49,11 @@ func (a Access) lacks(user string) string {
 // everyFinalizer is the permission that spares looking up owners' kinds: who has it must not be held up by discovery.
 var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
 
-// ask returns the answer to a question, or notes that there is none yet.
-func (j *ownerJudge) ask(a Access) (yes, known bool) {
+// ask returns the answer to a question of a policy's, or notes that there is none yet.
+func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	answer, known := j.q.Answers[a]
 	if !known {
+		j.d.Binding = j.d.Binding || !c.onTrial()
 		key := fmt.Sprint(a)
 		if !j.seen[key] {
 			j.seen[key] = true
@@ -72,21 +74,21 @@ func (j *ownerJudge) mayChange(c *compiled) {
 	if q.isNamespace() {
 		a.Namespace = q.Namespace // the API server says that a Namespace is in itself
 	}
-	if yes, known := j.ask(a); known && !yes {
-		j.v.add(finding{policy: c.key, code: 403,
+	if yes, known := j.ask(c, a); known && !yes {
+		j.v.add(c, finding{code: 403,
 			text: fmt.Sprintf("the owner references of %s may be changed only by who may delete it: %s", q.what(), a.lacks(q.User.Name)),
 			way:  a.rule(),
-		}, refuse)
+		}, c.actions)
 	}
 }
 
 // mayBlock: who blocks an owner's deletion must be allowed to set its finalizers, which would do the same.
 func (j *ownerJudge) mayBlock(c *compiled) {
-	if yes, known := j.ask(everyFinalizer); yes || !known {
+	if yes, known := j.ask(c, everyFinalizer); yes || !known {
 		return
 	}
 	if j.q.Facts.Kind == nil {
-		j.v.fail(c, "the owner references of "+j.q.what(), "the kinds that the cluster serves are not known yet")
+		j.v.fail(c, "the owner references of "+j.q.what(), errors.New("the kinds that the cluster serves are not known yet"))
 		return
 	}
 	for _, i := range j.edit.blocking {
@@ -97,8 +99,12 @@ func (j *ownerJudge) mayBlock(c *compiled) {
 		if err == nil {
 			kind = j.q.Facts.Kind(gv.WithKind(ref.Kind))
 		}
+		if err == nil && !kind.Known {
+			j.v.fail(c, "the owner references of "+j.q.what(), fmt.Errorf("the kinds that are served in %q are not known yet", ref.APIVersion))
+			continue
+		}
 		if err != nil || !kind.Served || len(kind.Resources) == 0 {
-			j.v.add(finding{policy: c.key, code: 403, text: cannot + fmt.Sprintf("no resource is known for kind %s in %q", ref.Kind, ref.APIVersion)}, refuse)
+			j.v.add(c, finding{code: 403, text: cannot + fmt.Sprintf("no resource is known for kind %s in %q", ref.Kind, ref.APIVersion)}, c.actions)
 			continue
 		}
 		for _, r := range kind.Resources { // all of them, if the kind has several
@@ -106,8 +112,8 @@ func (j *ownerJudge) mayBlock(c *compiled) {
 			if kind.Namespaced {
 				a.Namespace = j.q.Namespace
 			}
-			if yes, known := j.ask(a); known && !yes {
-				j.v.add(finding{policy: c.key, code: 403, text: cannot + a.lacks(j.q.User.Name), way: a.rule()}, refuse)
+			if yes, known := j.ask(c, a); known && !yes {
+				j.v.add(c, finding{code: 403, text: cannot + a.lacks(j.q.User.Name), way: a.rule()}, c.actions)
 			}
 		}
 	}

@@ -30,6 +30,9 @@ func newAsker(q *Question, x *index, judged string, v *verdict) *asker {
 	a := &asker{e: evaluation{q: q, shared: x.shared}, ranked: x.perhaps(q), judged: judged, v: v}
 	a.said = make([]saying, len(a.policies))
 	for _, i := range a.broken {
+		if !q.Part.has(a.policies[i]) {
+			continue
+		}
 		a.matches(i) // what it would say is not known, so it may make a difference
 	}
 	return a
@@ -60,7 +63,7 @@ func (a *asker) says(i int) saying {
 func (a *asker) matches(i int) bool {
 	if a.says(i) == failed {
 		a.said[i] = told
-		a.v.fail(a.policies[i], a.judged+a.e.q.what(), a.errs[i].Error())
+		a.v.fail(a.policies[i], a.judged+a.e.q.what(), a.errs[i])
 	}
 	return a.said[i] == yes
 }

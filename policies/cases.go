@@ -152,10 +152,11 @@ func (c *Case) decide(set *Set, q Question) Decision {
 	q.Answers = map[Access]Answer{}
 	for {
 		d := set.Decide(q)
-		if len(d.Needs) == 0 {
+		asks := append(d.Needs, d.Tells...)
+		if len(asks) == 0 {
 			return d
 		}
-		for _, a := range d.Needs {
+		for _, a := range asks {
 			q.Answers[a] = Answer(slices.ContainsFunc(c.May, func(m Access) bool { return m.grants(a) }))
 		}
 	}

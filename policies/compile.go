@@ -21,9 +21,13 @@ type compiled struct {
 	key      PolicyKey
 	source   Source
 	problems []Problem
+	mentions []Name
 	// resources is empty for a policy that is too broken to say what it is about; it takes part in nothing.
 	matcher
 	failurePolicy v1alpha1.FailurePolicy
+	actions       []v1alpha1.ValidationAction
+	part          Part
+	risk          string // what it can stop; empty for nothing
 
 	// One of these, by kind.
 	deletion *deletion
@@ -36,7 +40,6 @@ type deletion struct {
 	priority    int32
 	propagation *v1alpha1.Propagation
 	protection  *v1alpha1.Protection
-	actions     []v1alpha1.ValidationAction
 }
 
 // drain is what a DrainPolicy asks for.
@@ -56,7 +59,7 @@ func (c *compiled) ready() bool {
 
 // compile never fails: what is wrong is in the problems.
 func compile(s Source) *compiled {
-	c := &compiled{key: s.key(), source: s}
+	c := &compiled{key: s.key(), source: s, part: PartIgnore}
 	kind, ok := schemas()[c.key.Kind]
 	if !ok {
 		c.problem(field.Invalid(field.NewPath("kind"), c.key.Kind, "must be one of "+strings.Join(kinds, ", ")))
@@ -77,7 +80,13 @@ func compile(s Source) *compiled {
 		if c.into(obj, &p) {
 			c.owners = &p.Spec
 			c.failurePolicy = cmp.Or(p.Spec.FailurePolicy, v1alpha1.Ignore)
+			c.compileActions(p.Spec.ValidationActions)
 			c.compileMatch(&p.Spec.Match)
+			c.warnOfMatch(&p.Spec.Match)
+			c.warnOfRisk()
+			if p.Spec.BlockOwnerDeletion == v1alpha1.BlockClear {
+				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
+			}
 		}
 	case "DrainPolicy":
 		var p v1alpha1.DrainPolicy
@@ -110,7 +119,13 @@ func (c *compiled) into(obj map[string]any, to any) bool {
 func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	at := field.NewPath("spec", "match")
 	var errs field.ErrorList
-	c.resources = m.Resources
+	c.resources, c.excluded, c.names, c.scope = m.Resources, m.ExcludeResources, m.ResourceNames, m.Scope
+	controllers := cmp.Or(m.KubernetesControllers, v1alpha1.JudgeControllers)
+	if c.deletion != nil {
+		controllers = cmp.Or(m.KubernetesControllers, v1alpha1.ExcludeControllers)
+	}
+	c.spared = spared{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
+	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
 	var bad field.ErrorList
@@ -118,30 +133,81 @@ func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	for _, err := range append(errs, bad...) {
 		c.problem(err)
 	}
+	c.part = c.whichPart()
+}
+
+// everybody are groups that hold all users, or nearly.
+var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
+
+// warnOfMatch finds what leaves out more, or less, than whoever wrote it is likely to want.
+func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
+	for i, g := range m.ExcludeGroups {
+		if slices.Contains(everybody, g) {
+			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("%s is a group of very many: the policy judges hardly anybody", g))
+		}
+	}
+	for i, r := range m.ExcludeResources {
+		if rest := spelled([]v1alpha1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
+			c.warn(fmt.Sprintf("spec.match.excludeResources[%d]", i), fmt.Sprintf("resources does not name %s: there is nothing to exclude", rest[0]))
+		}
+	}
+	if !wild(m.Resources) {
+		named := spelled(m.Resources)
+		if len(named) > 0 && !slices.ContainsFunc(named, c.about) {
+			c.warn("spec.match.excludeResources", "it excludes all that resources names: the policy is about nothing")
+		}
+		if m.Scope == v1alpha1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
+			c.warn("spec.match.scope", "a Namespace is in no namespace: the policy is about nothing")
+		}
+	}
 }
 
 func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
-	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection, actions: p.ValidationActions}
-	if len(d.actions) == 0 {
-		d.actions = []v1alpha1.ValidationAction{v1alpha1.Deny}
-	}
+	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection}
+	c.compileActions(p.ValidationActions)
 	c.failurePolicy = cmp.Or(p.FailurePolicy, v1alpha1.Ignore)
 	c.deletion = d
 	c.compileMatch(&p.Match)
+	c.warnOfMatch(&p.Match)
+	c.warnOfRisk()
+	if p.Protection != nil && p.Match.KubernetesControllers == v1alpha1.JudgeControllers && !c.onTrial() {
+		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers are refused what nobody confirms for them: "+
+			"a rollout, or a Job that has had its time, waits for ever")
+	}
+	c.checkConditions()
 	if p.Propagation == nil {
 		return
 	}
+	for i, r := range p.Propagation.Dependents {
+		c.checkResource(r.ResourceRule, field.NewPath("spec", "propagation", "dependents").Index(i))
+	}
+	c.checkDependents(p.Propagation)
 	for _, gr := range unshapeable {
-		if slices.Contains(spelled(c.resources), gr) {
+		if slices.Contains(spelled(c.resources), gr) && c.about(gr) {
 			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: the API server does not let their deletion take another course", gr))
 		}
 	}
-	for i, cond := range p.Match.Conditions {
-		if strings.Contains(cond.Expression, "request.") {
-			c.warn(fmt.Sprintf("spec.match.conditions[%d].expression", i),
-				"propagation is decided by what an object is, before anyone asks to delete it: request then tells who wrote the object")
+}
+
+func (c *compiled) compileActions(actions []v1alpha1.ValidationAction) {
+	c.actions = actions
+	if len(c.actions) == 0 {
+		c.actions = refuse
+	}
+}
+
+// onTrial tells whether the policy only says what it would do.
+func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1alpha1.Deny) }
+
+// refuses tells whether the policy can refuse anything at all: rules about owners have actions of their own.
+func (c *compiled) refuses() bool {
+	if c.owners != nil && c.owners.Rules != nil {
+		r := c.owners.Rules
+		if slices.Contains([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.UnservedVersion, r.Cycle}, v1alpha1.RuleDeny) {
+			return true
 		}
 	}
+	return !c.onTrial()
 }
 
 func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
@@ -156,6 +222,7 @@ func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
 			cw.timeout = w.Timeout.Duration
 		}
 		c.drain.waves = append(c.drain.waves, cw)
+		c.checkResources(w.Resources, at.Child("resources"))
 		c.resources = append(c.resources, w.Resources...)
 	}
 	for _, err := range errs {
@@ -172,6 +239,11 @@ func (c *compiled) problem(err *field.Error) {
 		Policy: c.key, File: c.source.File, Line: c.source.line(err.Field), Field: err.Field,
 		Message: oneLine(strings.TrimPrefix(err.ErrorBody(), "Invalid value: ")),
 	})
+}
+
+// mistake is a problem with what the schema, and CEL, let pass.
+func (c *compiled) mistake(at, message string) {
+	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(at), Field: at, Message: message})
 }
 
 func (c *compiled) warn(at, message string) {

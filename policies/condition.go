@@ -21,6 +21,7 @@ import (
 type condition struct {
 	name       string
 	expression string
+	at         string // the field
 	program    cel.Program
 	// most is what the program costs at most, of one without a meter; 0 of one with.
 	most uint64
@@ -52,7 +53,7 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, fi
 			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
 			continue
 		}
-		compiled := condition{name: c.Name, expression: c.Expression, program: r.Program, whole: !essential(c.Expression)}
+		compiled := condition{name: c.Name, expression: c.Expression, at: at.Index(i).Child("expression").String(), program: r.Program, whole: !essential(c.Expression)}
 		if p := unmetered(c.Expression); p != nil {
 			compiled.program, compiled.most = p, uint64(len(c.Expression))
 		}
@@ -87,12 +88,12 @@ func (e *evaluation) all(conditions []condition) (bool, error) {
 		c := &conditions[i]
 		o := e.ask(c)
 		if o.err != nil {
-			failed = errors.Join(failed, fmt.Errorf("condition %q: %s", c.name, oneLine(o.err.Error())))
+			failed = errors.Join(failed, fmt.Errorf("condition %q: %w", c.name, o.err))
 		} else if !o.holds {
 			return false, nil
 		}
 		if o.cost > budget {
-			return false, fmt.Errorf("condition %q: the conditions together cost too much", c.name)
+			return false, fmt.Errorf("condition %q: %w: the conditions together cost too much", c.name, errCost)
 		}
 		budget -= o.cost
 	}
@@ -119,11 +120,25 @@ func (e *evaluation) run(c *condition) outcome {
 	e.whole = c.whole
 	// Eval needs no context: the limit of cost in the program ends what would run for long.
 	val, details, err := c.program.Eval(e)
-	o := outcome{holds: err == nil && val == types.True, err: err, cost: c.most}
+	o := outcome{holds: err == nil && val == types.True, err: failureOf(err), cost: c.most}
 	if details != nil && details.ActualCost() != nil {
 		o.cost = *details.ActualCost()
 	}
 	return o
+}
+
+// errCost is a condition that costs too much. How much it costs the object decides, and so does whoever wrote that.
+var errCost = errors.New("the object is too large for it")
+
+// failureOf is the error of an expression, in one line.
+func failureOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		return fmt.Errorf("%w: %s", errCost, oneLine(err.Error()))
+	}
+	return errors.New(oneLine(err.Error()))
 }
 
 // sharedBy are the expressions that more than one of the policies have, numbered.

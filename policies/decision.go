@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,11 @@ type Decision struct {
 	// Needs are questions that only the API server can answer. While there are any, the rest of the decision does not
 	// hold: answer them all in Question.Answers, and ask again.
 	Needs []Access
+	// Tells are questions of that sort on whose answers depends only what the user is told: without one it is less. The
+	// decision holds as it is.
+	Tells []Access
+	// Binding tells that a policy needs them which may refuse: not one on trial.
+	Binding bool
 
 	Allowed bool
 	// Code, Reason and Message are those of a refusal: 403 Forbidden for what may not be done, 409 Conflict for what may
@@ -100,11 +106,21 @@ func (f finding) long() string {
 
 // verdict gathers what the policies say, in the order in which they are asked, which is fixed.
 type verdict struct {
+	set                      *Set
+	q                        *Question
 	refused, warned, audited []finding
+	besides                  []finding // warnings about what is done, not about what is not accepted
 	errors                   []PolicyError
+	tells                    []Access
+	// failing is told of what fails in its place; nil: nobody is.
+	failing func(p *compiled, why error)
 }
 
-func (v *verdict) add(f finding, actions []v1alpha1.ValidationAction) {
+func (v *verdict) add(by *compiled, f finding, actions []v1alpha1.ValidationAction) {
+	if !v.q.Part.has(by) {
+		return // it is heard elsewhere
+	}
+	f.policy = by.key
 	for _, a := range actions {
 		switch a {
 		case v1alpha1.Deny:
@@ -117,14 +133,28 @@ func (v *verdict) add(f finding, actions []v1alpha1.ValidationAction) {
 	}
 }
 
-// fail records a policy that could not be judged, and refuses if it says so.
-func (v *verdict) fail(p *compiled, what, why string) {
-	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why})
-	if p.failurePolicy == v1alpha1.Fail {
-		v.refused = append(v.refused, finding{policy: p.key, code: 403,
-			text: what + " cannot be judged, and the policy's failurePolicy is Fail: " + why,
+// fail records a policy that could not be judged, and refuses if it says so. One on trial says that it would have. What
+// the user can bring about is refused whatever the policy says: it would be a way past it.
+func (v *verdict) fail(p *compiled, what string, why error) {
+	if !v.q.Part.has(p) {
+		return
+	}
+	if v.failing != nil {
+		v.failing(p, why)
+		return
+	}
+	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why.Error()})
+	switch {
+	case errors.Is(why, errCost):
+		v.add(p, finding{code: 403,
+			text: what + " cannot be judged: " + why.Error(),
+			way:  "Make the object smaller, or have the policy's condition changed.",
+		}, p.actions)
+	case p.failurePolicy == v1alpha1.Fail && (p.onTrial() || v.set.failsClosed(p, v.q)):
+		v.add(p, finding{code: 403,
+			text: what + " cannot be judged, and the policy's failurePolicy is Fail: " + why.Error(),
 			way:  "Mend the policy, or set its failurePolicy to Ignore.",
-		})
+		}, p.actions)
 	}
 }
 
@@ -142,8 +172,11 @@ func (v *verdict) write(d *Decision) {
 	}
 	d.Warnings = texts(v.warned, finding.short)
 	d.audit(AuditWarned, strings.Join(d.Warnings, "; "))
+	if d.Allowed {
+		d.Warnings = append(d.Warnings, texts(v.besides, finding.short)...)
+	}
 	d.audit(AuditAudited, strings.Join(texts(v.audited, finding.short), "; "))
-	d.Errors = v.errors
+	d.Errors, d.Tells = v.errors, v.tells
 	d.audit(AuditErrors, strings.Join(texts(v.errors, PolicyError.String), "; "))
 }
 

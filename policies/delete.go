@@ -13,18 +13,21 @@ import (
 // decideDelete judges a DELETE.
 //
 //	drain order   → holds up the namespace controller, and nobody else
-//	exempt        → allowed
+//	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another course
 //	allowed       → of the policy whose propagation holds
 //	protection    → of every policy that matches
 //	not refused   → carried out as Propagation says; armed if the API server would not, and the object is not stamped
 func (s *Set) decideDelete(q *Question, d *Decision) {
-	var v verdict
+	v := verdict{set: s, q: q}
 	defer v.write(d)
 	if q.Subresource != "" {
 		return
 	}
-	s.holdByDrain(q, &v)
-	if s.exempt(q) != "" {
+	if q.Part == "" {
+		s.holdByDrain(q, &v)
+	}
+	terminates := object(q.OldObject).terminating()
+	if s.isSystem(q.User) || terminates && !another(q) {
 		return
 	}
 	ask := s.askDeletions(q, &v)
@@ -34,19 +37,39 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		v.refused = nil
 	} else {
 		if f := way.notAllowed(q); f != nil {
-			v.add(*f, way.by.deletion.actions)
+			v.add(way.by, *f, way.by.actions)
+		}
+		if way.trial != nil {
+			way.trial.tell(q, way, &v)
 		}
 		s.protect(q, way, ask)
 	}
-	if way.by == nil {
+	if way.by == nil || !q.Part.has(way.by) {
 		return
+	}
+	if optionAsks(q) == v1alpha1.Background && way.policy != v1alpha1.Background {
+		v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
 	}
 	d.Propagation, d.By = way.policy, way.by.key.Name
 	d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
-	d.Shaped = way.needsStamp() && len(v.refused) == 0
-	if mark := way.by.mark(q.Resource.GroupResource()); d.Shaped && !q.DryRun && len(mark.missing(q.judged())) > 0 {
-		d.Arm, d.Mark = true, mark
+	// Nothing can be put on an object that terminates; what is stamped is shaped by the controller as it goes then.
+	d.Shaped = way.needsStamp() && len(v.refused) == 0 && !terminates
+	if mark := way.by.mark(q.Resource.GroupResource()); d.Shaped && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
+		d.Arm, d.Mark = s.nobodyRefuses(q), mark
 	}
+}
+
+// nobodyRefuses tells whether the policies do not refuse a DELETE of which only a part is asked: what is refused elsewhere
+// needs no stamp, and whoever asked is not to be told to come again.
+func (s *Set) nobodyRefuses(q *Question) bool {
+	if q.Part == "" {
+		return true // as is known by now
+	}
+	var d Decision
+	whole := *q
+	whole.Part = ""
+	s.decideDelete(&whole, &d)
+	return d.Allowed
 }
 
 // carriage is how a deletion is carried out.
@@ -59,6 +82,8 @@ type carriage struct {
 	policy  v1alpha1.PropagationPolicy
 	// chosen: the request asked for it, so it has to be allowed.
 	chosen bool
+	// trial is how a policy on trial would have it, whose turn it would be otherwise.
+	trial *carriage
 }
 
 func (s *Set) carry(q *Question, ask *asker) carriage {
@@ -78,10 +103,21 @@ func (s *Set) carry(q *Question, ask *asker) carriage {
 		}
 	}
 	w.policy = w.unaided
-	if w.by = s.propagating(q, ask); w.by == nil {
+	by, trial := s.propagating(q, ask, true)
+	if trial != nil {
+		t := w.under(trial)
+		w.trial = &t
+	}
+	if by == nil {
 		return w
 	}
-	def := w.by.deletion.propagation.Default
+	return w.under(by)
+}
+
+// under is how the deletion is carried out if a policy's propagation holds.
+func (w carriage) under(by *compiled) carriage {
+	w.by = by
+	def := by.deletion.propagation.Default
 	if (w.asked == "" || w.asked == v1alpha1.Background) && def != "" {
 		w.policy = def
 	} else {
@@ -90,22 +126,57 @@ func (s *Set) carry(q *Question, ask *asker) carriage {
 	return w
 }
 
+// tell says what a policy on trial would make of a deletion that now goes another way.
+func (w carriage) tell(q *Question, now carriage, v *verdict) {
+	if f := w.notAllowed(q); f != nil {
+		v.add(w.by, *f, w.by.actions)
+		return
+	}
+	f := finding{code: 403}
+	switch {
+	case w.policy != now.policy:
+		f.text = fmt.Sprintf("%s would be deleted with propagation %s, not %s", q.what(), w.policy, now.policy)
+	case w.needsStamp() && !now.needsStamp():
+		f.text = fmt.Sprintf("%s would be deleted with propagation %s, and its dependents as the policy says", q.what(), w.policy)
+	default:
+		return
+	}
+	v.add(w.by, f, w.by.actions)
+}
+
 // unshapeable are the resources to which propagation does not apply. A deletion that is under way takes another course
 // when it is deleted again with another policy (RB 6.34), which is how deletions are shaped; that does not work for pods,
 // which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
-var unshapeable = []schema.GroupResource{{Resource: "pods"}, {Resource: "namespaces"}}
+//
+// Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way of the cluster, or of
+// who wants to get on without Weir.
+var unshapeable = []schema.GroupResource{pods, {Resource: "namespaces"}}
 
-// propagating is the policy whose propagation holds: the first that matches. Nil if there is none.
-func (s *Set) propagating(q *Question, ask *asker) *compiled {
-	if slices.Contains(unshapeable, q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
-		return nil
+var pods = schema.GroupResource{Resource: "pods"}
+
+// shapeable tells whether propagation can apply to a resource.
+func shapeable(gr schema.GroupResource) bool {
+	return !slices.Contains(unshapeable, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
+}
+
+// propagating is the policy whose propagation holds: the first that matches. Nil if there is none. With trials also the
+// first of those on trial, if it comes before that.
+func (s *Set) propagating(q *Question, ask *asker, trials bool) (by, trial *compiled) {
+	if !shapeable(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+		return nil, nil
 	}
 	for _, i := range ask.propagating {
-		if ask.matches(i) {
-			return ask.policies[i]
+		c := ask.policies[i]
+		switch {
+		case c.onTrial():
+			if trials && trial == nil && ask.matches(i) {
+				trial = c
+			}
+		case ask.matches(i):
+			return c, trial
 		}
 	}
-	return nil
+	return nil, trial
 }
 
 // optionAsks is the propagation that a DELETE asks for by its options.
@@ -159,7 +230,7 @@ func (w carriage) notAllowed(q *Question) *finding {
 	}
 	if w.asked == v1alpha1.Foreground && w.sparesSome() {
 		// The collector would begin at once, with all dependents, before those that are to be kept are released.
-		return &finding{policy: w.by.key, code: 403,
+		return &finding{code: 403,
 			text: q.what() + " may not be deleted with propagation policy Foreground: some of its dependents are to be kept",
 			way:  fmt.Sprintf("To delete it as the policy says: kubectl delete %s --cascade=background", q.kubectl()),
 		}
@@ -168,7 +239,7 @@ func (w carriage) notAllowed(q *Question) *finding {
 		return nil
 	}
 	allowed := w.by.deletion.propagation.Allowed
-	f := &finding{policy: w.by.key, code: 403}
+	f := &finding{code: 403}
 	if w.asked == "" {
 		f.text = fmt.Sprintf("%s may not be deleted without a propagation policy, which means %s here: allowed %s", q.what(), w.policy, oneOf(allowed))
 	} else {

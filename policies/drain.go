@@ -71,20 +71,33 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 
 // Current is the wave that a namespace is at and when it began, as the controller has written into the namespace. Until
 // it has, that is the first; the time is zero where none is written. What was written before the namespace was deleted
-// counts for nothing: a manifest that was copied from another namespace may bring it along.
-func (d *Drain) Current(namespace map[string]any) (wave int, since time.Time) {
+// counts for nothing: a manifest that was copied from another namespace may bring it along. Nor does a time that is still to
+// come by now, which is the API server's time, nor what Weir has not sealed: whoever may edit the namespace would decide in
+// which order its content goes, or have it held for ever. sealed is nil where nobody has a key.
+//
+// (Who wrote a field is in managedFields, too, but under a name of the writer's own choice: that proves nothing.)
+func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
 	ns := object(namespace)
+	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1alpha1.DrainAnnotation), ns.annotation(v1alpha1.DrainSinceAnnotation)), ns.annotation(v1alpha1.DrainSealAnnotation)) {
+		return 0, time.Time{}
+	}
 	wave = slices.IndexFunc(d.Waves, func(w DrainWave) bool { return w.Name == ns.annotation(v1alpha1.DrainAnnotation) })
 	since, noTime := time.Parse(time.RFC3339, ns.annotation(v1alpha1.DrainSinceAnnotation))
 	deleted, alive := time.Parse(time.RFC3339, ns.str("metadata", "deletionTimestamp"))
 	switch {
-	case wave < 0, alive != nil, noTime == nil && since.Before(deleted):
+	case wave < 0, alive != nil, noTime == nil && since.Before(deleted), noTime == nil && since.After(now.Add(drainSkew)):
 		return 0, time.Time{}
 	case noTime != nil:
 		return wave, time.Time{}
 	}
 	return wave, since
 }
+
+// drainSkew is how far what is known of the API server's clock may be behind what somebody else knew of it.
+const drainSkew = 10 * time.Second
+
+// Sealed is what is sealed of a wave: of this namespace, and of no other that has its name.
+func Sealed(uid, wave, since string) string { return "drain\n" + uid + "\n" + wave + "\n" + since }
 
 // unattended is after what time a namespace that is at no wave yet is not held up any more: whoever drains writes that
 // into it at once, so nobody does, and it would be stuck for good.
@@ -93,7 +106,7 @@ const unattended = 2 * time.Minute
 // holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes again.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
-	if len(s.drains) == 0 || q.User.Name != namespaceController || !q.namespaced() || !ns.terminating() || q.judged().terminating() {
+	if len(s.drains) == 0 || !emptiesNamespaces(q) || !q.namespaced() || !ns.terminating() || q.judged().terminating() {
 		return
 	}
 	d := s.DrainOf(ns)
@@ -105,11 +118,11 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return // nobody waits for an event
 	}
 	wave := d.Wave(gr, q.OldObject)
-	now, since := d.Current(ns)
-	if wave <= now || since.IsZero() && ns.deletedBefore(q.Now.Add(-unattended)) {
+	now, since := d.Current(ns, q.serverTime(), q.Sealed)
+	if wave <= now || since.IsZero() && ns.deletedBefore(q.serverTime().Add(-unattended)) {
 		return
 	}
-	v.add(finding{policy: d.c.key, code: 409,
+	v.add(d.c, finding{code: 409,
 		text: fmt.Sprintf("%s goes with wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name, d.Waves[now].Name),
 	}, refuse)
 }

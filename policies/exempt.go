@@ -12,9 +12,35 @@ import (
 // namespaceController is who empties namespaces in a cluster with the built-in collectors. A DrainPolicy holds it up.
 const namespaceController = "system:serviceaccount:kube-system:namespace-controller"
 
+// oneIdentity is who all controllers are where kube-controller-manager runs without --use-service-account-credentials.
+const oneIdentity = "system:kube-controller-manager"
+
+// emptiesNamespaces tells whether a DELETE in a namespace that terminates is the namespace controller's. Under one identity
+// with the others it is known by how it deletes: collections, and where there are none, objects in Background and without
+// preconditions. The collector always names a uid; who else deletes that way there (the CronJob controller does Jobs) comes
+// again, like the namespace controller.
+func emptiesNamespaces(q *Question) bool {
+	switch q.User.Name {
+	case namespaceController:
+		return true
+	case oneIdentity:
+		options := object(q.Options)
+		return q.Name == "" || options.str("propagationPolicy") == string(v1alpha1.Background) && options.at("preconditions") == nil
+	}
+	return false
+}
+
+// isEmptying says in CEL what emptiesNamespaces does.
+func isEmptying() string {
+	return "has(request.userInfo.username) && (request.userInfo.username == " + celString(namespaceController) +
+		" || request.userInfo.username == " + celString(oneIdentity) + " && (!has(request.name) || request.name == '' || " +
+		"has(request.options) && request.options != null && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Background' && " +
+		"!has(request.options.preconditions)))"
+}
+
 // systemUsers are the collectors that every cluster may have. To refuse their deletes leaves cascades half done.
 var systemUsers = []string{
-	"system:kube-controller-manager",
+	oneIdentity,
 	"system:serviceaccount:kube-system:generic-garbage-collector",
 	namespaceController,
 	"system:serviceaccount:kube-system:pod-garbage-collector",
@@ -27,10 +53,14 @@ const nodesGroup = "system:nodes"
 var leftOut = []schema.GroupResource{
 	{Group: "", Resource: "events"}, {Group: "events.k8s.io", Resource: "events"},
 	{Group: "coordination.k8s.io", Resource: "leases"}, {Group: v1alpha1.GroupVersion.Group},
+	// By these one gets past a webhook, or a server, that is down.
+	{Group: "admissionregistration.k8s.io"}, {Group: "apiregistration.k8s.io"},
+	// These are questions that an API server answers, and keeps nowhere; most delegated authorization consists of them.
+	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"}, {Group: "", Resource: "bindings"},
 }
 
-// wildcardLeavesOut are resources that '*' does not name: there are very many of them and nobody means them, or, for
-// Weir's own, a policy about everything would stand between the user and its correction.
+// wildcardLeavesOut are resources that '*' does not name: there are very many of them and nobody means them, or a policy
+// about everything would stand between the user and its correction, or between the cluster and its work.
 func wildcardLeavesOut(group, resource string) bool {
 	return slices.ContainsFunc(leftOut, func(gr schema.GroupResource) bool {
 		return gr.Group == group && (gr.Resource == "" || gr.Resource == resource)
@@ -55,38 +85,124 @@ func (s *Set) isSystem(u User) bool {
 
 // matchConditions in CEL: what exempt says, where the API server can already see it.
 func (s *Set) notSystem() string {
-	quoted := make([]string, len(s.system))
-	for i, u := range s.system {
-		quoted[i] = celString(u)
-	}
-	return "!(has(request.userInfo.username) && request.userInfo.username in [" + strings.Join(quoted, ", ") + "]) && " +
+	return "!(has(request.userInfo.username) && request.userInfo.username in " + celList(s.system) + ") && " +
 		"!(has(request.userInfo.groups) && " + celString(nodesGroup) + " in request.userInfo.groups)"
 }
 
 const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"
 
+// changesCourse says in CEL what another does: of DELETEs of a terminating object those that ask for a propagation.
+const changesCourse = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
+
+// another tells whether a DELETE of an object that terminates already can change the course of that: the API server then
+// goes by the last that was asked for (RB 6.34).
+func another(q *Question) bool {
+	asked := optionAsks(q)
+	return asked != "" && asked != finalizerAsks(object(q.OldObject))
+}
+
+// spared are those whose requests a policy does not judge, beside those that none does.
+type spared struct {
+	users, groups []string
+	accounts      []string // NAMESPACE/NAME, NAMESPACE/*
+	controllers   bool
+}
+
+// controllerUsers are Kubernetes' own controllers and their like where they are no service accounts of kube-system; what
+// they delete, a rollout or a node waits for.
+var controllerUsers = []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}
+
+const (
+	accountPrefix    = "system:serviceaccount:"
+	controllerPrefix = accountPrefix + "kube-system:" // kube-controller-manager's, a cloud provider's, add-ons
+)
+
+func isController(user string) bool {
+	return slices.Contains(controllerUsers, user) || strings.HasPrefix(user, controllerPrefix)
+}
+
+func (s *spared) has(u User) bool {
+	return slices.Contains(s.users, u.Name) || s.controllers && isController(u.Name) ||
+		slices.ContainsFunc(s.groups, func(g string) bool { return slices.Contains(u.Groups, g) }) ||
+		slices.ContainsFunc(s.accounts, func(a string) bool { return isAccount(u.Name, a) })
+}
+
+func isAccount(user, account string) bool {
+	name, prefix := userOf(account)
+	return user == name || prefix && strings.HasPrefix(user, name)
+}
+
+// userOf is the user name of a service account, or what those of a namespace begin with.
+func userOf(account string) (name string, prefix bool) {
+	namespace, of, _ := strings.Cut(account, "/")
+	name = accountPrefix + namespace + ":"
+	if of == "*" {
+		return name, true
+	}
+	return name + of, false
+}
+
+// sparedByAll are those whom each of the policies of an entry spares: to the others somebody may have to answer.
+func sparedByAll(all []*compiled) spared {
+	if len(all) == 0 {
+		return spared{}
+	}
+	first := all[0].spared
+	out := spared{users: slices.Clone(first.users), groups: slices.Clone(first.groups), accounts: slices.Clone(first.accounts)}
+	for _, c := range all[1:] {
+		keep := func(list, of []string) []string {
+			return slices.DeleteFunc(list, func(x string) bool { return !slices.Contains(of, x) })
+		}
+		out.users, out.groups, out.accounts = keep(out.users, c.spared.users), keep(out.groups, c.spared.groups), keep(out.accounts, c.spared.accounts)
+	}
+	return out
+}
+
+// notSpared says in CEL that a request is none of those that nobody judges; empty if there are none.
+func (s *spared) notSpared() string {
+	var parts []string
+	if len(s.users) > 0 {
+		parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username in "+celList(s.users)+")")
+	}
+	if len(s.groups) > 0 {
+		parts = append(parts, "!(has(request.userInfo.groups) && request.userInfo.groups.exists(g, g in "+celList(s.groups)+"))")
+	}
+	for _, a := range s.accounts {
+		name, prefix := userOf(a)
+		if prefix {
+			parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username.startsWith("+celString(name)+"))")
+		} else {
+			parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username == "+celString(name)+")")
+		}
+	}
+	return strings.Join(parts, " && ")
+}
+
+// notControllers says in CEL that a request is none of Kubernetes' controllers, or about a resource for which they are
+// judged, too.
+func notControllers(judged []schema.GroupResource) string {
+	said := "!(has(request.userInfo.username) && (request.userInfo.username in " + celList(controllerUsers) +
+		" || request.userInfo.username.startsWith(" + celString(controllerPrefix) + ")))"
+	if len(judged) == 0 {
+		return said
+	}
+	names := make([]string, len(judged))
+	for i, gr := range judged {
+		names[i] = gr.Group + "/" + gr.Resource
+	}
+	slices.Sort(names)
+	return said + " || (has(request.resource.group) ? request.resource.group : '') + '/' + request.resource.resource in " + celList(slices.Compact(names))
+}
+
+func celList(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = celString(s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
 // celString quotes for CEL: user names come from flags and may hold anything.
 func celString(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
-}
-
-// notLeftOut says in CEL what '*' leaves out and no rule spells out; empty without a '*'.
-func notLeftOut(rules []v1alpha1.ResourceRule) string {
-	if !wild(rules) {
-		return ""
-	}
-	var parts []string
-	for _, gr := range leftOut {
-		is := "request.resource.group == " + celString(gr.Group)
-		if gr.Resource != "" {
-			if namesResource(rules, gr) {
-				continue
-			}
-			is += " && request.resource.resource == " + celString(gr.Resource)
-		} else if slices.ContainsFunc(spelled(rules), func(r schema.GroupResource) bool { return r.Group == gr.Group }) {
-			continue
-		}
-		parts = append(parts, "!("+is+")")
-	}
-	return strings.Join(parts, " && ")
 }

@@ -38,7 +38,7 @@ func newIndex(all []*compiled) index {
 func naming(list []*compiled, gr schema.GroupResource) []*compiled {
 	var out []*compiled
 	for _, c := range list {
-		if namesResource(c.resources, gr) {
+		if c.about(gr) {
 			out = append(out, c)
 		}
 	}

@@ -104,8 +104,10 @@ func TestSinceWhenAnObjectIsArmed(t *testing.T) {
 		"a while":                     {weirs, ArmedAt(now.Add(-20 * time.Second)), 20 * time.Second, true},
 		"to the nanosecond":           {weirs, ArmedAt(now.Add(-1)), 1, true},
 		"by a clock in another zone":  {weirs, "2026-01-02T04:04:05+01:00", 6, true},
-		"by a clock that is ahead":    {weirs, ArmedAt(now.Add(time.Hour)), 0, true},
-		"at no time that can be read": {weirs, "yesterday", 0, true},
+		"by a clock that is ahead":    {weirs, ArmedAt(now.Add(10 * time.Second)), 0, true},
+		"at a time to come":           {weirs, ArmedAt(now.Add(10*time.Second + 1)), 0, false},
+		"at the end of time":          {weirs, "9999-12-31T23:59:59Z", 0, false},
+		"at no time that can be read": {weirs, "yesterday", 0, false},
 		"never":                       {weirs, "", 0, false},
 		"not stamped any more":        {"a", ArmedAt(now), 0, false},
 	} {
@@ -116,6 +118,82 @@ func TestSinceWhenAnObjectIsArmed(t *testing.T) {
 	}
 	if _, armed := ArmedSince(nil, now); armed {
 		t.Error("nothing is armed")
+	}
+}
+
+// Otherwise whoever may edit an object could have it held for as long as the time says.
+func TestTimeThatCannotBeBelievedIsWrittenAnew(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Foreground}")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for at, arm := range map[string]bool{"": false, ArmedAt(now): false, ArmedAt(now.Add(-time.Hour)): false, ArmedAt(now.Add(time.Second)): false,
+		ArmedAt(now.Add(time.Hour)): true, "9999-12-31T23:59:59Z": true, "soon": true, "-": true} {
+		q := Question{Operation: Delete, Resource: deployments, Namespace: "shop", Name: "a", Now: now, OldObject: map[string]any{"metadata": map[string]any{
+			"name": "a", "finalizers": []any{weirs}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: at}}}}
+		if d := set.Decide(q); d.Arm != arm || !d.Allowed || !d.Shaped {
+			t.Errorf("%q: %+v, want arm %t", at, d, arm)
+		}
+	}
+}
+
+// A PUT by who knows nothing of the stamp takes it off, and the webhook puts it back as it was: that is no new stamp.
+func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Foreground}")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before := ArmedAt(now.Add(-time.Hour))
+	for name, c := range map[string]struct {
+		gvr      schema.GroupVersionResource
+		old, new string // finalizers
+		at, said string // annotations
+		want     string // finalizers, and the time; empty: nothing is patched
+	}{
+		"all are taken off":             {deployments, weirs, "", before, "", weirs + " at " + before},
+		"all of several":                {deployments, "a " + weirs, "", before, "", weirs + " at " + before},
+		"it alone, from the middle":     {deployments, "a " + weirs + " b", "a b", before, "", "a " + weirs + " b at " + before},
+		"and others are put on":         {deployments, weirs, "b", before, "", "b " + weirs + " at " + before},
+		"made with it, never armed":     {deployments, weirs, "", "", "", weirs + " at "},
+		"the annotation stays":          {deployments, weirs, "", before, before, weirs + " at " + before},
+		"the annotation is changed":     {deployments, weirs, "", before, "soon", weirs + " at " + before},
+		"both of a Job's":               {jobs, weirs + " " + foreground, "", before, "", weirs + " " + foreground + " at " + before},
+		"one of a Job's":                {jobs, foreground + " " + weirs, weirs, before, "", foreground + " " + weirs + " at " + before},
+		"a stamp that was not there":    {deployments, "a", "a", "", "", "a " + weirs + " at " + ArmedAt(now)},
+		"a Job's that was half there":   {jobs, weirs, "", before, "", weirs + " " + foreground + " at " + ArmedAt(now)},
+		"nothing is taken off":          {deployments, weirs, weirs, before, before, ""},
+		"a stamp of before, not wanted": {schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, weirs, "", before, "", ""},
+	} {
+		stored := func(finalizers, at string) map[string]any {
+			m := map[string]any{"name": "a", "namespace": "shop"}
+			if f := strings.Fields(finalizers); len(f) > 0 {
+				m["finalizers"] = anyList(f)
+			}
+			if at != "" {
+				m["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: at}
+			}
+			return map[string]any{"metadata": m}
+		}
+		d := set.Decide(Question{Operation: Update, Asked: WebhookStamp, Resource: c.gvr, Namespace: "shop", Name: "a", Now: now,
+			OldObject: stored(c.old, c.at), Object: stored(c.new, c.said)})
+		finalizers, at := strings.Fields(c.new), c.said
+		for _, p := range d.Patch {
+			switch p.Path {
+			case "/metadata/finalizers":
+				finalizers = strings.Fields(strings.Trim(fmt.Sprint(p.Value), "[]"))
+			case "/metadata/finalizers/-":
+				finalizers = append(finalizers, fmt.Sprint(p.Value))
+			case "/metadata/annotations":
+				at = fmt.Sprint(p.Value.(map[string]any)[v1alpha1.ArmedAtAnnotation])
+			case annotationPath(v1alpha1.ArmedAtAnnotation):
+				at = fmt.Sprint(p.Value)
+			default:
+				t.Errorf("%s: patches %s", name, p.Path)
+			}
+		}
+		got := ""
+		if len(d.Patch) > 0 {
+			got = strings.Join(finalizers, " ") + " at " + at
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -150,7 +228,8 @@ func TestWhichPoliciesNeedTheGraph(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false,
 		delpol("p", "propagation: {default: Orphan}"):                                 false,
-		delpol("p", "protection: {confirmation: Required}"):                           false,
+		delpol("p", "protection: {confirmation: Required}"):                           true,
+		delpol("p", "protection: {confirmation: Required, inCascades: Ignore}"):       false,
 		delpol("p", "protection: {maxDependents: 0}"):                                 true,
 		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): true,
 		owners("blockOwnerDeletion: Deny"):                                            false,
@@ -162,6 +241,36 @@ func TestWhichPoliciesNeedTheGraph(t *testing.T) {
 	} {
 		if got := Build(nil, sources(t, "f", text), Options{}).NeedsGraph(); got != want {
 			t.Errorf("%s\nneeds the graph: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// The labels that back-fill lists by are those of policies that stamp; others only take a stamp away.
+func TestStampSelector(t *testing.T) {
+	selecting := func(name, labels, spec string) string {
+		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], objectSelector: {matchLabels: {"+labels+"}}", 1)
+	}
+	const orphan = "propagation: {default: Orphan}"
+	for name, c := range map[string]struct {
+		policies []string
+		selector string
+		some     bool
+	}{
+		"none":                 {nil, "", false},
+		"one":                  {[]string{selecting("a", "keep: x", orphan)}, "keep in (x)", true},
+		"two":                  {[]string{selecting("a", "keep: x", orphan), selecting("b", "keep: z", orphan)}, "keep in (x,z)", true},
+		"one selects all":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan)}, "", true},
+		"one does not stamp":   {[]string{selecting("a", "keep: x", orphan), delpol("b", "protection: {confirmation: Required}")}, "keep in (x)", true},
+		"one takes stamps off": {[]string{selecting("a", "keep: x", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, "keep in (x)", true},
+		"one is broken":        {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", priority: 9999999")}, "keep in (x)", true},
+		"one is on trial":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", validationActions: [Warn]")}, "keep in (x)", true},
+	} {
+		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
+		if selector, some := set.StampSelector(deployments.GroupResource()); selector != c.selector || some != c.some {
+			t.Errorf("%s: %q, %t; want %q, %t", name, selector, some, c.selector, c.some)
+		}
+		if selector, some := set.StampSelector(jobs.GroupResource()); selector != "" || some {
+			t.Errorf("%s: what no policy is about: %q, %t", name, selector, some)
 		}
 	}
 }

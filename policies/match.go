@@ -16,6 +16,10 @@ import (
 // matcher is a compiled Match.
 type matcher struct {
 	resources  []v1alpha1.ResourceRule
+	excluded   []v1alpha1.ResourceRule
+	names      []string // empty: all
+	scope      v1alpha1.Scope
+	spared     spared
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
 	conditions []condition
@@ -34,6 +38,30 @@ func ruleNames(r v1alpha1.ResourceRule, gr schema.GroupResource) bool {
 	}
 	return slices.Contains(r.Resources, gr.Resource) ||
 		slices.Contains(r.Resources, "*") && !wildcardLeavesOut(gr.Group, gr.Resource)
+}
+
+// about tells whether the policy is about a resource.
+func (m *matcher) about(gr schema.GroupResource) bool {
+	return namesResource(m.resources, gr) && !m.excludes(gr)
+}
+
+// excludes tells whether a resource is left out. What '*' leaves out by itself, it leaves out here with the rest.
+func (m *matcher) excludes(gr schema.GroupResource) bool {
+	has := func(list []string, s string) bool { return slices.Contains(list, s) || slices.Contains(list, "*") }
+	return slices.ContainsFunc(m.excluded, func(r v1alpha1.ResourceRule) bool {
+		return has(r.APIGroups, gr.Group) && has(r.Resources, gr.Resource)
+	})
+}
+
+// inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in itself.
+func inScope(s v1alpha1.Scope, q *Question) bool {
+	switch s {
+	case v1alpha1.NamespacedScope:
+		return q.namespaced()
+	case v1alpha1.ClusterScope:
+		return !q.namespaced()
+	}
+	return true
 }
 
 // wild tells whether resources can match that no rule spells out.
@@ -90,7 +118,10 @@ func (m *matcher) matches(e *evaluation) (bool, error) {
 }
 
 func (m *matcher) selects(q *Question) (bool, error) {
-	if m.objects != nil && !m.selectsObject(q) {
+	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) || len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
+		return false, nil
+	}
+	if !q.anybody && m.spared.has(q.User) {
 		return false, nil
 	}
 	if m.namespaces == nil {

@@ -77,7 +77,7 @@ func sameRefs(a, b object) bool {
 // decideOwners judges the references that a CREATE or UPDATE writes.
 func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	gr := q.Resource.GroupResource()
-	if gr == (schema.GroupResource{Resource: "pods"}) && q.Subresource == "status" {
+	if gr == pods && q.Subresource == "status" {
 		return // cannot change references
 	}
 	if len(s.owners.all) == 0 {
@@ -91,12 +91,20 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[string]bool{}}
 	cleared := false
 	for i, c := range ask.policies {
-		if !ask.matches(i) {
+		if !q.Part.has(c) || !ask.matches(i) {
 			continue
 		}
 		if c.owners.BlockOwnerDeletion == v1alpha1.BlockClear && q.Asked != WebhookOwners && !cleared {
-			cleared = true
+			cleared = !c.onTrial()
 			for _, i := range ed.blocking {
+				says := "is cleared"
+				if c.onTrial() {
+					says = "would be cleared"
+				}
+				v.add(c, finding{code: 403, text: fmt.Sprintf("blockOwnerDeletion of the reference of %s to its owner %s %s", q.what(), ed.now[i], says)}, warnAndAudit)
+				if c.onTrial() {
+					continue
+				}
 				d.Patch = append(d.Patch, PatchOperation{Op: "replace", Path: "/metadata/ownerReferences/" + strconv.Itoa(i) + "/blockOwnerDeletion", Value: false})
 			}
 		}
@@ -115,7 +123,10 @@ type ownerJudge struct {
 	seen map[string]bool // what has been asked for in Needs
 }
 
-var refuse = []v1alpha1.ValidationAction{v1alpha1.Deny}
+var (
+	refuse       = []v1alpha1.ValidationAction{v1alpha1.Deny}
+	warnAndAudit = []v1alpha1.ValidationAction{v1alpha1.Warn, v1alpha1.Audit}
+)
 
 func (j *ownerJudge) judge(c *compiled) {
 	if j.q.Operation == Update && c.owners.Changes == v1alpha1.ChangesRequirePermission {
@@ -127,10 +138,10 @@ func (j *ownerJudge) judge(c *compiled) {
 			j.mayBlock(c)
 		case v1alpha1.BlockDeny:
 			for _, i := range j.edit.blocking {
-				j.v.add(finding{policy: c.key, code: 403,
+				j.v.add(c, finding{code: 403,
 					text: fmt.Sprintf("%s may not block the deletion of its owner %s", j.q.what(), j.edit.now[i]),
 					way:  "Leave out blockOwnerDeletion, or set it to false",
-				}, refuse)
+				}, c.actions)
 			}
 		}
 	}
@@ -202,5 +213,5 @@ func (j *ownerJudge) found(c *compiled, action v1alpha1.RuleAction, text string)
 	if action == v1alpha1.RuleIgnore || action == "" {
 		return
 	}
-	j.v.add(finding{policy: c.key, code: 403, text: text}, []v1alpha1.ValidationAction{v1alpha1.ValidationAction(action)})
+	j.v.add(c, finding{code: 403, text: text}, []v1alpha1.ValidationAction{v1alpha1.ValidationAction(action)})
 }

@@ -19,15 +19,19 @@ func (s *Set) protect(q *Question, w carriage, ask *asker) {
 	for _, i := range ask.protecting {
 		c := ask.policies[i]
 		p := c.deletion.protection
+		if !q.Part.has(c) {
+			continue
+		}
 		if p.Confirmation == v1alpha1.ConfirmationRequired && confirmed(q.judged()) {
 			continue
 		}
 		if p.MaxDependents == nil {
-			if ask.matches(i) {
-				ask.v.add(finding{policy: c.key, code: 403,
+			// What terminates has been deleted, be it by a mistake: it is only about what becomes of its dependents.
+			if !object(q.OldObject).terminating() && ask.matches(i) {
+				ask.v.add(c, finding{code: 403,
 					text: q.what() + " may not be deleted without confirmation",
-					way:  "To delete it: " + howToConfirm(q),
-				}, c.deletion.actions)
+					way:  "To delete it, confirm and delete again: " + howToConfirm(q),
+				}, c.actions)
 			}
 			continue
 		}
@@ -50,15 +54,15 @@ func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, v *v
 	p := c.deletion.protection
 	if fall.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if unknown != nil {
-			v.fail(c, "the delete of "+q.what(), unknown.Error())
+			v.fail(c, "the delete of "+q.what(), unknown)
 		}
 		return
 	}
-	f := finding{policy: c.key, code: 409,
+	f := finding{code: 409,
 		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s",
-			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), fall)}
+			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.told(q, fall))}
 	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
-	v.add(f, c.deletion.actions)
+	v.add(c, f, c.actions)
 }
 
 func confirmed(o object) bool {
@@ -66,12 +70,12 @@ func confirmed(o object) bool {
 	return uid != "" && o.annotation(v1alpha1.ConfirmDeleteAnnotation) == uid
 }
 
+// howToConfirm is a command. It is pasted: nothing may come behind it on its line.
 func howToConfirm(q *Question) string {
-	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s, and delete it again",
-		q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
+	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
 }
 
-// waysOn are what the user can do now, one line each.
+// waysOn are what the user can do now, one line each, at the end of which is what can be pasted.
 func waysOn(q *Question, w carriage, confirm bool) string {
 	var ways []string
 	counted := q.isNamespace() || q.isCRD()
@@ -79,11 +83,11 @@ func waysOn(q *Question, w carriage, confirm bool) string {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	if confirm {
-		ways = append(ways, "To let them fall: "+howToConfirm(q))
+		ways = append(ways, "To let them fall, confirm and delete again: "+howToConfirm(q))
 	} else {
 		ways = append(ways, "To let them fall, delete them first")
 	}
-	return strings.Join(ways, ". ")
+	return strings.Join(ways, "\n")
 }
 
 func atMost(n int32) string {
@@ -125,12 +129,10 @@ func falls(q *Question, w carriage) (Fall, error) {
 		if q.Facts.Instances == nil {
 			return unknown("the number of custom resources")
 		}
-		crd, err := q.oldObject.whole(q.OldObject)
+		gr, err := q.defines()
 		if err != nil {
 			return Fall{}, err
 		}
-		o := object(crd)
-		gr := schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}
 		f, complete := q.Facts.Instances(gr)
 		return all(f, complete, "the number of "+gr.String())
 	case w.policy == v1alpha1.Orphan:
@@ -143,6 +145,16 @@ func falls(q *Question, w carriage) (Fall, error) {
 	return all(f, complete, "what depends on the object")
 }
 
+// defines is the resource that a CustomResourceDefinition is about.
+func (q *Question) defines() (schema.GroupResource, error) {
+	crd, err := q.oldObject.whole(q.OldObject)
+	if err != nil {
+		return schema.GroupResource{}, err
+	}
+	o := object(crd)
+	return schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}, nil
+}
+
 // How much of a fall a message says.
 const (
 	mostKinds = 6
@@ -151,16 +163,9 @@ const (
 
 // String says what falls: the largest kinds first, with the first names.
 func (f Fall) String() string {
-	all := slices.Clone(f.Kinds)
-	slices.SortFunc(all, func(a, b FallKind) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return compare(a.Resource, b.Resource)
-	})
 	var parts []string
 	rest, restKinds := 0, 0
-	for i, k := range all {
+	for i, k := range f.largest() {
 		if i >= mostKinds {
 			rest, restKinds = rest+k.Count, restKinds+1
 			continue

@@ -33,7 +33,9 @@ type Question struct {
 	Operation Operation
 	// Asked is the webhook that asks; only what is its own is then judged. The zero value judges all.
 	Asked Webhook
-	User  User
+	// Part is of which policies it is asked; only these are heard. The zero value is all.
+	Part Part
+	User User
 
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
@@ -48,6 +50,8 @@ type Question struct {
 	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest hold the metadata and
 	// what names the kind; conditions see all of them.
 	Object, OldObject map[string]any
+	// anybody: it is about what an object is, and not about who asks.
+	anybody bool
 	// What FromRequest has not decoded; nil where Object and OldObject are whole.
 	object, oldObject *text
 	// Options are the request's: DeleteOptions at a DELETE.
@@ -56,6 +60,10 @@ type Question struct {
 	// Now is the time; the zero value is unknown. An object that is stamped at an UPDATE is marked with it, because a
 	// DELETE may be on its way that has not seen the finalizer (RB 6.24).
 	Now time.Time
+	// ServerTime is the API server's, with which what it wrote is compared; left out, it is Now.
+	ServerTime time.Time
+	// Sealed tells what Weir wrote of a wave; nil where nobody has a key.
+	Sealed func(text, seal string) bool
 
 	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
 	NamespaceObject map[string]any
@@ -78,8 +86,43 @@ type Facts struct {
 	Owner func(ref OwnerRef, namespace string) Owner
 	// Kind looks up a kind in discovery.
 	Kind func(schema.GroupVersionKind) Kind
+	// Catch finds objects that fall.
+	Catch func(Search) Catch
 	// Depends tells whether one object is, perhaps through others, a dependent of another.
 	Depends func(dependent, on types.UID) bool
+}
+
+// Search says what is deleted, and which of what then falls is looked for.
+type Search struct {
+	// UID is an object that is deleted with its dependents, but for spared ones; empty for none.
+	UID    types.UID
+	Spared func(schema.GroupResource) bool
+	// Namespace is one of which everything goes; empty for none.
+	Namespace string
+	// Instances is a custom resource of which every object goes; the zero value for none.
+	Instances schema.GroupResource
+	// Wanted resources are looked for.
+	Wanted func(schema.GroupResource) bool
+}
+
+// MostCaught is how many objects a Catch holds at most.
+const MostCaught = 10_000
+
+// Catch is what falls of what was looked for.
+type Catch struct {
+	Objects []Caught
+	// Count is how many there are: Objects may not be all.
+	Count int
+	// Complete says that there are no others.
+	Complete bool
+}
+
+// Caught is an object that falls.
+type Caught struct {
+	Resource        schema.GroupVersionResource
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	UID             types.UID
 }
 
 // Fall is what falls with an object.
@@ -167,13 +210,55 @@ func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, n
 	}
 }
 
+// Of is the same DELETE, of its object as it is in obj.
+func (q Question) Of(obj map[string]any) Question {
+	q.OldObject, q.oldObject = obj, nil
+	return q
+}
+
+// Evicts tells whether a request is to evict a pod.
+func (q *Question) Evicts() bool {
+	return q.Operation == Create && q.Resource.GroupResource() == pods && q.Subresource == "eviction"
+}
+
+// AsEvicted is the DELETE that an eviction amounts to: of the pod, with the options that the Eviction has.
+func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
+	options, _ := q.whole()["deleteOptions"].(map[string]any)
+	d := q.Of(pod)
+	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, ""
+	d.RequestResource, d.RequestKind, d.RequestSubresource = schema.GroupVersionResource{}, schema.GroupVersionKind{}, ""
+	d.Object, d.object, d.Options = nil, nil, options
+	return d
+}
+
+// whole is all of the object that a request leaves behind; nothing of one that cannot be read.
+func (q *Question) whole() map[string]any {
+	all, err := q.object.whole(q.Object)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// KindOf are the apiVersion and the kind that an object says it has.
+func KindOf(obj map[string]any) (apiVersion, kind string) {
+	return object(obj).str("apiVersion"), object(obj).str("kind")
+}
+
 // asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may be deleted: what
 // decides about its finalizer.
 func (q *Question) asDelete() *Question {
 	d := *q
 	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
-	d.oldObject, d.object = q.object, nil
+	d.oldObject, d.object, d.anybody = q.object, nil, true
 	return &d
+}
+
+func (q *Question) serverTime() time.Time {
+	if q.ServerTime.IsZero() {
+		return q.Now
+	}
+	return q.ServerTime
 }
 
 // judged is the object that a request is about.

@@ -52,7 +52,7 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
 	// Letters that are none are for the decoder to replace.
-	if utf8.Valid(raw) && gjson.ValidBytes(raw) {
+	if utf8.Valid(raw) && !TooDeep(raw) && gjson.ValidBytes(raw) {
 		o = gjson.ParseBytes(raw)
 	}
 	if !o.IsObject() {
@@ -63,7 +63,7 @@ func read(raw []byte) (map[string]any, *text, error) {
 	essence, err := mapOf(o, func(key string, value gjson.Result) (any, bool, error) {
 		switch key {
 		case "apiVersion", "kind":
-			return keep(valueOf(value))
+			return keep(valueOf(value, 0))
 		case "metadata":
 			return keep(metadataOf(value))
 		}
@@ -74,27 +74,33 @@ func read(raw []byte) (map[string]any, *text, error) {
 
 func metadataOf(v gjson.Result) (any, error) {
 	if !v.IsObject() {
-		return valueOf(v)
+		return valueOf(v, 0)
 	}
 	return mapOf(v, func(key string, value gjson.Result) (any, bool, error) {
 		if key == managedFields {
 			return nil, false, nil
 		}
-		return keep(valueOf(value))
+		return keep(valueOf(value, 0))
 	})
 }
 
-// valueOf is what decodeJSON makes of a value.
-func valueOf(v gjson.Result) (any, error) {
+// shallow is how far down gjson is used: it looks at what is below a level once for each. Metadata that an API server
+// accepts is less deep.
+const shallow = 8
+
+// valueOf is what decodeJSON makes of a value, depth levels down.
+func valueOf(v gjson.Result, depth int) (any, error) {
 	switch {
+	case depth >= shallow && v.Type == gjson.JSON:
+		return decodeJSON([]byte(v.Raw))
 	case v.IsObject():
-		return mapOf(v, func(_ string, value gjson.Result) (any, bool, error) { return keep(valueOf(value)) })
+		return mapOf(v, func(_ string, value gjson.Result) (any, bool, error) { return keep(valueOf(value, depth+1)) })
 	case v.IsArray():
 		list := []any{}
 		var err error
 		v.ForEach(func(_, value gjson.Result) bool {
 			var x any
-			x, err = valueOf(value)
+			x, err = valueOf(value, depth+1)
 			list = append(list, x)
 			return err == nil
 		})
@@ -144,6 +150,9 @@ func (t *text) whole(essence map[string]any) (map[string]any, error) {
 func decode(raw []byte, into *map[string]any) error {
 	if len(raw) == 0 {
 		return nil
+	}
+	if TooDeep(raw) {
+		return fmt.Errorf("is nested more than %d levels deep", mostDepth)
 	}
 	// Whole numbers have to be int64 for CEL to be what it is in the API server.
 	v, err := decodeJSON(raw)

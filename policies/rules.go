@@ -1,10 +1,12 @@
 package policies
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,12 +17,19 @@ import (
 // Webhook is one of Weir's webhooks.
 type Webhook string
 
-// Weir's webhooks. Clear is the mutating half of Owners.
+// Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with it, where Delete judges its
+// own object.
 const (
 	WebhookStamp  Webhook = "stamp.weir.dev"
 	WebhookDelete Webhook = "delete.weir.dev"
 	WebhookOwners Webhook = "owners.weir.dev"
 	WebhookClear  Webhook = "clear.owners.weir.dev"
+
+	WebhookCascade Webhook = "cascade.weir.dev"
+	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
+	WebhookCanary Webhook = "canary.weir.dev"
+	// WebhookPolicies refuses policies that cannot work.
+	WebhookPolicies Webhook = "policies.weir.dev"
 )
 
 // WebhookRules are what one entry of a webhook configuration has to say: which requests come to Weir at all.
@@ -28,6 +37,8 @@ type WebhookRules struct {
 	// Name is unique in the configuration. It ends in the name of the Webhook.
 	Name    string
 	Webhook Webhook
+	// Part is which policies are asked.
+	Part Part
 	// Mutating entries belong in a MutatingWebhookConfiguration, the others in a ValidatingWebhookConfiguration.
 	Mutating        bool
 	FailurePolicy   admissionregistrationv1.FailurePolicyType
@@ -37,59 +48,65 @@ type WebhookRules struct {
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 }
 
-// entry gathers the policies that share an entry: a webhook, a failure policy, and whether an update that leaves labels
-// and finalizers alone can matter.
+// entry gathers the policies that share an entry: a webhook, the part that is judged together, whether an update that leaves
+// labels and finalizers alone can matter, and whether it is about evictions.
 type entry struct {
 	webhook    Webhook
-	failure    v1alpha1.FailurePolicy
+	part       Part
 	conditions bool
-	resources  []v1alpha1.ResourceRule
-	namespaces []labels.Selector
-	objects    []labels.Selector
+	eviction   bool // of pods, which is no DELETE
+	policies   []*compiled
 }
 
 // Webhooks are the entries that the set needs, sorted by name. There are none for which nothing asks, and so none at all
-// without policies.
-func (s *Set) Webhooks() []WebhookRules {
+// without policies. A '*' stands for those of the kept resources that it names: what the API server stores, and lets be
+// listed, patched and deleted. Whatever else it serves is nobody's to delete, and must not wait for a webhook.
+func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 	var entries []entry
-	add := func(w Webhook, c *compiled, conditions bool) {
+	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
 		i := slices.IndexFunc(entries, func(e entry) bool {
-			return e.webhook == w && e.failure == c.failurePolicy && e.conditions == conditions
+			return e.webhook == w && e.part == p && e.conditions == conditions && e.eviction == eviction
 		})
 		if i < 0 {
 			i = len(entries)
-			entries = append(entries, entry{webhook: w, failure: c.failurePolicy, conditions: conditions})
+			entries = append(entries, entry{webhook: w, part: p, conditions: conditions, eviction: eviction})
 		}
-		e := &entries[i]
-		e.resources, e.namespaces, e.objects = append(e.resources, c.resources...), append(e.namespaces, c.namespaces), append(e.objects, c.objects)
+		entries[i].policies = append(entries[i].policies, c)
 	}
 	stamps := slices.ContainsFunc(s.deletion.all, (*compiled).mayStamp)
 	for _, c := range s.deletion.all {
 		if !c.judges() {
 			continue
 		}
-		add(WebhookDelete, c, false)
-		if stamps && c.ready() && c.deletion.propagation != nil {
+		add(WebhookDelete, c.part, c, false, false)
+		if c.guardsEvictions() {
+			add(WebhookDelete, c.part, c, false, true)
+		}
+		if stamps && c.ready() && c.deletion.propagation != nil && !c.onTrial() {
 			// A policy that does not stamp itself can still, by its priority, take the stamp of another away.
-			add(WebhookStamp, c, len(c.conditions) > 0)
+			// Stamps are never waited for, whatever the failurePolicy: what was not stamped is when it is deleted, or by
+			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
+			add(WebhookStamp, "", c, len(c.conditions) > 0, false)
 		}
 	}
 	for _, c := range s.owners.all {
 		if !c.judges() {
 			continue
 		}
-		add(WebhookOwners, c, false)
+		add(WebhookOwners, c.part, c, false, false)
 		if c.ready() && c.owners.BlockOwnerDeletion == v1alpha1.BlockClear {
-			add(WebhookClear, c, false)
+			add(WebhookClear, c.part, c, false, false)
 		}
 	}
 	var out []WebhookRules
 	for _, e := range entries {
-		out = append(out, s.rules(e))
+		out = append(out, s.lenientWhereItHasToBe(s.rules(e, kept))...)
 	}
+	out = append(out, s.cascadeRules(kept)...)
 	if len(s.drains) > 0 {
-		out = append(out, s.drainRules())
+		out = append(out, s.drainRules(kept))
 	}
+	out = slices.DeleteFunc(out, func(r WebhookRules) bool { return len(r.Rules) == 0 })
 	slices.SortFunc(out, func(a, b WebhookRules) int { return compare(a.Name, b.Name) })
 	return out
 }
@@ -99,37 +116,62 @@ func (c *compiled) judges() bool {
 	return c.ready() || c.failurePolicy == v1alpha1.Fail && len(c.resources) > 0
 }
 
+// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of which nobody can say.
+func (c *compiled) guardsEvictions() bool {
+	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
+}
+
 // mayStamp tells whether there can be objects that the policy wants stamped.
 func (c *compiled) mayStamp() bool {
-	return c.ready() && (c.deletion.stamps(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
-		return namesResource(c.resources, gr) && c.deletion.stamps(gr)
+	return c.ready() && !c.onTrial() && (c.deletion.stamps(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
+		return c.about(gr) && c.deletion.stamps(gr)
 	}))
 }
 
-func (s *Set) rules(e entry) WebhookRules {
+func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
+	var resources []scopedRule
+	var namespaces, objects []labels.Selector
+	for _, c := range e.policies {
+		of := c.named(kept)
+		if e.webhook == WebhookStamp {
+			of = without(of, func(gr schema.GroupResource) bool { return !shapeable(gr) })
+		}
+		resources = append(resources, scoped(of, c.scope)...)
+		namespaces, objects = append(namespaces, c.namespaces), append(objects, c.objects)
+	}
 	out := WebhookRules{
-		Webhook: e.webhook, Name: string(e.webhook),
+		Webhook: e.webhook, Name: string(e.webhook), Part: e.part,
 		Mutating:      e.webhook == WebhookStamp || e.webhook == WebhookClear,
-		FailurePolicy: admissionregistrationv1.FailurePolicyType(e.failure),
+		FailurePolicy: admissionregistrationv1.Ignore,
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-system", Expression: s.notSystem()},
 			{Name: "not-terminating", Expression: notTerminating},
 		},
-		NamespaceSelector: common(e.namespaces), ObjectSelector: common(e.objects),
+		NamespaceSelector: common(namespaces), ObjectSelector: common(objects),
 	}
 	if e.conditions {
 		out.Name = "conditions." + out.Name
 	}
-	if e.failure == v1alpha1.Fail {
-		out.Name = "fail." + out.Name
+	if e.eviction {
+		out.Name = "eviction." + out.Name
 	}
-	if cond := notLeftOut(e.resources); cond != "" {
-		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "not-left-out", Expression: cond})
+	if e.part == PartFail || e.part == PartEverywhere {
+		out.Name = string(e.part) + "." + out.Name
+		out.FailurePolicy = admissionregistrationv1.Fail
 	}
+	if e.eviction {
+		// The object of such a request is an Eviction, whose labels nobody selects by.
+		out.ObjectSelector = nil
+		out.MatchConditions = append(out.MatchConditions[:1], e.whom(kept)...)
+		out.Rules = []admissionregistrationv1.RuleWithOperations{evictions()}
+		return out
+	}
+	out.MatchConditions = append(out.MatchConditions, e.whom(kept)...)
 	ops := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	status := false
 	switch e.webhook {
 	case WebhookDelete:
+		out.MatchConditions[1].Expression += " || " + changesCourse
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookStamp:
 		if !e.conditions { // conditions may look at anything
@@ -141,39 +183,177 @@ func (s *Set) rules(e entry) WebhookRules {
 			admissionregistrationv1.MatchCondition{Name: "has-references", Expression: "object != null && has(object.metadata) && (" + has("object", "ownerReferences") + " || oldObject != null)"},
 			changed("references-change", "ownerReferences"))
 	}
-	out.Rules = webhookRules(e.resources, ops, status)
+	out.Rules = webhookRules(resources, ops, status)
+	return out
+}
+
+// lenientWhereItHasToBe makes two entries of one that fails: in some namespaces it is asked, and does not.
+func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
+	namespaces := s.lenient(r.Part)
+	if r.FailurePolicy != admissionregistrationv1.Fail || !mayBeNamed(r.NamespaceSelector, namespaces) {
+		return []WebhookRules{r}
+	}
+	only := func(op metav1.LabelSelectorOperator) *metav1.LabelSelector {
+		var out metav1.LabelSelector
+		if r.NamespaceSelector != nil {
+			out = *r.NamespaceSelector.DeepCopy()
+		}
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: op, Values: namespaces})
+		return &out
+	}
+	there := r
+	there.Name, there.FailurePolicy, there.NamespaceSelector = "system."+r.Name, admissionregistrationv1.Ignore, only(metav1.LabelSelectorOpIn)
+	// What is in no namespace passes every namespaceSelector, and would come twice.
+	there.MatchConditions = append(slices.Clone(r.MatchConditions), admissionregistrationv1.MatchCondition{
+		Name: "in-a-namespace", Expression: "has(request.namespace) && request.namespace != ''"})
+	r.NamespaceSelector = only(metav1.LabelSelectorOpNotIn)
+	return []WebhookRules{r, there}
+}
+
+// mayBeNamed tells whether a selector of namespaces may select one of these.
+func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
+	return len(names) > 0 && (s == nil || !slices.ContainsFunc(s.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn &&
+			!slices.ContainsFunc(e.Values, func(v string) bool { return slices.Contains(names, v) })
+	}))
+}
+
+// whom drops the requests that none of the policies judges, for who sends them or for the name of the object.
+func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
+	var out []admissionregistrationv1.MatchCondition
+	add := func(name, expression string) {
+		out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+	}
+	if e.webhook != WebhookStamp { // which is about what an object is, whoever writes it
+		all := sparedByAll(e.policies)
+		if expression := all.notSpared(); expression != "" {
+			add("not-excluded", expression)
+		}
+		var judged []schema.GroupResource
+		judging := 0
+		for _, c := range e.policies {
+			if !c.spared.controllers {
+				judging++
+				judged = append(judged, spelled(c.named(kept))...)
+			}
+		}
+		if judging < len(e.policies) {
+			add("not-controllers", notControllers(judged))
+		}
+	}
+	if e.eviction {
+		return out
+	}
+	var names []string
+	for _, c := range e.policies {
+		if len(c.names) == 0 {
+			return out
+		}
+		names = append(names, c.names...)
+	}
+	slices.Sort(names)
+	list := celList(slices.Compact(names))
+	add("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
+		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in "+list)
+	return out
+}
+
+// Asks tells whether there can be entries at all.
+func (s *Set) Asks() bool {
+	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) || slices.ContainsFunc(s.owners.all, (*compiled).judges)
+}
+
+// Wild tells whether some policy has a '*', so that the entries depend on what the API server serves.
+func (s *Set) Wild() bool {
+	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wild(c.resources) })
+}
+
+// named are rules without a '*': in its place are the resources that it names, group by group.
+func named(rules []v1alpha1.ResourceRule, kept []schema.GroupResource) []v1alpha1.ResourceRule {
+	var out []v1alpha1.ResourceRule
+	for _, r := range rules {
+		if !wild([]v1alpha1.ResourceRule{r}) {
+			out = append(out, r)
+			continue
+		}
+		byGroup := map[string][]string{}
+		for _, gr := range kept {
+			if ruleNames(r, gr) {
+				byGroup[gr.Group] = append(byGroup[gr.Group], gr.Resource)
+			}
+		}
+		for group, resources := range byGroup {
+			out = append(out, v1alpha1.ResourceRule{APIGroups: []string{group}, Resources: resources})
+		}
+	}
+	return out
+}
+
+// named are the rules of a policy without a '*', and without what it excludes.
+func (m *matcher) named(kept []schema.GroupResource) []v1alpha1.ResourceRule {
+	return without(named(m.resources, kept), m.excludes)
+}
+
+// scopedRule is a rule of a policy, and its scope.
+type scopedRule struct {
+	v1alpha1.ResourceRule
+	scope admissionregistrationv1.ScopeType
+}
+
+func scoped(rules []v1alpha1.ResourceRule, scope v1alpha1.Scope) []scopedRule {
+	out := make([]scopedRule, len(rules))
+	for i, r := range rules {
+		out[i] = scopedRule{r, admissionregistrationv1.ScopeType(cmp.Or(scope, v1alpha1.AllScopes))}
+	}
+	return out
+}
+
+// without are rules without the resources that drop tells of, and without rules that then name none.
+func without(rules []v1alpha1.ResourceRule, drop func(schema.GroupResource) bool) []v1alpha1.ResourceRule {
+	var out []v1alpha1.ResourceRule
+	for _, r := range rules {
+		if !slices.ContainsFunc(spelled([]v1alpha1.ResourceRule{r}), drop) {
+			out = append(out, r)
+			continue
+		}
+		for _, g := range r.APIGroups { // each by itself: what is dropped of one may be wanted of another
+			left := slices.DeleteFunc(slices.Clone(r.Resources), func(res string) bool { return drop(schema.GroupResource{Group: g, Resource: res}) })
+			if len(left) > 0 {
+				out = append(out, v1alpha1.ResourceRule{APIGroups: []string{g}, Resources: left})
+			}
+		}
+	}
 	return out
 }
 
 // drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.
-func (s *Set) drainRules() WebhookRules {
-	all := []v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}
-	r := webhookRules(all, []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false)
-	var named []v1alpha1.ResourceRule
+func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
+	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
+	for _, c := range s.drains {
+		all = append(all, named(c.resources, kept)...)
+	}
+	r := webhookRules(scoped(all, v1alpha1.NamespacedScope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false)
 	var namespaces []labels.Selector
 	for _, c := range s.drains {
-		named, namespaces = append(named, c.resources...), append(namespaces, c.namespaces)
+		namespaces = append(namespaces, c.namespaces)
 	}
-	scope := admissionregistrationv1.NamespacedScope
-	r[0].Scope = &scope
 	return WebhookRules{
 		Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore, Rules: r,
 		NamespaceSelector: common(namespaces),
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "is-namespace-controller", Expression: "has(request.userInfo.username) && request.userInfo.username == " + celString(namespaceController)},
+			{Name: "is-namespace-controller", Expression: isEmptying()},
 			{Name: "not-terminating", Expression: notTerminating},
-			{Name: "not-left-out", Expression: notLeftOut(append(all, named...))},
 		},
 	}
 }
 
-// webhookRules puts resource rules into the words of webhook configurations, each once.
-func webhookRules(in []v1alpha1.ResourceRule, ops []admissionregistrationv1.OperationType, status bool) []admissionregistrationv1.RuleWithOperations {
+// webhookRules puts resource rules into the words of webhook configurations, each once. They hold no '*' any more.
+func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, status bool) []admissionregistrationv1.RuleWithOperations {
 	var out []admissionregistrationv1.RuleWithOperations
 	seen := map[string]bool{}
 	for _, r := range in {
 		groups, resources := slices.Sorted(slices.Values(r.APIGroups)), slices.Sorted(slices.Values(r.Resources))
-		key := strings.Join(groups, ",") + "/" + strings.Join(resources, ",")
+		key := strings.Join(groups, ",") + "/" + strings.Join(resources, ",") + "/" + string(r.scope)
 		if seen[key] {
 			continue
 		}
@@ -187,14 +367,17 @@ func webhookRules(in []v1alpha1.ResourceRule, ops []admissionregistrationv1.Oper
 			}
 		}
 		out = append(out, admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
-			APIGroups: groups, APIVersions: []string{"*"}, Resources: resources,
+			APIGroups: groups, APIVersions: []string{"*"}, Resources: resources, Scope: &r.scope,
 		}})
 	}
 	slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
 		if c := slices.Compare(a.APIGroups, b.APIGroups); c != 0 {
 			return c
 		}
-		return slices.Compare(a.Resources, b.Resources)
+		if c := slices.Compare(a.Resources, b.Resources); c != 0 {
+			return c
+		}
+		return cmp.Compare(*a.Scope, *b.Scope)
 	})
 	return out
 }

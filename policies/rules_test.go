@@ -35,10 +35,16 @@ const rulesPolicies = `
 {apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: f}, spec: {namespaceSelector: {matchLabels: {team: a}}, waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
 `
 
+// keptKinds are what an API server keeps.
+var keptKinds = []schema.GroupResource{
+	{Resource: "pods"}, {Resource: "secrets"}, {Group: "apps", Resource: "daemonsets"}, {Group: "apps", Resource: "deployments"},
+	{Group: "apps", Resource: "statefulsets"}, {Group: "example.com", Resource: "gizmos"},
+}
+
 func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	set := Build(nil, sources(t, "f", rulesPolicies), Options{})
 	var got []string
-	for _, w := range set.Webhooks() {
+	for _, w := range set.Webhooks(keptKinds) {
 		line := fmt.Sprintf("%s %s mutating=%t:", w.Name, w.FailurePolicy, w.Mutating)
 		for _, r := range w.Rules {
 			line += fmt.Sprintf(" %v %v %v", r.Operations, r.APIGroups, r.Resources)
@@ -54,26 +60,68 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 		}
 		got = append(got, line)
 	}
+	const elsewhere, there = "kubernetes.io/metadata.name notin (kube-node-lease,kube-system)", "kubernetes.io/metadata.name in (kube-node-lease,kube-system)"
 	want := []string{
-		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating",
-		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [*] [*] is-namespace-controller not-terminating not-left-out namespaces team in (a)",
-		"fail.clear.owners.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces team in (a,b)",
-		"fail.conditions.stamp.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets] not-system not-terminating",
-		"fail.delete.weir.dev Fail mutating=false: [DELETE] [apps] [deployments statefulsets] not-system not-terminating",
-		"fail.owners.weir.dev Fail mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces team in (a,b)",
-		"owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [*] [* */status] not-system not-terminating not-left-out has-references references-change",
+		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] [CREATE] [] [pods/eviction] not-system not-terminating namespaces team in (a)",
+		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets] not-system not-terminating",
+		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers",
+		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] is-namespace-controller not-terminating namespaces team in (a)",
+		"eviction.delete.weir.dev Ignore mutating=false: [CREATE] [] [pods/eviction] not-system not-controllers namespaces team in (a)",
+		"fail.clear.owners.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces " + elsewhere + ",team in (a,b)",
+		"fail.delete.weir.dev Fail mutating=false: [DELETE] [apps] [deployments statefulsets] not-system not-terminating not-controllers namespaces " + elsewhere,
+		"fail.owners.weir.dev Fail mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces " + elsewhere + ",team in (a,b)",
+		"owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [] [pods secrets secrets/status] [CREATE UPDATE] [apps] [daemonsets deployments statefulsets daemonsets/status deployments/status statefulsets/status] [CREATE UPDATE] [example.com] [gizmos gizmos/status] not-system not-terminating has-references references-change",
+		"references.cascade.weir.dev Ignore mutating=false: [UPDATE] [] [pods secrets secrets/status] [UPDATE] [apps] [daemonsets deployments statefulsets daemonsets/status deployments/status statefulsets/status] [UPDATE] [example.com] [gizmos gizmos/status] not-system not-terminating has-references references-change namespaces team in (a)",
 		"stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments] not-system not-terminating stamp-changes objects stamp in (yes)",
+		"system.fail.clear.owners.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change in-a-namespace namespaces " + there + ",team in (a,b)",
+		"system.fail.delete.weir.dev Ignore mutating=false: [DELETE] [apps] [deployments statefulsets] not-system not-terminating not-controllers in-a-namespace namespaces " + there,
+		"system.fail.owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change in-a-namespace namespaces " + there + ",team in (a,b)",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if w := Build(nil, nil, Options{}).Webhooks(); len(w) != 0 {
+	if w := Build(nil, nil, Options{}).Webhooks(keptKinds); len(w) != 0 {
 		t.Errorf("without policies there are webhooks: %v", w)
 	}
 }
 
+// Evictions are judged by protection only, and their object has none of the labels of the pod.
+func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
+	for rest, want := range map[string]string{
+		"protection: {confirmation: Required}":                                           "eviction.delete.weir.dev",
+		"protection: {maxDependents: 0}, failurePolicy: Fail":                            "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev",
+		"protection: {maxDependents: 0}, failurePolicy: Fail, validationActions: [Warn]": "eviction.delete.weir.dev",
+		"propagation: {allowed: [Foreground]}":                                           "",
+		"protection: {maxDependents: -1}, failurePolicy: Fail":                           "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev", // nobody can say what it would say
+		"protection: {maxDependents: 0}}} # services":                                    "",
+		"protection: {maxDependents: 0}}} # *":                                           "eviction.delete.weir.dev",
+	} {
+		rest, resource, other := strings.Cut(rest, "}} # ")
+		if !other {
+			resource = "pods"
+		}
+		text := strings.ReplaceAll(strings.ReplaceAll(delpol("p", rest), "[apps]", "[\"\"]"), "[deployments]", "['"+resource+"']")
+		text = strings.Replace(text, "match: {", "match: {objectSelector: {matchLabels: {a: b}}, ", 1)
+		got := ""
+		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds) {
+			for _, r := range w.Rules {
+				if !slices.Contains(r.Resources, "pods/eviction") || w.Webhook == WebhookCascade {
+					continue
+				}
+				got += w.Name
+				if w.ObjectSelector != nil || len(r.Resources) != 1 || !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{"CREATE"}) {
+					t.Errorf("%s\n%+v", text, w)
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s\nevictions come to %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPodsHaveNoStatusThatChangesReferences(t *testing.T) {
-	rules := []v1alpha1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}
+	rules := scoped([]v1alpha1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}, "")
 	if got, want := webhookRules(rules, nil, true)[0].Resources, []string{"pods", "secrets", "secrets/status"}; !slices.Equal(got, want) {
 		t.Errorf("resources %v, want %v", got, want)
 	}
@@ -94,7 +142,7 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 			text = strings.ReplaceAll(text, " # job", "")
 		}
 		set := Build(nil, sources(t, "f", text), Options{})
-		got := slices.ContainsFunc(set.Webhooks(), func(w WebhookRules) bool { return w.Webhook == WebhookStamp })
+		got := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookStamp })
 		if got != want {
 			t.Errorf("%s: asks to stamp: %t", rest, got)
 		}
@@ -122,7 +170,8 @@ func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	named := slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(r.Operations, admissionregistrationv1.OperationType(q.Operation)) &&
 			(slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, q.Resource.Group)) &&
-			(slices.Contains(r.Resources, "*") || slices.Contains(r.Resources, q.Resource.Resource))
+			(slices.Contains(r.Resources, "*") || slices.Contains(r.Resources, q.Resource.Resource)) &&
+			(*r.Scope == admissionregistrationv1.AllScopes || (*r.Scope == admissionregistrationv1.NamespacedScope) == q.namespaced())
 	})
 	compiled, err := matchConditions(w)
 	if err != nil {
@@ -180,15 +229,16 @@ func TestExemptRequestsCostNoCall(t *testing.T) {
 			if got := set.exempt(&q) != ""; got != c.exempt {
 				t.Errorf("exempt: %t", got)
 			}
-			for _, w := range set.Webhooks() {
-				if w.Webhook != WebhookDelete || strings.HasPrefix(w.Name, "drain") {
+			for _, w := range set.Webhooks(keptKinds) {
+				if w.Webhook != WebhookDelete && w.Name != string(WebhookCascade) || strings.HasPrefix(w.Name, "drain") || strings.HasPrefix(w.Name, "eviction") || strings.HasPrefix(w.Name, "system") {
 					continue
 				}
 				if got := comes(t, w, &q); got == c.exempt {
 					t.Errorf("comes to %s: %t", w.Name, got)
 				}
 			}
-			drain := set.Webhooks()[1]
+			all := set.Webhooks(keptKinds)
+			drain := all[slices.IndexFunc(all, func(w WebhookRules) bool { return strings.HasPrefix(w.Name, "drain") })]
 			if got, want := comes(t, drain, &q), name == "the namespace controller"; got != want {
 				t.Errorf("comes to %s: %t", drain.Name, got)
 			}
@@ -201,30 +251,64 @@ func TestAnUpdateThatChangesNothingOfOursCostsNoCall(t *testing.T) {
 	q := web(map[string]any{"labels": map[string]any{"stamp": "yes"}, "ownerReferences": []any{map[string]any{"uid": "x"}}})
 	q.Operation, q.Object = Update, runtime.DeepCopyJSON(q.OldObject)
 	q.Object["spec"] = map[string]any{"replicas": int64(7)}
-	for _, w := range set.Webhooks() {
+	for _, w := range set.Webhooks(keptKinds) {
 		if comes(t, w, &q) != strings.Contains(w.Name, "conditions") {
 			t.Errorf("comes to %s: %t", w.Name, comes(t, w, &q))
 		}
 	}
 }
 
-func TestWildcardsLeaveOutWhatTheySay(t *testing.T) {
-	all := []v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}
-	named := append(all, v1alpha1.ResourceRule{APIGroups: []string{""}, Resources: []string{"events"}}, v1alpha1.ResourceRule{APIGroups: []string{"weir.dev"}, Resources: []string{"drainpolicies"}})
-	for _, rules := range [][]v1alpha1.ResourceRule{all, named} {
-		cond, errs := compileConditions([]v1alpha1.Condition{{Name: "c", Expression: notLeftOut(rules)}}, nil)
-		if len(errs) > 0 {
-			t.Fatal(errs)
-		}
-		for _, name := range []string{"pods", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "drainpolicies.weir.dev", "events.example.com"} {
-			q := Question{Operation: Delete, Resource: schema.ParseGroupResource(name).WithVersion("v1")}
-			e := evaluation{q: &q}
-			comes, err := e.all(cond)
-			if err != nil {
-				t.Fatal(err)
+// A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled out, and never is stamped.
+func TestWildcardsNameWhatIsKept(t *testing.T) {
+	const about = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [RULES]}, propagation: {default: Foreground}, protection: {confirmation: Required}}}\n---\n" +
+		"{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [RULES]}, rules: {dangling: Deny}}}\n---\n" +
+		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: c}, spec: {waves: [{name: all, resources: [RULES]}]}}"
+	everything := slices.Clone(keptKinds)
+	var harmful []schema.GroupResource
+	for _, name := range []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "bindings", "drainpolicies.weir.dev",
+		"validatingwebhookconfigurations.admissionregistration.k8s.io", "validatingadmissionpolicies.admissionregistration.k8s.io", "apiservices.apiregistration.k8s.io",
+		"subjectaccessreviews.authorization.k8s.io", "tokenreviews.authentication.k8s.io"} {
+		harmful = append(harmful, schema.ParseGroupResource(name))
+	}
+	everything = append(everything, harmful...)
+	for rules, spelledOut := range map[string]bool{"{apiGroups: ['*'], resources: ['*']}": false, "RULES": true} {
+		if spelledOut {
+			var all []string
+			for _, gr := range everything {
+				all = append(all, fmt.Sprintf("{apiGroups: ['%s'], resources: [%s]}", gr.Group, gr.Resource))
 			}
-			if want := namesResource(rules, q.Resource.GroupResource()); comes != want {
-				t.Errorf("%s with %d rules: comes %t, is named %t", name, len(rules), comes, want)
+			rules = strings.Join(all, ", ")
+		}
+		set := Build(nil, sources(t, "f", strings.ReplaceAll(about, "RULES", rules)), Options{})
+		webhooks := map[Webhook][]schema.GroupResource{}
+		for _, w := range set.Webhooks(everything) {
+			for _, r := range w.Rules {
+				for _, g := range r.APIGroups {
+					for _, res := range r.Resources {
+						webhooks[w.Webhook] = append(webhooks[w.Webhook], schema.GroupResource{Group: g, Resource: res})
+					}
+				}
+			}
+		}
+		for _, gr := range everything {
+			bad := slices.Contains(harmful, gr)
+			want := map[Webhook]bool{WebhookDelete: !bad || spelledOut, WebhookOwners: !bad || spelledOut, WebhookStamp: !bad && gr.Resource != "pods"}
+			for w, comes := range want {
+				if slices.Contains(webhooks[w], gr) != comes {
+					t.Errorf("spelled out: %t: %s comes to %s: %t", spelledOut, gr, w, !comes)
+				}
+			}
+			if some, _ := set.Stamps(gr); some != want[WebhookStamp] {
+				t.Errorf("spelled out: %t: %s may be stamped: %t", spelledOut, gr, some)
+			}
+			m, _ := set.StampFor(storedAs(gr.WithVersion("v1")))
+			if (m.By != "") != want[WebhookStamp] {
+				t.Errorf("spelled out: %t: %s is stamped by %q", spelledOut, gr, m.By)
+			}
+		}
+		for w, all := range webhooks {
+			if slices.ContainsFunc(all, func(gr schema.GroupResource) bool { return gr.Group == "*" || strings.HasPrefix(gr.Resource, "*") }) {
+				t.Errorf("%s: %v", w, all)
 			}
 		}
 	}
@@ -238,7 +322,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 	mattered := map[Webhook]int{}
 	check := func(t *rapid.T) {
 		set := sets[rapid.IntRange(0, len(sets)-1).Draw(t, "set")]
-		webhooks := set.Webhooks()
+		webhooks := set.Webhooks(keptKinds)
 		q := web(nil)
 		q.Resource.Resource = rapid.SampledFrom([]string{"deployments", "statefulsets", "daemonsets"}).Draw(t, "resource")
 		q.Operation = rapid.SampledFrom([]Operation{Create, Update, Delete}).Draw(t, "operation")

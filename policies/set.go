@@ -3,8 +3,10 @@ package policies
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -27,6 +29,7 @@ type Set struct {
 	own      string // Weir's namespace
 
 	deletion index // by priority, then name
+	guards   index // those of them that protect in cascades, too
 	owners   index
 	drains   []*compiled
 }
@@ -82,6 +85,7 @@ func Build(previous *Set, sources []Source, opts Options) *Set {
 	}
 	slices.SortStableFunc(deletions, func(a, b *compiled) int { return cmp.Compare(b.deletion.priority, a.deletion.priority) })
 	s.deletion, s.owners = newIndex(deletions), newIndex(owners)
+	s.guards = newIndex(guardsOf(deletions))
 	return s
 }
 
@@ -115,15 +119,45 @@ type Status struct {
 	// Ready policies are in force; of the others, Message says why not.
 	Ready   bool
 	Message string
+	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; empty for nothing in particular.
+	FailsClosed bool
+	Risk        string
+	// Names are the resources that it names, in the order in which it does, but for '*'.
+	Names []Name
+	// Propagates is a DeletionPolicy with a propagation, which has objects stamped. Conditions tells that there are some.
+	Propagates, Conditions bool
+	// Waves are those of a DrainPolicy, in their order.
+	Waves string
+}
+
+// Name is a resource that a policy names in one of the groups, and where.
+type Name struct {
+	Field    string
+	Groups   []string
+	Resource string
 }
 
 // Statuses are those of all policies, by kind and name.
 func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
-		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError()}
+		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
+			FailsClosed: c.drain == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
+			Propagates: c.deletion != nil && c.deletion.propagation != nil, Conditions: len(c.conditions) > 0, Waves: c.waves()}
 	}
 	return out
+}
+
+// waves names the waves of a DrainPolicy, in their order.
+func (c *compiled) waves() string {
+	if c.drain == nil {
+		return ""
+	}
+	var names []string
+	for _, w := range c.drain.waves {
+		names = append(names, w.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // NeedsGraph tells whether there are policies that ask for Facts.
@@ -131,7 +165,7 @@ func (s *Set) NeedsGraph() bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		switch {
 		case c.deletion != nil:
-			return c.deletion.protection != nil && c.deletion.protection.MaxDependents != nil
+			return c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil || c.guards())
 		case c.owners != nil:
 			return c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission
 		}
@@ -142,14 +176,38 @@ func (s *Set) NeedsGraph() bool {
 // Stamps tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
 // said because a policy is broken; and whether more than their metadata has to be known to tell.
 func (s *Set) Stamps(gr schema.GroupResource) (some, whole bool) {
-	if slices.Contains(unshapeable, gr) {
+	if !shapeable(gr) {
 		return false, false
 	}
 	for _, c := range s.deletion.about(gr) {
-		some = some || !c.ready() || c.deletion.stamps(gr)
+		some = some || !c.onTrial() && (!c.ready() || c.deletion.stamps(gr))
 		whole = whole || len(c.conditions) > 0
 	}
 	return some, whole
+}
+
+// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more of an object than its
+// metadata.
+func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
+	return slices.ContainsFunc(s.deletion.about(gr), func(c *compiled) bool {
+		return slices.ContainsFunc(c.conditions, func(cond condition) bool { return cond.whole })
+	})
+}
+
+// StampSelector selects the objects of a resource that some policy may want stamped, and as few others as can be said in one
+// selector; "" is all of them. false: there can be none.
+func (s *Set) StampSelector(gr schema.GroupResource) (selector string, some bool) {
+	var selectors []labels.Selector
+	for _, c := range s.deletion.about(gr) {
+		if shapeable(gr) && c.ready() && !c.onTrial() && c.deletion.stamps(gr) {
+			selectors = append(selectors, c.objects)
+		}
+	}
+	of := common(selectors)
+	if of == nil {
+		return "", len(selectors) > 0
+	}
+	return metav1.FormatLabelSelector(of), true
 }
 
 // Decide answers a question. It does not change the question, and asking again gives the same answer.

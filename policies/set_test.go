@@ -147,10 +147,10 @@ func TestSetCompilesOnlyWhatChanged(t *testing.T) {
 	if changed.policies[1] == first.policies[1] {
 		t.Error("a changed policy was not compiled again")
 	}
-	if d := first.Decide(web(nil)); d.Allowed || strings.Count(d.Message, "\n") != 1 {
+	if d := first.Decide(web(nil)); d.Allowed || strings.Count(d.Message, "DeletionPolicy") != 2 {
 		t.Errorf("the first set changed: %s", d.Message)
 	}
-	if d := changed.Decide(web(nil)); d.Allowed || strings.Count(d.Message, "\n") != 0 {
+	if d := changed.Decide(web(nil)); d.Allowed || strings.Count(d.Message, "DeletionPolicy") != 1 {
 		t.Errorf("the new set does not know the change: %s", d.Message)
 	}
 }
@@ -368,6 +368,71 @@ func TestNamespaceThatNobodyDrainsIsNotHeldUpForGood(t *testing.T) {
 	}
 }
 
+// Without --use-service-account-credentials all controllers are one user. The namespace controller is known by how it deletes,
+// and nobody else is held up whom a cascade, or a rollout, waits for.
+func TestNamespaceControllerIsKnownUnderOneIdentity(t *testing.T) {
+	const background = "Background"
+	set := shippedSet(t)
+	for name, c := range map[string]struct {
+		user, object string
+		options      map[string]any
+		want         bool // held
+	}{
+		"a collection":                    {"system:kube-controller-manager", "", asking(background), true},
+		"one by one":                      {"system:kube-controller-manager", "key", asking(background), true},
+		"the collector":                   {"system:kube-controller-manager", "key", map[string]any{"propagationPolicy": background, "preconditions": map[string]any{"uid": "u"}}, false},
+		"another controller":              {"system:kube-controller-manager", "key", map[string]any{}, false},
+		"another, without options":        {"system:kube-controller-manager", "key", nil, false},
+		"the scheduler":                   {"system:kube-scheduler", "", asking(background), false},
+		"a user":                          {"alice", "", asking(background), false},
+		"the namespace controller itself": {namespaceController, "key", nil, true},
+		"the collector itself":            {systemUsers[1], "", asking(background), false},
+	} {
+		q := Question{
+			Operation: Delete, User: User{Name: c.user}, Namespace: "shop", Name: c.object, Options: c.options,
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, OldObject: map[string]any{"metadata": map[string]any{"name": "key"}},
+			NamespaceObject: map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+			Now:             time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC),
+		}
+		if d := set.Decide(q); d.Allowed == c.want {
+			t.Errorf("%s: held: %t", name, !d.Allowed)
+		}
+		for _, w := range set.Webhooks(keptKinds) {
+			if strings.HasPrefix(w.Name, "drain.") && comes(t, w, &q) != c.want {
+				t.Errorf("%s: comes to %s: %t", name, w.Name, !c.want)
+			}
+		}
+	}
+}
+
+// The webhook holds what the controller has sealed, and goes by the API server's clock.
+func TestForgedWaveLetsNothingThrough(t *testing.T) {
+	set := shippedSet(t)
+	ns := map[string]any{"uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": map[string]any{
+		v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2026-01-01T00:00:01Z", v1alpha1.DrainSealAnnotation: "s"}}
+	for name, c := range map[string]struct {
+		sealed func(text, seal string) bool
+		server time.Duration // after the deletion, by the API server's clock
+		want   bool          // held
+	}{
+		"sealed":                    {func(text, seal string) bool { return seal == "s" && text == "drain\nu\npods\n2026-01-01T00:00:01Z" }, time.Minute, false},
+		"forged":                    {func(string, string) bool { return false }, time.Minute, true},
+		"forged, and nobody drains": {func(string, string) bool { return false }, 3 * time.Minute, false},
+		"no key":                    {nil, time.Minute, false},
+		"to come by the server's":   {nil, -time.Minute, true},
+	} {
+		d := set.Decide(Question{
+			Operation: Delete, User: User{Name: namespaceController}, Namespace: "shop", Name: "job",
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, OldObject: map[string]any{},
+			NamespaceObject: map[string]any{"metadata": ns}, Sealed: c.sealed,
+			Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ServerTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.server),
+		})
+		if d.Allowed == c.want {
+			t.Errorf("%s: allowed=%t %s", name, d.Allowed, d.Message)
+		}
+	}
+}
+
 func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
 	d := shippedSet(t).DrainOf(nil)
 	for name, c := range map[string]struct {
@@ -381,6 +446,8 @@ func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
 		"not a time":               {"2026-01-01T00:00:00Z", "pods", "now", 2, false},
 		"written at once":          {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:00:00Z", 2, true},
 		"written later":            {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:01:00Z", 2, true},
+		"by a clock ahead":         {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:01:10Z", 2, true},
+		"to come":                  {"2026-01-01T00:00:00Z", "pods", "2026-01-01T00:01:11Z", 0, false},
 		"written before":           {"2026-01-01T00:00:00Z", "pods", "2025-12-31T23:59:59Z", 0, false},
 		"a wave that is not there": {"2026-01-01T00:00:00Z", "others", "2026-01-01T00:01:00Z", 0, false},
 	} {
@@ -388,7 +455,11 @@ func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
 		if c.deleted != "" {
 			meta["deletionTimestamp"] = c.deleted
 		}
-		wave, since := d.Current(map[string]any{"metadata": meta})
+		now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+		if wave, since := d.Current(map[string]any{"metadata": meta}, now, func(string, string) bool { return false }); wave != 0 || !since.IsZero() {
+			t.Errorf("%s: not sealed, and at wave %d since %s", name, wave, since)
+		}
+		wave, since := d.Current(map[string]any{"metadata": meta}, now, nil)
 		if wave != c.want || since.IsZero() == c.dated {
 			t.Errorf("%s: at wave %d since %s", name, wave, since)
 		}

@@ -14,7 +14,7 @@ import (
 
 // decideWrite judges a CREATE or UPDATE: what it does to the finalizer, and the owner references it writes.
 func (s *Set) decideWrite(q *Question, d *Decision) {
-	var v verdict
+	v := verdict{set: s, q: q}
 	defer v.write(d)
 	if s.exempt(q) != "" {
 		return
@@ -38,6 +38,11 @@ func (s *Set) decideStamp(q *Question, d *Decision, v *verdict) {
 	switch {
 	case len(m.missing(o)) > 0:
 		d.Stamp = PutStamp
+		old := object(q.OldObject)
+		if q.Operation == Update && len(m.missing(old)) == 0 {
+			d.Patch = append(d.Patch, restamp(o, old, m.missing(o))...)
+			return
+		}
 		d.Patch = append(d.Patch, addFinalizers(o, m.missing(o))...)
 		if q.Operation == Update && !q.Now.IsZero() {
 			d.Patch = append(d.Patch, addAnnotation(o, v1alpha1.ArmedAtAnnotation, ArmedAt(q.Now)))
@@ -50,6 +55,23 @@ func (s *Set) decideStamp(q *Question, d *Decision, v *verdict) {
 			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)})
 		}
 	}
+}
+
+// restamp puts back what an UPDATE takes off that was there: a PUT by who knows nothing of it. It is no new stamp, and every
+// DELETE under way has seen the finalizer. An update that changes nothing else then changes nothing at all.
+func restamp(o, old object, missing []string) []PatchOperation {
+	had := old.finalizers()
+	rest := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return slices.Contains(missing, f) })
+	var out []PatchOperation
+	if slices.Equal(rest, o.finalizers()) {
+		out = setFinalizers(o, had)
+	} else {
+		out = addFinalizers(o, missing)
+	}
+	if at := old.annotation(v1alpha1.ArmedAtAnnotation); at != "" && at != o.annotation(v1alpha1.ArmedAtAnnotation) {
+		out = append(out, addAnnotation(o, v1alpha1.ArmedAtAnnotation, at))
+	}
+	return out
 }
 
 // Mark is what an object is to carry so that its deletion can be carried out as a policy says.
@@ -87,8 +109,9 @@ func Stamped(gr schema.GroupResource, finalizers []string) []string {
 // of an UPDATE that changes nothing. With errors there are policies that could not be judged, and might have their say: what
 // is not wanted then is not to be taken off either.
 func (s *Set) StampFor(q Question) (Mark, []PolicyError) {
-	var v verdict
-	by := s.propagating(&q, s.askDeletions(q.asDelete(), &v))
+	q.Part = "" // what an object carries is decided by all policies
+	v := verdict{set: s, q: &q}
+	by, _ := s.propagating(&q, s.askDeletions(q.asDelete(), &v), false)
 	if by == nil {
 		return Mark{}, v.errors
 	}
@@ -119,6 +142,18 @@ func (d *deletion) stamps(gr schema.GroupResource) bool {
 }
 
 func addFinalizers(o object, names []string) []PatchOperation {
+	if have, ok := o.at("metadata", "finalizers").([]any); !ok || len(have) == 0 {
+		return setFinalizers(o, names)
+	}
+	var out []PatchOperation
+	for _, n := range names {
+		out = append(out, PatchOperation{Op: "add", Path: "/metadata/finalizers/-", Value: n})
+	}
+	return out
+}
+
+// setFinalizers replaces all of them.
+func setFinalizers(o object, names []string) []PatchOperation {
 	list := make([]any, len(names))
 	for i, n := range names {
 		list[i] = n
@@ -126,14 +161,7 @@ func addFinalizers(o object, names []string) []PatchOperation {
 	if o.at("metadata") == nil {
 		return []PatchOperation{{Op: "add", Path: "/metadata", Value: map[string]any{"finalizers": list}}}
 	}
-	if have, ok := o.at("metadata", "finalizers").([]any); !ok || len(have) == 0 {
-		return []PatchOperation{{Op: "add", Path: "/metadata/finalizers", Value: list}}
-	}
-	var out []PatchOperation
-	for _, n := range names {
-		out = append(out, PatchOperation{Op: "add", Path: "/metadata/finalizers/-", Value: n})
-	}
-	return out
+	return []PatchOperation{{Op: "add", Path: "/metadata/finalizers", Value: list}}
 }
 
 func addAnnotation(o object, key, value string) PatchOperation {
@@ -151,18 +179,33 @@ func annotationPath(key string) string {
 // ArmedAt is how the time of a stamp is written.
 func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ArmedSince is how long ago an object was stamped after it had been made; false if it never was. A time that cannot be
-// read, or that is still to come, counts as now.
+// armedSkew is how far the clock of whoever wrote a time may be ahead of the one it is read by.
+const armedSkew = 10 * time.Second
+
+// Armed reads the time of a stamp. Whoever may edit the object can write anything there: what is no time, or one that is
+// still to come, counts as not written, since otherwise nobody could delete the object for as long as it says.
+func Armed(text string, now time.Time) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || !now.IsZero() && at.After(now.Add(armedSkew)) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+// ArmedSince is how long ago an object was stamped after it had been made; false if it never was, or nobody knows when.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
-	text := object(obj).annotation(v1alpha1.ArmedAtAnnotation)
-	if text == "" || !object(obj).stamped() {
+	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
+	if !ok || !object(obj).stamped() {
 		return 0, false
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return 0, true
-	}
 	return max(0, now.Sub(at)), true
+}
+
+// misarmed tells whether an object says of its stamp what cannot be believed: the time is then written anew, once.
+func misarmed(o object, now time.Time) bool {
+	text := o.annotation(v1alpha1.ArmedAtAnnotation)
+	_, ok := Armed(text, now)
+	return text != "" && !ok
 }
 
 // removeFinalizers goes from the last to the first, so that the places of the others hold.
@@ -203,9 +246,10 @@ func (s Shaping) Spares(gr schema.GroupResource) bool {
 // Shape says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
 // object as it is now as OldObject, and nobody as User: what was asked is in its finalizers.
 func (s *Set) Shape(q Question) Shaping {
-	q.Operation, q.Object, q.object, q.Options = Delete, nil, nil, nil
-	var v verdict
-	by := s.propagating(&q, s.askDeletions(&q, &v))
+	q.Operation, q.Object, q.object, q.Options, q.anybody = Delete, nil, nil, nil, true
+	q.Part = "" // what an object carries is decided by all policies
+	v := verdict{set: s, q: &q}
+	by, _ := s.propagating(&q, s.askDeletions(&q, &v), false)
 	out := Shaping{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation

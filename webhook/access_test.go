@@ -107,3 +107,31 @@ func TestAccessReviewsEndWithTheirReview(t *testing.T) {
 		}
 	})
 }
+
+// A user can write ten thousand references. That must neither hold up Weir, nor be a way past the policy.
+func TestRequestThatDependsOnTooManyPermissionsIsRefused(t *testing.T) {
+	t.Run("by a policy that denies", func(t *testing.T) { tooManyPermissions(t, "[Deny]", `"allowed":false`) })
+	t.Run("not by one on trial", func(t *testing.T) { tooManyPermissions(t, "[Warn]", `"allowed":true`) })
+}
+
+func tooManyPermissions(t *testing.T, actions, verdict string) {
+	t.Helper()
+	onBench(t, func(b *bench) {
+		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
+		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depend on 65 permissions of yours, and at most 64"} {
+			var refs []string
+			for i := range n {
+				refs = append(refs, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
+			}
+			b.asked()
+			code, body := b.ask("owners", `{operation: CREATE, resource: {group: apps, version: v1, resource: replicasets}, kind: {group: apps, version: v1, kind: ReplicaSet}, namespace: shop, name: web, userInfo: {username: alice},
+  object: {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web, namespace: shop, ownerReferences: [`+strings.Join(refs, ", ")+`]}}}`)
+			if code != 200 || !strings.Contains(string(body), verdict) || !strings.Contains(string(body), want) {
+				b.Errorf("%d references: %d %.600s\nwant %s", n, code, body, want)
+			}
+			if asked := len(b.asked()); asked > mostAccess {
+				b.Errorf("%d references: %d requests", n, asked)
+			}
+		}
+	})
+}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +31,7 @@ type armer struct {
 	state   *live.State
 	window  time.Duration
 	metrics *metrics
-	log     logr.Logger
+	log     *sayer
 
 	mu          sync.Mutex
 	collections map[place]*collection
@@ -51,6 +51,9 @@ type place struct {
 // collectionTime bounds the arming of a collection, which goes on after the review that began it has been answered.
 const collectionTime = 5 * time.Minute
 
+// mostCollections is how many collections are armed at the same time. Of any other each object is armed when it comes to it.
+const mostCollections = 8
+
 // atOnce is how many objects of a collection are stamped at the same time.
 const atOnce = 16
 
@@ -63,49 +66,111 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &armer{stamper: stamper, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: o.Log,
+	return &armer{stamper: stamper, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
 		collections: map[place]*collection{}}, nil
 }
 
-// hold says how long a DELETE that is allowed has to wait, and why; 0 is not at all.
-func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (time.Duration, string, error) {
+// hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer holds, and with a time to
+// wait for the decision is a refusal.
+func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
 	if !d.Shaped || q.DryRun {
-		return 0, "", nil
+		return d, 0, nil
 	}
-	window := a.window
-	if q.Name == "" { // a deletecollection, which may take 60 s where others have 34 (RB 6.18)
-		window = window * 61 / 35
+	if d.Arm {
+		return a.arm(ctx, q, d)
 	}
-	if !d.Arm {
-		since, armed := policies.ArmedSince(q.OldObject, q.Now)
-		if !armed || since >= window {
-			return 0, "", nil
-		}
-		wait := window - since
-		if q.Name == "" {
-			// Clients come again ten times at most: not once for each object that was stamped a little later.
-			wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}, q.Now))
-		}
+	wait := a.fresh(q)
+	if wait > 0 {
 		a.metrics.armed.WithLabelValues("waiting").Inc()
-		return wait, held(q, d, wait), nil
+		d = held(q, d, wait)
 	}
-	result, err := a.stamper.Put(ctx, q.Resource, stamps.MetaOf(q.OldObject), d.Mark)
-	a.metrics.armed.WithLabelValues(string(result)).Inc()
-	if err != nil {
-		return 0, "", fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.By, err)
-	}
-	a.log.Info("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", stamps.MetaOf(q.OldObject).Name,
-		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "stamp", result)
-	if q.Name == "" {
-		a.collection(ctx, q) // goes on by itself
-	}
-	return window, held(q, d, window), nil
+	return d, wait, nil
 }
 
-func held(q *policies.Question, d policies.Decision, wait time.Duration) string {
-	return fmt.Sprintf("%s %q is deleted with propagation %s (DeletionPolicy %q), and has been marked for that with the finalizer %s only now: "+
+// windowOf is how long after a stamp a DELETE is not let through.
+func (a *armer) windowOf(q *policies.Question) time.Duration {
+	if q.Name == "" { // a deletecollection, which may take 60 s where others have 34 (RB 6.18)
+		return a.window * 61 / 35
+	}
+	return a.window
+}
+
+// fresh is how long the stamp of an object has yet to wait; 0 for one that holds.
+func (a *armer) fresh(q *policies.Question) time.Duration {
+	window := a.windowOf(q)
+	since, armed := policies.ArmedSince(q.OldObject, q.Now)
+	if !armed || since >= window {
+		return 0
+	}
+	wait := window - since
+	if q.Name == "" {
+		// Clients come again ten times at most: not once for each object that was stamped a little later.
+		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}, q.Now))
+	}
+	return wait
+}
+
+// arm puts the finalizer on an object that a DELETE is about, as the object is and as the policies judge it then.
+func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
+	result, err := a.stamp(ctx, q, &d)
+	a.metrics.armed.WithLabelValues(string(result)).Inc()
+	if err != nil {
+		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.By, err)
+	}
+	if !d.Allowed {
+		return d, 0, nil
+	}
+	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", stamps.MetaOf(q.OldObject).Name,
+		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "stamp", result)
+	if q.Name == "" && (result == stamps.Done || result == stamps.Already) {
+		a.collection(ctx, q) // goes on by itself
+	}
+	wait := a.windowOf(q)
+	return held(q, d, wait), wait, nil
+}
+
+// stamp reads the object, judges its DELETE once more, and stamps it as that says; again, if it changes meanwhile. What
+// the review said of it is only the reason to look.
+func (a *armer) stamp(ctx context.Context, q *policies.Question, d *policies.Decision) (stamps.Result, error) {
+	for range stampTries {
+		set := a.state.Set()
+		_, whole := set.Stamps(q.Resource.GroupResource())
+		live, m, err := confirm(ctx, a.lister, q, whole)
+		if err != nil {
+			return stamps.Failed, err
+		}
+		if m == nil || m.DeletionTimestamp != nil {
+			return stamps.Gone, nil
+		}
+		again := set.Decide(live)
+		if !again.Allowed {
+			*d = again
+			return stamps.Changed, nil
+		}
+		switch { // the client's next request is judged as the object is then
+		case !again.Shaped:
+			return stamps.Changed, nil
+		case !again.Arm:
+			return stamps.Already, nil
+		}
+		*d = again
+		if result, err := a.stamper.PutUnchanged(ctx, q.Resource, m, again.Mark); err != nil || result != stamps.Changed {
+			return result, err
+		}
+	}
+	return stamps.Failed, fmt.Errorf("it has changed %d times while it was being stamped", stampTries)
+}
+
+// stampTries is how often an object is read that changes while it is being stamped.
+const stampTries = 5
+
+// held is the refusal of a DELETE that has to wait.
+func held(q *policies.Question, d policies.Decision, wait time.Duration) policies.Decision {
+	d.Allowed, d.Code, d.Reason = false, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	d.Message = fmt.Sprintf("%s %q is deleted with propagation %s (DeletionPolicy %q), and has been marked for that with the finalizer %s only now: "+
 		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
 		q.Resource.GroupResource(), stamps.MetaOf(q.OldObject).Name, d.Propagation, d.By, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+	return d
 }
 
 // collection arms every object of the resource in the namespace that is to be stamped: a deletecollection ends at the
@@ -116,7 +181,13 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.collections[at]; c == nil || !c.last.IsZero() {
+	under := 0
+	for _, c := range a.collections {
+		if c.last.IsZero() {
+			under++
+		}
+	}
+	if c := a.collections[at]; under < mostCollections && (c == nil || !c.last.IsZero()) {
 		c = &collection{}
 		a.collections[at] = c
 		go a.armAll(context.WithoutCancel(ctx), at, q.Kind, q.NamespaceObject, c)
@@ -169,7 +240,7 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 		return nil
 	})
 	if err := errors.Join(err, group.Wait()); err != nil {
-		a.log.Info("could not arm a collection: what is left is armed object by object", "resource", at.GroupResource().String(),
+		a.log.say("could not arm a collection: what is left is armed object by object", "resource", at.GroupResource().String(),
 			"namespace", at.namespace, "err", err.Error())
 	}
 }

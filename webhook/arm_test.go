@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 		"stamped a while ago":                  {armedAgo("one", 20*time.Second), shaped, none, 15 * time.Second},
 		"about to be let through":              {armedAgo("one", 35*time.Second-1), shaped, none, 1},
 		"let through":                          {armedAgo("one", 35*time.Second), shaped, none, 0},
-		"stamped by a clock that is ahead":     {armedAgo("one", -time.Hour), shaped, none, 35 * time.Second},
+		"stamped by a clock that is ahead":     {armedAgo("one", -5*time.Second), shaped, none, 35 * time.Second},
 		"not shaped":                           {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
 		"of a collection, while under way":     {armedAgo("", 20*time.Second), shaped, -1, 61 * time.Second},
 		"of a collection, stamped just now":    {armedAgo("", 20*time.Second), shaped, 5 * time.Second, 56 * time.Second},
@@ -78,9 +79,9 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 			}
 			// Another collection has nothing to do with it.
 			a.collections[place{configMaps, "other"}] = &collection{}
-			wait, why, err := a.hold(t.Context(), c.q, c.d)
-			if wait != c.want || err != nil || (why == "") != (wait == 0) {
-				t.Errorf("wait %s (%q, %v), want %s", wait, why, err, c.want)
+			d, wait, err := a.hold(t.Context(), c.q, c.d)
+			if wait != c.want || err != nil || d.Allowed != (wait == 0) || (d.Message == "") != (wait == 0) {
+				t.Errorf("wait %s (%+v, %v), want %s", wait, d, err, c.want)
 			}
 			if got := api.Requests(); len(got) > 0 {
 				t.Errorf("asked the API server: %v", got)
@@ -94,8 +95,8 @@ func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	for name, d := range map[string]policies.Decision{"stamped": shaped, "not stamped": {Allowed: true, Shaped: true, Arm: true, Mark: policies.Mark{Finalizers: []string{v1alpha1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
-		if wait, why, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || why != "" || err != nil {
-			t.Errorf("%s: wait %s, %q, %v", name, wait, why, err)
+		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {
+			t.Errorf("%s: wait %s, %+v, %v", name, wait, d, err)
 		}
 	}
 	if got := api.Requests(); len(got) > 0 {
@@ -105,19 +106,25 @@ func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 
 // Without the stamp the DELETE would go another way: it must not be let through.
 func TestStampThatCannotBePutIsAnError(t *testing.T) {
-	api := apitest.New()
-	api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
-	a := testArmer(t, api)
-	q := armedAgo("one", 0)
-	q.OldObject["metadata"].(map[string]any)["finalizers"] = nil
-	d := shaped
-	d.Arm, d.Mark = true, policies.Mark{Finalizers: []string{v1alpha1.Finalizer}}
-	wait, _, err := a.hold(t.Context(), q, d)
-	if want := `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: change the finalizers of configmaps shop/one: no`; wait != 0 || err == nil || err.Error() != want {
-		t.Errorf("wait %s, %v\nwant %s", wait, err, want)
-	}
-	if got := fmt.Sprint(counted(t, a.metrics.armed)); got != "map[failed:1]" {
-		t.Errorf("counted %s", got)
+	for method, want := range map[string]string{
+		"PATCH": `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: change the finalizers of configmaps shop/one: no`,
+		"GET":   `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: read configmaps "one": no`,
+	} {
+		onBench(t, func(b *bench) {
+			b.policies(kept)
+			b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if r.Method == method && strings.HasSuffix(r.Path, "/one") {
+					return apitest.Refuse(403, "Forbidden", "no")
+				}
+				return nil
+			})
+			code, body := b.ask("delete", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: alice},
+  oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: uid-one, labels: {kept: "yes"}}}}`)
+			if code != 500 || string(body) != want+"\n" {
+				b.Errorf("%d %s\nwant %s", code, body, want)
+			}
+		})
 	}
 }
 
@@ -150,6 +157,9 @@ func TestCollectionsAreForgotten(t *testing.T) {
 func TestCollectionIsArmedOnce(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}", name))
+		}
 		release, lists := make(chan struct{}), make(chan struct{}, 10)
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "GET" && r.Path == "/api/v1/namespaces/shop/configmaps" {
@@ -159,7 +169,7 @@ func TestCollectionIsArmedOnce(t *testing.T) {
 			return nil
 		})
 		all := func(name string) string {
-			return fmt.Sprintf(`{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, userInfo: {username: alice}, oldObject: {metadata: {name: %s, namespace: shop, uid: u}}}`, name)
+			return fmt.Sprintf(`{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, userInfo: {username: alice}, oldObject: {metadata: {name: %[1]s, namespace: shop, uid: uid-%[1]s}}}`, name)
 		}
 		for _, name := range []string{"a", "b", "c"} {
 			if code, body := b.ask("delete", all(name)); code != 200 {
@@ -181,7 +191,26 @@ func TestCollectionIsArmedOnce(t *testing.T) {
 }
 
 func TestWebhookNeedsItsParts(t *testing.T) {
-	if _, err := New(Options{}); err == nil || err.Error() != "make a webhook: an API server and policies are needed" {
+	if _, err := New(Options{}); err == nil || err.Error() != "make a webhook: an API server, policies and a token are needed" {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestFewCollectionsAreArmedAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := testArmer(t, apitest.New())
+		for i := range mostCollections {
+			a.collections[place{configMaps, fmt.Sprint(i)}] = &collection{}
+		}
+		a.collection(t.Context(), armedAgo("", 0))
+		if a.collections[place{configMaps, "shop"}] != nil {
+			t.Error("one more was begun")
+		}
+		a.finished(a.collections[place{configMaps, "0"}])
+		a.collection(t.Context(), armedAgo("", 0))
+		if a.collections[place{configMaps, "shop"}] == nil {
+			t.Error("none was begun though one is over")
+		}
+		synctest.Wait()
+	})
 }

@@ -121,7 +121,7 @@ func benchRouter(b *testing.B, judge reviewer) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return router(func(policies.Webhook) reviewer { return judge }, func() error { return nil }, m, logr.Discard())
+	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(), m, newSayer(logr.Discard()))
 }
 
 // benchDelete is the review of the DELETE of an object as large as Deployments are.
@@ -161,7 +161,7 @@ func benchDelete(b *testing.B) []byte {
 
 func benchOne(b *testing.B, h http.Handler, body []byte) time.Duration {
 	b.Helper()
-	r := httptest.NewRequest(http.MethodPost, Paths[policies.WebhookDelete]+"?timeout=10s", bytes.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, "/"+testToken+Paths[policies.WebhookDelete]+"?timeout=10s", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	began := time.Now()

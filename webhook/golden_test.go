@@ -46,6 +46,12 @@ func elapse(d time.Duration) {
 // onBench runs a test, in a bubble, with a webhook whose policies are in force.
 func onBench(t *testing.T, test func(*bench)) {
 	t.Helper()
+	onBenchWith(t, someFacts(), test)
+}
+
+// onBenchWith is onBench, with other facts.
+func onBenchWith(t *testing.T, facts policies.Facts, test func(*bench)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, api: apitest.New()}
 		b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
@@ -55,7 +61,7 @@ func onBench(t *testing.T, test func(*bench)) {
 			t.Fatal(err)
 		}
 		b.state = state
-		if b.handler, err = New(Options{Config: b.api.Config(), Policies: state, Facts: someFacts()}); err != nil {
+		if b.handler, err = New(Options{Config: b.api.Config(), Policies: state, Takes: takes, Facts: facts}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +77,8 @@ func onBench(t *testing.T, test func(*bench)) {
 	})
 }
 
-// someFacts: ten Pods and a ReplicaSet fall with uid-web, and Deployments and Pods are served.
+// someFacts: three ConfigMaps and ten Pods and a ReplicaSet fall with uid-web, seven Secrets with any namespace, nine custom resources with any
+// definition, and Deployments and Pods are served.
 func someFacts() policies.Facts {
 	return policies.Facts{
 		Falls: func(uid types.UID, spared func(schema.GroupResource) bool) (policies.Fall, bool) {
@@ -81,8 +88,28 @@ func someFacts() policies.Facts {
 			}
 			return f, true
 		},
+		Content: func(string) (policies.Fall, bool) {
+			return policies.Fall{Kinds: []policies.FallKind{{Resource: "secrets", Count: 7, Names: []string{"bank-password"}}}}, true
+		},
+		Instances: func(gr schema.GroupResource) (policies.Fall, bool) {
+			return policies.Fall{Kinds: []policies.FallKind{{Resource: gr.String(), Count: 9, Names: []string{"secret-plan"}}}}, true
+		},
+		// Three ConfigMaps go with uid-web, and with the namespace.
+		Catch: func(s policies.Search) policies.Catch {
+			c := policies.Catch{Complete: s.UID != "uid-new"}
+			if !s.Wanted(schema.GroupResource{Resource: "configmaps"}) || s.UID != "uid-web" && s.Namespace != "shop" {
+				return c
+			}
+			for _, name := range []string{"plain", "precious", "confirmed"} {
+				c.Objects = append(c.Objects, policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+					Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)})
+			}
+			c.Count = len(c.Objects)
+			return c
+		},
 		Kind: func(gvk schema.GroupVersionKind) policies.Kind {
-			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"}, "Pod": {Resource: "pods"}}
+			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"}, "Pod": {Resource: "pods"},
+				"ConfigMap": {Resource: "configmaps"}, "Lease": {Group: "coordination.k8s.io", Resource: "leases"}}
 			gr, ok := kinds[gvk.Kind]
 			return policies.Kind{Known: true, Served: ok, Namespaced: true, Resources: []schema.GroupResource{gr}}
 		},

@@ -3,25 +3,38 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/stamps"
 )
 
 // mostRounds is how often a decision may need to know more. Each answer brings the next question at most once: who may
 // update every finalizer is asked before who may update one.
 const mostRounds = 4
 
+// mostAccess is how many permissions one request may depend on: a user can write ten thousand references into an object.
+const mostAccess = 64
+
+// mostTold is how many permissions are looked up only for what a refusal tells: a few kinds for each of a few policies.
+const mostTold = 64
+
+// toldTime is how long a refusal waits for them: one that comes too late is none.
+const toldTime = time.Second
+
 // namespaces are in themselves, as the API server has it; a policy selects them by their own labels.
 var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 // judge answers questions with what the cluster knows.
 type judge struct {
@@ -30,11 +43,23 @@ type judge struct {
 	access   *access
 	arm      *armer
 	metrics  *metrics
-	log      logr.Logger
+	log      *sayer
+	sealed   func(text, seal string) bool
 }
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
+	a := j.judge(ctx, asked, q)
+	if errors.Is(a.err, errBusy) {
+		// Users can bring this about, and no failurePolicy may let them past for it.
+		return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+			Message: "this cannot be judged now, because too much else is: try again in a second"}, time.Second)
+	}
+	return a
+}
+
+func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	q.Asked, q.Facts, q.Now = asked, j.facts, time.Now()
+	q.ServerTime, q.Sealed = j.policies.Now(), j.sealed
 	if q.Namespace != "" && q.Resource.GroupResource() != namespaces {
 		ns, err := j.policies.NamespaceNow(ctx, q.Namespace)
 		if err != nil {
@@ -42,24 +67,68 @@ func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Q
 		}
 		q.NamespaceObject = ns
 	}
-	d, err := j.decide(ctx, &q)
+	evicts := (asked == policies.WebhookDelete || asked == policies.WebhookCascade) && q.Evicts()
+	if evicts {
+		switch there, err := j.evicted(ctx, &q); {
+		case err != nil:
+			return answer{err: err}
+		case !there:
+			return allowed(policies.Decision{})
+		}
+	}
+	if err := j.confirmHolder(ctx, &q); err != nil {
+		return answer{err: err}
+	}
+	decide := j.decide
+	if asked == policies.WebhookCascade {
+		decide = j.cascade
+	}
+	d, err := decide(ctx, &q)
 	if err != nil {
 		return answer{err: err}
 	}
 	if len(d.Errors) > 0 {
-		j.log.Info("policies could not be judged", "errors", fmt.Sprint(d.Errors), "resource", q.Resource.GroupResource().String(),
+		j.metrics.failed(d.Errors)
+		j.log.say("policies could not be judged", "errors", fmt.Sprint(d.Errors), "resource", q.Resource.GroupResource().String(),
 			"namespace", q.Namespace, "name", q.Name)
+	}
+	if !d.Allowed && evicts {
+		d = evicting(&q, d)
 	}
 	if !d.Allowed {
 		return refused(d, 0)
 	}
-	if wait, why, err := j.arm.hold(ctx, &q, d); err != nil {
+	d, wait, err := j.arm.hold(ctx, &q, d)
+	if err != nil {
 		return answer{err: err}
-	} else if wait > 0 {
-		d.Code, d.Reason, d.Message = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, why
+	}
+	if !d.Allowed {
 		return refused(d, wait)
 	}
 	return allowed(d)
+}
+
+// confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is found by their names, which
+// anybody can guess, and is told in a refusal.
+func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
+	gr := q.Resource.GroupResource()
+	if q.Operation != policies.Delete || q.Subresource != "" || gr != namespaces && gr != definitions {
+		return nil
+	}
+	if gr == namespaces {
+		if seen := stamps.MetaOf(j.policies.Namespace(q.Name)); seen.UID != "" && seen.UID == stamps.MetaOf(q.OldObject).UID && seen.Name == stamps.MetaOf(q.OldObject).Name {
+			return nil
+		}
+	}
+	live, m, err := confirm(ctx, j.arm.lister, q, true)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return fmt.Errorf("judge the delete of %s %q: it is not there, or has another uid than the request says", gr, stamps.MetaOf(q.OldObject).Name)
+	}
+	*q = live
+	return nil
 }
 
 // decide asks the set until it needs to know nothing more.
@@ -68,7 +137,10 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 	for range mostRounds {
 		d := set.Decide(*q)
 		if len(d.Needs) == 0 {
-			return d, nil
+			return j.told(ctx, set, q, d), nil
+		}
+		if n := len(q.Answers) + len(d.Needs); n > mostAccess {
+			return tooMuchAccess(n, d.Binding), nil
 		}
 		answers, err := j.access.ask(ctx, q.User, d.Needs)
 		if err != nil {
@@ -83,6 +155,43 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 		}
 	}
 	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are", q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)
+}
+
+// told is the decision with what the user may be told of it. Where that cannot be found out, less is told: nothing else
+// depends on it, and a refusal stays one.
+func (j *judge) told(ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision) policies.Decision {
+	answers := j.mayBeTold(ctx, q, d)
+	if answers == nil {
+		return d
+	}
+	maps.Copy(answers, q.Answers)
+	again := *q
+	again.Answers = answers
+	return set.Decide(again)
+}
+
+// mayBeTold answers what a decision asks for only for what it tells; nil where it asks for nothing, or nothing is found out.
+func (j *judge) mayBeTold(ctx context.Context, q *policies.Question, d policies.Decision) map[policies.Access]policies.Answer {
+	if len(d.Tells) == 0 || len(d.Tells) > mostTold {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, toldTime)
+	defer cancel()
+	answers, err := j.access.ask(ctx, q.User, d.Tells)
+	if err != nil {
+		j.log.say("could not find out what may be told to a user", "user", q.User.Name, "err", err.Error())
+		return nil
+	}
+	return answers
+}
+
+// tooMuchAccess refuses, whatever the failurePolicy, since a user can bring it about. Policies on trial say so only.
+func tooMuchAccess(n int, binding bool) policies.Decision {
+	says := fmt.Sprintf("the owner references that this request changes depend on %d permissions of yours, and at most %d are looked up for one request: change fewer at a time", n, mostAccess)
+	if !binding {
+		return policies.Decision{Allowed: true, Warnings: []string{says}}
+	}
+	return policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: says}
 }
 
 // refused says no. The API server makes a Retry-After header of the seconds, and clients come again by themselves (RB 6.15).
@@ -101,12 +210,17 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 func allowed(d policies.Decision) answer {
 	out := &admissionv1.AdmissionResponse{Allowed: true, Warnings: d.Warnings, AuditAnnotations: d.Audit}
 	a := answer{result: "allowed", response: out}
+	if len(d.Errors) > 0 {
+		a.result = "error"
+	}
 	if len(d.Patch) > 0 {
 		patch, err := json.Marshal(d.Patch)
 		if err != nil {
 			return answer{err: fmt.Errorf("encode the patch: %w", err)}
 		}
-		a.result = "patched"
+		if len(d.Errors) == 0 {
+			a.result = "patched"
+		}
 		out.Patch, out.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
 	}
 	return a

@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/stamps"
 )
 
 type metrics struct {
@@ -14,13 +16,17 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	armed    *prometheus.CounterVec
 	panics   prometheus.Counter
+	failures *prometheus.CounterVec
+
+	mu      sync.Mutex
+	failing map[string]bool // policies that have series
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
+	m := &metrics{failing: map[string]bool{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
-			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, later (429), error and malformed (both left to the failurePolicy).",
+			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, later (429), error (a policy could not be judged; where none could, the failurePolicy decides) and malformed (left to the failurePolicy), and, unread, unknown (to a path that is none) and busy (more than is taken at once).",
 		}, []string{"webhook", "operation", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_webhook_duration_seconds", Buckets: prometheus.ExponentialBucketsRange(0.0001, 30, 24),
@@ -28,14 +34,29 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"webhook"}),
 		armed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_armed_total",
-			Help: "Objects that had to be stamped at their DELETE, by result: done, already, gone, failed; and DELETEs that had to wait for a fresh stamp: waiting.",
+			Help: "Objects that had to be stamped at their DELETE, by result: done, already, gone, changed, failed; and DELETEs that had to wait for a fresh stamp: waiting.",
 		}, []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_webhook_panics_total",
 			Help: "Reviews that ended in a panic, and were left to the failurePolicy.",
 		}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_policy_errors_total",
+			Help: "Requests that a policy could not be judged about, by policy (KIND/NAME): a condition that fails, what is not known yet. Its failurePolicy decided.",
+		}, []string{"policy"}),
 	}
-	return m, errors.Join(reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))
+	// An increase is seen only of what was there before.
+	for asked := range Paths {
+		m.requests.WithLabelValues(string(asked), "", "malformed")
+		for _, operation := range []policies.Operation{policies.Create, policies.Update, policies.Delete} {
+			m.requests.WithLabelValues(string(asked), string(operation), "error")
+		}
+	}
+	m.armed.WithLabelValues("waiting")
+	for _, result := range []stamps.Result{stamps.Done, stamps.Already, stamps.Gone, stamps.Changed, stamps.Failed} {
+		m.armed.WithLabelValues(string(result))
+	}
+	return m, errors.Join(reg.Register(m.failures), reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))
 }
 
 func (m *metrics) answered(asked policies.Webhook, operation, result string, began time.Time) {
@@ -46,4 +67,21 @@ func (m *metrics) answered(asked policies.Webhook, operation, result string, beg
 	}
 	m.requests.WithLabelValues(string(asked), operation, result).Inc()
 	m.duration.WithLabelValues(string(asked)).Observe(time.Since(began).Seconds())
+}
+
+// mostFailing bounds the series of policies that fail: names that are gone go with the rest.
+const mostFailing = 1000
+
+func (m *metrics) failed(errs []policies.PolicyError) {
+	for _, e := range errs {
+		name := e.Policy.Kind + "/" + e.Policy.Name
+		m.mu.Lock()
+		if !m.failing[name] && len(m.failing) >= mostFailing {
+			m.failures.Reset()
+			clear(m.failing)
+		}
+		m.failing[name] = true
+		m.mu.Unlock()
+		m.failures.WithLabelValues(name).Inc()
+	}
 }

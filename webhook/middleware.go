@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/go-logr/logr"
 )
 
@@ -16,6 +17,28 @@ const (
 	defaultTimeout = 10 * time.Second
 	mostTimeout    = 30 * time.Second
 )
+
+// known sends away who has not been told by which path to come: the API server has, by the webhook configurations. Nothing
+// of such a request is read, and it learns nothing, not even which webhooks there are.
+func known(takes func(token string) bool, m *metrics) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !takes(chi.URLParam(r, "token")) {
+				noWebhook(m)(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func noWebhook(m *metrics) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		m.requests.WithLabelValues("", "", "unknown").Inc()
+		hangUp(w)
+		http.Error(w, "there is no webhook at this path: those that there are, are in the webhook configurations", http.StatusNotFound)
+	}
+}
 
 // deadline bounds a review by the time that the API server waits for it, less a tenth in which the answer travels.
 func deadline(next http.Handler) http.Handler {

@@ -11,6 +11,8 @@ import (
 	"github.com/tidwall/gjson"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-dev/weir/policies"
 )
 
 // mostBody bounds what is read of a request, in bytes. An object has at most 3 MiB, and a review holds it twice, with
@@ -48,6 +50,9 @@ func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview,
 
 // decode decodes a review. Its objects, which are nearly all of it, are left as they are.
 func decode(body []byte) (*admissionv1.AdmissionReview, error) {
+	if policies.TooDeep(body) {
+		return nil, errors.New("it is nested too deeply")
+	}
 	rest, objects := body, [2][]byte{}
 	if gjson.ValidBytes(body) { // of anything else, the decoder says what is wrong
 		rest, objects = apart(body)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,18 +23,21 @@ type answer struct {
 }
 
 // review is the handler of one webhook.
-func review(asked policies.Webhook, judge reviewer, m *metrics, log logr.Logger) http.HandlerFunc {
+func review(asked policies.Webhook, judge reviewer, m *metrics, log *sayer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		in, status, err := read(w, r)
 		if err != nil {
 			m.answered(asked, "", "malformed", began)
-			log.V(1).Info("malformed review", "webhook", asked, "err", err.Error())
+			log.say("malformed review", "webhook", asked, "err", err.Error())
 			http.Error(w, err.Error(), status)
 			return
 		}
 		operation := string(in.Request.Operation)
 		q, err := policies.FromRequest(in.Request)
+		if err == nil {
+			err = checkNames(&q)
+		}
 		if err != nil {
 			m.answered(asked, operation, "malformed", began)
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -44,7 +46,7 @@ func review(asked policies.Webhook, judge reviewer, m *metrics, log logr.Logger)
 		a := judge(r, q)
 		if a.err != nil {
 			m.answered(asked, operation, "error", began)
-			log.Info("could not judge a request", "webhook", asked, "operation", operation, "resource", q.Resource.GroupResource().String(),
+			log.say("could not judge a request", "webhook", asked, "operation", operation, "resource", q.Resource.GroupResource().String(),
 				"namespace", q.Namespace, "name", q.Name, "user", q.User.Name, "err", a.err.Error())
 			http.Error(w, a.err.Error(), http.StatusInternalServerError)
 			return

@@ -48,7 +48,9 @@ func counted(t testing.TB, c prometheus.Collector) map[string]float64 {
 			for _, l := range m.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			out[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+			if n := m.GetCounter().GetValue(); n > 0 { // some are there from the beginning
+				out[strings.Join(labels, " ")] = n
+			}
 		}
 	}
 	return out
@@ -57,16 +59,22 @@ func counted(t testing.TB, c prometheus.Collector) map[string]float64 {
 // handler is the HTTP of the webhook around a judge.
 func handler(t testing.TB, m *metrics, judge reviewer) http.Handler {
 	t.Helper()
-	return router(func(policies.Webhook) reviewer { return judge }, func() error { return nil }, m, logr.Discard())
+	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(), m, newSayer(logr.Discard()))
 }
+
+// testToken is the token that paths begin with.
+const testToken = "0123456789ABCDEFGHIJKLMNOP"
+
+func takes(token string) bool { return token == testToken }
 
 // yes allows everything.
 func yes(*http.Request, policies.Question) answer {
 	return answer{result: "allowed", response: &admissionv1.AdmissionResponse{Allowed: true}}
 }
 
+// post sends a review to a path below the token.
 func post(h http.Handler, path, contentType string, body io.Reader) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, path, body)
+	r := httptest.NewRequest(http.MethodPost, "/"+testToken+path, body)
 	r.Header.Set("Content-Type", contentType)
 	return recorded(h, r)
 }
@@ -190,6 +198,35 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
+// A stack that overflows ends the process, and no middleware recovers from that. Here it would end the test's.
+func TestReviewsThatAreNestedTooDeeplyAreNoAnswer(t *testing.T) {
+	h := handler(t, testMetrics(t), yes)
+	deep := func(size int) string { return strings.Repeat("[", size) }
+	for name, body := range map[string]string{
+		"nothing else":           deep(mostBody),
+		"objects":                strings.Repeat(`{"a":`, mostBody/5),
+		"an unknown field":       request(`,"weather":` + deep(mostBody/2)),
+		"the oldObject":          request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, deep(mostBody/2), 1)),
+		"the oldObject's fields": request(strings.Replace(aDelete, `{"name":"web"}`, `{"labels":`+deep(mostBody/2), 1)),
+		"the options":            request(aDelete + `,"options":` + deep(mostBody/2)),
+		"the user":               request(aDelete + `,"userInfo":{"extra":{"a":` + deep(mostBody/2)),
+		"well-formed":            request(aDelete + `,"weather":` + deep(20_000) + strings.Repeat("]", 20_000)),
+	} {
+		if w := post(h, "/delete", aJSON, strings.NewReader(body)); w.Code != 400 || w.Body.String() != "decode the review: it is nested too deeply\n" {
+			t.Errorf("%s: %d %.200s", name, w.Code, w.Body)
+		}
+	}
+	// The next one is answered, and so is what is as deep as an API server sends.
+	for name, fields := range map[string]string{
+		"flat": aDelete,
+		"deep": aDelete + `,"options":{"a":` + deep(9_990) + strings.Repeat("]", 9_990) + "}",
+	} {
+		if w := post(h, "/delete", aJSON, strings.NewReader(request(fields))); w.Code != 200 {
+			t.Errorf("%s: %d %.200s", name, w.Code, w.Body)
+		}
+	}
+}
+
 func TestBodyThatBreaksOff(t *testing.T) {
 	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	if w.Code != 400 || w.Body.String() != "read the review: unexpected EOF\n" {
@@ -232,28 +269,44 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	h := handler(t, testMetrics(t), yes)
+	m := testMetrics(t)
+	h := handler(t, m, yes)
+	unknown := 0.0
 	for at, want := range map[string]int{
-		"POST /stamp": 200, "POST /delete": 200, "POST /owners": 200, "POST /clear": 200,
-		"POST /": 404, "POST /stamp/": 404, "POST /Stamp": 404, "POST /metrics": 404, "POST /stamp/../delete": 404,
-		"GET /stamp": 405, "PUT /delete": 405, "DELETE /owners": 405, "HEAD /clear": 405,
+		"POST T/stamp": 200, "POST T/delete": 200, "POST T/owners": 200, "POST T/clear": 200,
+		"POST T/delete-ignore": 200, "POST T/delete-fail": 200, "POST T/delete-everywhere": 200, "POST T/owners-fail": 200, "POST T/delete-": 404, "POST T/delete-all": 404,
+		"POST T/": 404, "POST T": 404, "POST T/stamp/": 404, "POST T/Stamp": 404, "POST T/metrics": 404, "POST T/stamp/../delete": 404, "POST T/T/stamp": 404,
+		"GET T/stamp": 404, "PUT T/delete": 404, "DELETE T/owners": 404, "HEAD T/clear": 404,
+		"POST /": 404, "POST /stamp": 404, "POST /delete": 404, "POST //delete": 404, "POST /x/delete": 404, "GET /x/delete": 404, "PUT /delete": 404,
+		"POST T0/delete": 404, "POST /0123456789ABCDEFGHIJKLMNO/delete": 404, "POST /0123456789abcdefghijklmnop/delete": 404,
 	} {
-		method, path, _ := strings.Cut(at, " ")
-		r := httptest.NewRequest(method, path, strings.NewReader(request(aDelete)))
-		r.Header.Set("Content-Type", aJSON)
-		if w := recorded(h, r); w.Code != want {
-			t.Errorf("%s: %d, want %d", at, w.Code, want)
+		method, path, _ := strings.Cut(strings.Replace(at, " T", " /"+testToken, 1), " ")
+		// Of a path that is none, nothing is read.
+		body := io.Reader(strings.NewReader(request(aDelete)))
+		if want == 404 {
+			body = iotest.ErrReader(errors.New("the body was read"))
+			unknown++
 		}
+		r := httptest.NewRequest(method, path, body)
+		r.Header.Set("Content-Type", aJSON)
+		w := recorded(h, r)
+		if w.Code != want || want == 404 && w.Body.String() != "there is no webhook at this path: those that there are, are in the webhook configurations\n" {
+			t.Errorf("%s: %d %s, want %d", at, w.Code, w.Body, want)
+		}
+	}
+	if got := counted(t, m.requests)["  unknown"] + counted(t, m.requests)[" unknown "]; got != unknown {
+		t.Errorf("%v, want %g unknown", counted(t, m.requests), unknown)
 	}
 }
 
 func TestEachPathIsItsWebhook(t *testing.T) {
 	h := router(func(asked policies.Webhook) reviewer {
-		return func(*http.Request, policies.Question) answer {
-			return answer{response: &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{string(asked)}}}
+		return func(_ *http.Request, q policies.Question) answer {
+			return answer{response: &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{string(asked) + string(q.Part)}}}
 		}
-	}, func() error { return nil }, testMetrics(t), logr.Discard())
-	for path, want := range map[string]string{"/stamp": "stamp.weir.dev", "/delete": "delete.weir.dev", "/owners": "owners.weir.dev", "/clear": "clear.owners.weir.dev"} {
+	}, takes, func() error { return nil }, newIntake(), testMetrics(t), newSayer(logr.Discard()))
+	for path, want := range map[string]string{"/stamp": "stamp.weir.dev", "/delete": "delete.weir.dev", "/owners": "owners.weir.dev", "/clear": "clear.owners.weir.dev",
+		"/delete-ignore": "delete.weir.devignore", "/delete-fail": "delete.weir.devfail", "/owners-everywhere": "owners.weir.deveverywhere"} {
 		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); !strings.Contains(w.Body.String(), `["`+want+`"]`) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
@@ -262,7 +315,7 @@ func TestEachPathIsItsWebhook(t *testing.T) {
 
 func TestNotReadyIsNoAnswer(t *testing.T) {
 	ready := errors.New("waiting for the first list of namespaces")
-	h := router(func(policies.Webhook) reviewer { return yes }, func() error { return ready }, testMetrics(t), logr.Discard())
+	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return ready }, newIntake(), testMetrics(t), newSayer(logr.Discard()))
 	w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete)))
 	if want := "weir is starting: waiting for the first list of namespaces\n"; w.Code != 503 || w.Body.String() != want {
 		t.Errorf("%d %q, want 503 %q", w.Code, w.Body, want)

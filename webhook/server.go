@@ -11,8 +11,9 @@ import (
 )
 
 // NewServer serves a handler over TLS at an address, HOST:PORT, with whatever certificate is the right one when a client
-// calls. At the end it answers what is under way.
-func NewServer(address string, handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (crwebhook.Server, error) {
+// calls. Clients are asked for a certificate where clients says who they are; nil is everybody. At the end it answers what is
+// under way.
+func NewServer(address string, handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clients *Clients) (crwebhook.Server, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("listen at %q: %w", address, err)
@@ -27,6 +28,9 @@ func NewServer(address string, handler http.Handler, certificate func(*tls.Clien
 		func(c *tls.Config) {
 			c.MinVersion = tls.VersionTLS12
 			c.GetCertificate = certificate
+			if clients != nil {
+				clients.require(c)
+			}
 		},
 	}}), nil
 }

@@ -2,13 +2,14 @@
 //
 // What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then decides, which is that of the
 // policies it serves: a request is never allowed by accident. Nothing is sent to the API server but what a decision asks
-// for: access reviews, the namespace of an object when it is not known yet, and arming.
+// for: access reviews, the namespace of an object when it is not known yet, pods that are to be evicted, and arming.
 package webhook
 
 import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -24,16 +25,23 @@ import (
 // on one after 34 s (RB 6.18).
 const DefaultArmingWindow = 35 * time.Second
 
-// Paths are where the webhooks are.
+// Paths are where the webhooks are, below a token that the API server knows from the webhook configurations:
+// /TOKEN/delete. A part of the policies is asked at its Part.Path.
 var Paths = map[policies.Webhook]string{
 	policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
+	policies.WebhookCascade: "/cascade",
+	policies.WebhookCanary:  "/canary", policies.WebhookPolicies: "/policies",
 }
 
-// Options are what a handler needs to know. Config and Policies must be set.
+// Options are what a handler needs to know. Config, Policies and Takes must be set.
 type Options struct {
 	Config   *rest.Config
 	Policies *live.State
+	// Takes tells whether a token is one that the API server has been told.
+	Takes func(token string) bool
+	// Sealed tells what Weir wrote of the wave of a namespace; nil believes what is written.
+	Sealed func(text, seal string) bool
 	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that need it cannot be judged.
 	Facts policies.Facts
 	// ArmingWindow is how long after a stamp no DELETE of the object is let through; DefaultArmingWindow. With less, an
@@ -46,8 +54,8 @@ type Options struct {
 
 // New makes the handler of all webhooks.
 func New(o Options) (http.Handler, error) {
-	if o.Config == nil || o.Policies == nil {
-		return nil, errors.New("make a webhook: an API server and policies are needed")
+	if o.Config == nil || o.Policies == nil || o.Takes == nil {
+		return nil, errors.New("make a webhook: an API server, policies and a token are needed")
 	}
 	if o.ArmingWindow <= 0 {
 		o.ArmingWindow = DefaultArmingWindow
@@ -56,9 +64,9 @@ func New(o Options) (http.Handler, error) {
 		o.Registry = prometheus.NewRegistry()
 	}
 	// A request of the API server waits for every request of ours, for ten seconds at most: it may not wait for client-go's
-	// own limit of five in a second. How many there can be is bounded by how many the API server sends, and in arming.
+	// own limit of five in a second.
 	o.Config = rest.CopyConfig(o.Config)
-	o.Config.QPS, o.Config.Burst, o.Config.RateLimiter = -1, 0, nil
+	o.Config.RateLimiter = newPace(requestsASecond, requestsAtOnce)
 	m, err := newMetrics(o.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -71,18 +79,34 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: o.Log}
+	log := arm.log
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: log, sealed: o.Sealed}
 	return router(func(asked policies.Webhook) reviewer {
+		switch asked {
+		case policies.WebhookCanary:
+			return canary
+		case policies.WebhookPolicies:
+			return check
+		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
-	}, o.Policies.Ready, m, o.Log), nil
+	}, o.Takes, o.Policies.Ready, newIntake(), m, log), nil
 }
 
 // router is the HTTP of it.
-func router(reviewers func(policies.Webhook) reviewer, ready func() error, m *metrics, log logr.Logger) http.Handler {
+func router(reviewers func(policies.Webhook) reviewer, takes func(string) bool, ready func() error, in *intake, m *metrics, log *sayer) http.Handler {
 	r := chi.NewRouter()
-	r.Use(recovered(log, m))
+	r.Use(recovered(log.log, m))
+	r.NotFound(noWebhook(m))
+	r.MethodNotAllowed(noWebhook(m))
 	for asked, path := range Paths {
-		r.With(deadline, whenReady(ready)).Post(path, review(asked, reviewers(asked), m, log))
+		judge := reviewers(asked)
+		for _, part := range slices.Concat(policies.Parts, []policies.Part{""}) {
+			of := func(r *http.Request, q policies.Question) answer {
+				q.Part = part
+				return judge(r, q)
+			}
+			r.With(known(takes, m), deadline, whenReady(ready), in.bounded(m)).Post("/{token}"+part.Path(path), review(asked, of, m, log))
+		}
 	}
 	return r
 }

@@ -31,7 +31,7 @@ func DrainingCondition(step Step) corev1.NamespaceCondition {
 	case step.Verb == Finalize:
 		c.Status, c.Reason = corev1.ConditionFalse, "Drained"
 	default:
-		c.Reason = map[Verb]string{List: "Counting", Delete: "Deleting", Wait: "Waiting"}[step.Verb]
+		c.Reason = map[Verb]string{List: "Counting", Delete: "Deleting", Wait: "Waiting", Discover: "Waiting"}[step.Verb]
 	}
 	return c
 }
@@ -44,6 +44,9 @@ func condition(t corev1.NamespaceConditionType, bad bool, badReason, badMessage,
 }
 
 func discoveryFailure(s State) corev1.NamespaceCondition {
+	if !s.Discovered && s.DiscoveryFailure != "" {
+		return condition(corev1.NamespaceDeletionDiscoveryFailure, true, "DiscoveryFailed", s.DiscoveryFailure, "", "")
+	}
 	return condition(corev1.NamespaceDeletionDiscoveryFailure, len(s.Undiscovered) > 0, "DiscoveryFailed",
 		fmt.Sprintf("Discovery failed for some groups, %d failing: %s", len(s.Undiscovered), strings.Join(s.Undiscovered, ", ")),
 		"ResourcesDiscovered", "All resources successfully discovered")

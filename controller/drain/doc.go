@@ -11,11 +11,14 @@
 //	                   anything left, or unreadable         Wait; for as long as the wave has, if it may
 //	                                                        proceed then
 //	after all waves    what a wave left that timed out      Wait
+//	                   kinds not asked for anew             Discover: there may be others by now
 //	                   an API group that does not answer    Wait: it may hold content
+//	                   creates that may be under way        Wait, for as long as they may take
 //	                   kinds not listed live yet            List: the proof, one request a kind
 //	                   else                                 Finalize
 //
 // Counts come from the ownership graph, which follows the cluster; the live lists at the end close the
-// gap between what was written and what the graph has seen. Of a kind whose API is down the graph's word is
-// taken that a namespace holds nothing: nothing can be made in an API that does not answer.
+// gap between what was written and what the graph has seen. Of a kind whose API is known to be down the
+// graph's word is taken that a namespace holds nothing: nothing can be made in an API to which no API server
+// passes requests on. That a list failed does not show it.
 package drain

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -26,13 +27,15 @@ import (
 //	companion      somebody else finalizes
 //	finalizers     one a line: NAME N
 //	undiscovered   one API group a line
+//	discovery      done; none; or none and why, as the answers stand since the namespace began to terminate
+//	arriving       how long content may still arrive, and whose: DURATION WHOSE
 //	next           prints the step
 //	conditions     prints the conditions at that step
 func TestScripts(t *testing.T) {
 	scripts := 0
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		scripts++
-		s := script{State: State{Waves: DefaultWaves(), Finalizers: map[string]int{}}}
+		s := script{State: State{Waves: DefaultWaves(), Finalizers: map[string]int{}, Discovered: true}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if err := play(&s, d); err != nil {
 				d.Fatalf(t, "%v", err)
@@ -115,6 +118,11 @@ func (s *script) line(verb, line string) (err error) {
 		}
 	case "undiscovered":
 		s.Undiscovered = append(s.Undiscovered, line)
+	case "discovery":
+		s.Discovered, s.DiscoveryFailure = name == "done", rest
+	case "arriving":
+		s.Arriving = rest
+		s.ArrivingFor, err = time.ParseDuration(name)
 	case "next", "conditions", "companion":
 		return errors.New("wants no lines")
 	default:
@@ -233,4 +241,24 @@ func words(s string) []string {
 		}
 		return r == ' ' && !quoted
 	})
+}
+
+// TestNamespaceThatWeirRunsInIsNotDrained: whatever is in it. Beside a namespace controller it is not Weir's to hold.
+func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
+	pods := Kind{Kind: schema.GroupResource{Resource: "pods"}, Complete: true, Total: 2}
+	for _, kinds := range [][]Kind{nil, {pods}} {
+		s := State{Waves: DefaultWaves(), Kinds: kinds, Discovered: true, Home: true}
+		if step := Next(s); step.Verb != Wait || step.Why != homeStays {
+			t.Errorf("%d kinds: %s, because %s", len(kinds), step.Verb, step.Why)
+		}
+		for _, c := range Conditions(s, Next(s)) {
+			if c.Type == Draining && (c.Status != corev1.ConditionTrue || c.Reason != "Waiting" || c.Message != homeStays) {
+				t.Errorf("%d kinds: condition %+v", len(kinds), c)
+			}
+		}
+		s.Companion = true
+		if step := Next(s); step.Why == homeStays {
+			t.Errorf("%d kinds, beside a namespace controller: %s, because %s", len(kinds), step.Verb, step.Why)
+		}
+	}
 }

@@ -8,8 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// homeStays is why nothing is deleted in the namespace that Weir runs in: with its own pods the one would go who is to finish.
+const homeStays = "nothing is deleted: Weir runs in this namespace, and without it nobody would end this deletion, or any other. " +
+	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
+	"--stop-controller NAMESPACE/weir-controller: then the namespace goes"
+
 // Next decides the next step.
 func Next(s State) Step {
+	if s.Home && !s.Companion {
+		return Step{Verb: Wait, Current: s.Current, Why: homeStays}
+	}
 	var behind []string // what waves that have timed out left
 	for i, kinds := range s.byWave() {
 		step, over := nextInWave(kinds)
@@ -36,8 +44,20 @@ func Next(s State) Step {
 		end.Verb, end.Why = Finalize, "nothing is left that was seen"
 		return end
 	}
+	if !s.Discovered {
+		end.Verb, end.Why = Discover, "waiting for the API server to say which kinds there are, since the namespace began to terminate"
+		if s.DiscoveryFailure != "" {
+			end.Why += ": " + s.DiscoveryFailure
+		}
+		return end
+	}
 	if len(s.Undiscovered) > 0 {
 		end.Verb, end.Why = Wait, "API groups do not answer and may hold content: "+strings.Join(s.Undiscovered, ", ")
+		return end
+	}
+	if s.ArrivingFor > 0 {
+		end.Verb, end.Recheck = Wait, s.ArrivingFor
+		end.Why = "waiting for content that may still arrive: " + s.Arriving
 		return end
 	}
 	for _, k := range s.Kinds {

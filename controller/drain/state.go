@@ -44,8 +44,9 @@ type Kind struct {
 	Tried bool
 	// Refused is why the last delete failed, Unreadable why the last list did; empty if they did not.
 	Refused, Unreadable string
-	// Down: the list failed because the API is down. Nobody can have made anything in it since it went
-	// down, so what the graph has seen until then is all there is.
+	// Down: the list failed, and the cluster says of the API that it is not available: requests are not
+	// passed on to it. Nobody can have made anything in it since it went down, so what the graph has seen
+	// until then is all there is.
 	Down bool
 	// First is one of the objects that are left, the same each time: what to name when the wave waits.
 	First *Object
@@ -68,8 +69,18 @@ type State struct {
 	Kinds []Kind // namespaced and deletable, sorted by kind and wave
 	// Finalizers counts the objects that carry each.
 	Finalizers map[string]int
+	// Discovered: which kinds there are was asked for after the namespace began to terminate, and answered.
+	// DiscoveryFailure is why the last attempt failed; empty if it did not.
+	Discovered       bool
+	DiscoveryFailure string
 	// Undiscovered are API groups that do not answer and whose kinds are not known.
 	Undiscovered []string
+	// Arriving is whose requests may still create content, because they were accepted before the namespace
+	// began to terminate; empty if nobody's may. ArrivingFor is how long to wait for them.
+	Arriving    string
+	ArrivingFor time.Duration
+	// Home: it is the namespace that Weir itself runs in.
+	Home bool
 	// Companion: somebody else makes sure that nothing is left, and finalizes.
 	Companion bool
 }
@@ -83,9 +94,12 @@ const (
 	Delete
 	Wait
 	Finalize
+	Discover // ask anew which kinds there are; as long as there is no answer, it is a Wait
 )
 
-func (v Verb) String() string { return [...]string{"list", "delete", "wait", "finalize"}[v] }
+func (v Verb) String() string {
+	return [...]string{"list", "delete", "wait", "finalize", "discover"}[v]
+}
 
 // Step is the next thing to do. List and Delete name kinds that can be done in parallel.
 type Step struct {

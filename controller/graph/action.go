@@ -22,7 +22,7 @@ const (
 	Delete          // the object
 	Release         // the object from some of its owners
 	Unblock         // the object's owners: its references no longer hold up their deletion
-	Unfinalize      // the object: one garbage-collection finalizer comes off
+	Unfinalize      // the object: its garbage-collection finalizer comes off, and ours with it
 )
 
 var verbNames = [...]string{"keep", "wait", "look", "delete", "release", "unblock", "unfinalize"}
@@ -53,11 +53,13 @@ type Action struct {
 	Object Ref
 
 	Claim       Claim                      // Look
+	LowPriority bool                       // Look: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
 	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
-	Finalizer   string                     // Unfinalize: the one that comes off
+	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
 	Finalizers  []string                   // Unfinalize: the ones that stay
+	Unseen      string                     // Wait: for kinds that may hold dependents which the graph has not seen
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string
@@ -75,8 +77,9 @@ func (a Action) Request() bool { return a.Verb > Wait }
 // words may differ, and so may the lists that a lookup rests on: it is the same question.
 func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
+	a.Claim.History, b.Claim.History = 0, 0
 	return a.Verb == b.Verb && a.Trouble == b.Trouble && (!a.Request() ||
-		a.Object == b.Object && a.Claim == b.Claim && a.Propagation == b.Propagation && a.Finalizer == b.Finalizer &&
+		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority && a.Propagation == b.Propagation && a.Finalizer == b.Finalizer &&
 			slices.EqualFunc(a.Owners, b.Owners, sameReference) && slices.Equal(a.Finalizers, b.Finalizers))
 }
 
@@ -91,6 +94,9 @@ func (a Action) String() string {
 	switch a.Verb {
 	case Look:
 		fmt.Fprintf(&b, " at %s %s", a.Claim.Kind, nsName(a.Claim.place(), a.Claim.Name))
+		if a.LowPriority {
+			b.WriteString(", at low priority")
+		}
 	case Delete:
 		fmt.Fprintf(&b, " %s", strings.ToLower(string(a.Propagation)))
 	case Unfinalize:

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -190,6 +191,95 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(objects), "B/object")
 	b.ReportMetric(float64(objects), "objects")
 	runtime.KeepAlive(g)
+}
+
+// BenchmarkDrainedNamespaces is what draining 200 namespaces of 20 objects asks of the graph: what they hold, and
+// that it goes. Beside a million other objects it takes as long as alone.
+func BenchmarkDrainedNamespaces(b *testing.B) {
+	const namespaces, each = 200, 20
+	for _, beside := range []struct {
+		name  string
+		graph func() *graph.Graph
+	}{{"alone", emptyGraph}, {"beside a million", bigGraph}} {
+		b.Run(beside.name, func(b *testing.B) {
+			g := beside.graph()
+			kinds := g.Stats().Kinds
+			var come []graph.Event
+			for n := range namespaces * each {
+				come = append(come, graph.Observed{Object: &graph.Object{
+					Kind: mapKind, UID: uuid(uint64(n) | 1<<50), Namespace: "drained-" + strconv.Itoa(n/each), Name: strconv.Itoa(n), ResourceVersion: "1",
+				}})
+			}
+			for b.Loop() {
+				for _, ev := range come {
+					g.Apply(ev)
+				}
+				for ns := range namespaces {
+					name := "drained-" + strconv.Itoa(ns)
+					g.Inventory(name)
+					found := 0
+					for _, k := range kinds { // as a pass looks at each
+						for next := uint32(0); ; {
+							views, cursor := g.Content(name, k.GroupResource(), next, 1000)
+							for _, v := range views {
+								g.Apply(graph.Gone{Kind: v.Kind, UID: v.UID})
+							}
+							found += len(views)
+							if next = cursor; next == 0 {
+								break
+							}
+						}
+					}
+					if found != each {
+						b.Fatalf("%d of %d objects found", found, each)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestContentMissesNothingThatStays: between two pieces others come, go and change.
+func TestContentMissesNothingThatStays(t *testing.T) {
+	const n = 300
+	g := emptyGraph()
+	see := func(i int, deleting bool) {
+		g.Apply(graph.Observed{Object: &graph.Object{
+			Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x", Name: strconv.Itoa(i), ResourceVersion: strconv.Itoa(1 + i), Deleting: deleting,
+			Finalizers: []string{"example.com/f"},
+		}})
+	}
+	for i := range n {
+		see(i, false)
+	}
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	stays := func(i int) bool { return i%3 != 0 }
+	seen := map[types.UID]bool{}
+	pieces := 0
+	for next := uint32(0); ; pieces++ {
+		views, cursor := g.Content("x", mapKind, next, 7)
+		for _, v := range views {
+			seen[v.UID] = true
+		}
+		if next = cursor; next == 0 {
+			break
+		}
+		for range 5 {
+			if i := r.IntN(n); stays(i) {
+				see(i, r.IntN(2) == 0)
+			} else if r.IntN(2) == 0 {
+				g.Apply(graph.Gone{Kind: mapKind, UID: uuid(uint64(i))})
+			} else {
+				see(i, false)
+			}
+		}
+	}
+	for i := range n {
+		if stays(i) && !seen[uuid(uint64(i))] {
+			t.Errorf("seed %d: object %d was there all the time and is in none of %d pieces", seed, i, pieces)
+		}
+	}
 }
 
 // BenchmarkFalls counts what falls with one of a million objects, with a namespace of two thousand, and with an owner of

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Check verifies everything that must hold between events: each index against what it indexes, each
@@ -53,7 +54,7 @@ func (c *checker) entries() {
 }
 
 func (c *checker) nodes() {
-	g, used, ended, waits := c.g, 0, 0, 0
+	g, used, ended, waits, rules := c.g, 0, 0, 0, 0
 	perSlot := make([]int, len(g.slots))
 	for id := uint32(1); id < g.nodes.next; id++ {
 		n := g.nodes.at(id)
@@ -68,6 +69,12 @@ func (c *checker) nodes() {
 		_, listed := g.ending[id]
 		c.that(listed == (n.flags&ending != 0), "%s: ending index says %t", name, listed)
 		c.that(n.flags&ending == 0 || n.flags&deleting != 0, "%s ends without being deleted", name)
+		r, isRuled := g.rulings[id]
+		c.that(isRuled == (n.flags&ruled != 0), "%s: ruling index says %t", name, isRuled)
+		c.that(!isRuled || n.flags&deleting != 0 && slices.Contains(g.finalizersOf(n), r.finalizer), "%s is ruled, and not held by %s", name, r.finalizer)
+		if isRuled {
+			rules++
+		}
 		if n.flags&ending != 0 {
 			ended++
 		}
@@ -91,6 +98,7 @@ func (c *checker) nodes() {
 	}
 	c.that(used == g.nodes.used, "%d nodes in use, %d counted", used, g.nodes.used)
 	c.that(ended == len(g.ending), "%d nodes end, %d indexed", ended, len(g.ending))
+	c.that(rules == len(g.rulings), "%d nodes are ruled, %d indexed", rules, len(g.rulings))
 	c.that(waits == g.accepted, "%d nodes have an accepted request, %d counted", waits, g.accepted)
 	for i, want := range perSlot {
 		s := &g.slots[i]
@@ -122,8 +130,10 @@ func (c *checker) claims() {
 		v, owner := g.judge(k)
 		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
 		c.that(owner == 0 || k.looked == lookedNot || k.looked == lookedNow, "claim %v has an owner and an answer", name)
-		_, parked := g.claims.parked[id]
-		c.that(parked == (k.looked == lookedFailed || k.looked == lookedPresent), "claim %v: parked is %t", name, parked)
+		again := k.looked == lookedFailed || k.looked == lookedDenied || k.looked == lookedPresent
+		a := &g.claims.agenda
+		noted := slices.Contains(a.rounds[k.due%uint32(len(a.rounds))], id) || slices.Contains(a.lines[0], id) || slices.Contains(a.lines[1], id)
+		c.that(again == (k.due != 0) && (noted || !again), "claim %v is due in round %d, noted: %t", name, k.due, noted)
 	})
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
 	c.that(used == len(g.claims.byKey), "%d claims in use, %d indexed", used, len(g.claims.byKey))
@@ -132,13 +142,15 @@ func (c *checker) claims() {
 
 func (c *checker) inventories() {
 	g := c.g
-	kinds, finalizers := map[[2]uint32]tally{}, map[[2]uint32]int32{}
+	type tally struct{ total, terminating, usual int32 }
+	type key [2]uint32 // a namespace, and a kind or a list of finalizers
+	kinds, finalizers := map[key]tally{}, map[key]int32{}
 	for id := uint32(1); id < g.nodes.next; id++ {
 		n := g.nodes.at(id)
 		if n.entry == 0 || g.namespaces.val(n.namespace) == "" {
 			continue
 		}
-		t := kinds[[2]uint32{n.namespace, n.slot}]
+		t := kinds[key{n.namespace, n.slot}]
 		t.total++
 		if n.flags&deleting != 0 {
 			t.terminating++
@@ -146,20 +158,23 @@ func (c *checker) inventories() {
 		if g.isUsual(n) {
 			t.usual++
 		}
-		kinds[[2]uint32{n.namespace, n.slot}] = t
+		kinds[key{n.namespace, n.slot}] = t
 		if n.finalizers != 0 {
-			finalizers[[2]uint32{n.namespace, n.finalizers}]++
+			finalizers[key{n.namespace, n.finalizers}]++
 		}
+		inv := g.inventories[n.namespace]
+		ok := inv != nil && inv.kinds[n.slot] != nil && int(n.place) < len(inv.kinds[n.slot].nodes) && inv.kinds[n.slot].nodes[n.place] == id
+		c.that(ok, "%s is not at its place in the contents of its namespace", g.refOf(id))
 	}
 	counted := 0
 	for ns, inv := range g.inventories {
 		counted += len(inv.kinds) + len(inv.finalizers)
-		for s, t := range inv.kinds {
-			t.near = 0
-			c.that(kinds[[2]uint32{ns, s}] == t, "namespace %s counts %v of %s, has %v", g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[[2]uint32{ns, s}])
+		for s, k := range inv.kinds {
+			t := tally{int32(len(k.nodes)), k.terminating, k.usual}
+			c.that(kinds[key{ns, s}] == t, "namespace %s counts %v of %s, has %v", g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[key{ns, s}])
 		}
 		for f, n := range inv.finalizers {
-			c.that(finalizers[[2]uint32{ns, f}] == n, "namespace %s counts %d objects with %v", g.namespaces.val(ns), n, unpack(g.finalizers.val(f)))
+			c.that(finalizers[key{ns, f}] == n, "namespace %s counts %d objects with %v", g.namespaces.val(ns), n, unpack(g.finalizers.val(f)))
 		}
 	}
 	c.that(counted == len(kinds)+len(finalizers), "%d things are counted in namespaces, %d are there", counted, len(kinds)+len(finalizers))

@@ -14,9 +14,10 @@ type claim struct {
 	name       string
 	verdict    verdict
 	looked     looked
-	tries      uint8 // lookups that failed in a row
-	since      uint8 // rounds since it was parked
-	orphaned   bool  // absent, and was deleted with orphan
+	tries      uint8  // lookups that failed in a row
+	finds      uint8  // lookups that found the owner
+	orphaned   bool   // absent, and was deleted with orphan
+	due        uint32 // the round in which it is to be looked up again; 0: it is not
 }
 
 // dependent is one reference that makes the claim: an object, and which of its references.
@@ -27,18 +28,18 @@ type claimKey struct {
 	name                  string
 }
 
-// claimTable finds claims by what they say. parked are those whose answer may change without an
-// event: failed lookups, and owners that were found by a lookup alone.
+// claimTable finds claims by what they say. The agenda has those whose answer may change without an event:
+// failed lookups, and owners that were found by a lookup alone.
 type claimTable struct {
 	slab[claim]
 	byKey     map[claimKey]uint32
 	byVerdict [verdicts]int
-	parked    map[uint32]struct{}
+	agenda    agenda
 	reason    map[uint32]string // why the last lookup failed
 }
 
 func newClaimTable() claimTable {
-	return claimTable{byKey: map[claimKey]uint32{}, parked: map[uint32]struct{}{}, reason: map[uint32]string{}}
+	return claimTable{byKey: map[claimKey]uint32{}, reason: map[uint32]string{}}
 }
 
 func (t *claimTable) each(f func(id uint32, c *claim)) {
@@ -74,6 +75,7 @@ const (
 	lookedNot looked = iota
 	lookedNow
 	lookedFailed
+	lookedDenied
 	lookedPresent
 	lookedAbsent // final: uids never return
 )
@@ -252,7 +254,6 @@ func (g *Graph) dropClaim(id uint32) {
 		g.claims.at(c.next).prev = c.prev
 	}
 	delete(g.claims.byKey, claimKey{c.entry, c.typ, c.namespace, c.name})
-	delete(g.claims.parked, id)
 	delete(g.claims.reason, id)
 	g.types.drop(c.typ)
 	g.namespaces.drop(c.namespace)
@@ -307,7 +308,7 @@ func (g *Graph) troubleOf(c *claim) Trouble {
 		return AmbiguousKind
 	case g.slots[t.slot].Namespaced && g.namespaces.val(c.namespace) == "":
 		return Misplaced
-	case c.looked == lookedFailed:
+	case c.looked == lookedFailed || c.looked == lookedDenied:
 		return Unreadable
 	}
 	return NoTrouble
@@ -345,10 +346,11 @@ func (g *Graph) rejudge(id uint32) {
 	g.claims.byVerdict[v]++
 	c.verdict, c.owner = v, owner
 	if owner != 0 {
-		g.park(id, false)
+		g.noRetry(id)
 		if c.looked != lookedNow { // an answer that is on its way will still come
 			c.looked, c.orphaned = lookedNot, false
 		}
+		c.finds = 0
 		g.markCycle(owner)
 	}
 	g.markDependents(c)

@@ -35,7 +35,7 @@ func (g *Graph) Instances(kind schema.GroupResource) (Fallen, bool) {
 // events and leases. False: it is at least that much, since a namespaced kind is not listed yet. The names
 // are some.
 //
-// It costs a step for each kind that the namespace holds, and a bounded look for names.
+// It costs a few steps for each kind that the namespace holds.
 func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
 	complete := g.resolved != nil && g.holding(false, true) == ""
 	ns := g.namespaces.ids[namespace]
@@ -44,19 +44,23 @@ func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
 		return nil, complete
 	}
 	var out []Fallen
-	for slotID, t := range inv.kinds {
-		if f := (Fallen{Kind: g.slots[slotID].GroupResource(), Count: int(t.total - t.usual)}); f.Count > 0 && !passing[f.Kind] {
-			out = append(out, f)
+	for slotID, s := range inv.kinds {
+		f := Fallen{Kind: g.slots[slotID].GroupResource(), Count: len(s.nodes) - int(s.usual)}
+		if f.Count == 0 || passing[f.Kind] {
+			continue
 		}
+		for _, id := range s.nodes {
+			if n := g.nodes.at(id); len(f.Names) < someNames && !g.isUsual(n) {
+				f.Names = append(f.Names, n.name)
+			}
+			if len(f.Names) == someNames {
+				break
+			}
+		}
+		slices.Sort(f.Names)
+		out = append(out, f)
 	}
 	sortFallen(out)
-	for i := range out {
-		f := &out[i]
-		slotID := g.slotIDs[f.Kind]
-		f.Names = g.examples(inv.kinds[slotID].near, mostScanned/len(out), func(n *node) (string, bool) {
-			return n.name, n.slot == slotID && n.namespace == ns && !g.isUsual(n)
-		})
-	}
 	return out, complete
 }
 

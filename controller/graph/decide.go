@@ -25,7 +25,17 @@ func (g *Graph) Decide(uid types.UID) Action {
 	return a
 }
 
+// decide is the table's word, unless everything is being listed again: then only lookups are made.
 func (g *Graph) decide(id uint32) Action {
+	a := g.row(id)
+	if g.rewound != "" && a.Verb > Look {
+		a = Action{Verb: Wait, Object: a.Object, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}
+	}
+	return a
+}
+
+// row is the first row of the table that applies.
+func (g *Graph) row(id uint32) Action {
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
 		return Action{Why: "no owners"}
@@ -36,6 +46,19 @@ func (g *Graph) decide(id uint32) Action {
 	case n.flags&accepted != 0:
 		a.Verb, a.Why = Wait, "request accepted: waiting for the watch to show it"
 
+	case t[letGo] > 0 && n.flags&deleting == 0 && t[unknown] > 0:
+		g.look(n, &a)
+		a.Why = fmt.Sprintf("to be released by %s: owner not seen yet: %s", g.names(n, letGo), g.names(n, unknown))
+
+	case t[letGo] > 0 && n.flags&deleting == 0 && t[asked] > 0:
+		a.Verb = Wait
+		a.Why = fmt.Sprintf("to be released by %s: owner being looked up: %s", g.names(n, letGo), g.names(n, asked))
+
+	case t[letGo] > 0 && n.flags&deleting == 0 && t[trouble] > 0 && g.mayBeRead(n) != 0:
+		a.Verb, a.Trouble = Wait, Unreadable
+		id := g.mayBeRead(n)
+		a.Why = fmt.Sprintf("to be released by %s: owner %s could not be read: %s", g.names(n, letGo), g.nameOf(id), g.claims.reason[id])
+
 	case t[letGo] > 0:
 		a.Verb, a.Why = Release, "orphaned by "+g.names(n, letGo)
 		a.Owners = g.keepOwners(n, func(v verdict) bool {
@@ -43,10 +66,13 @@ func (g *Graph) decide(id uint32) Action {
 		})
 
 	case n.flags&orphaning != 0:
-		g.decideOrphaning(n, &a)
+		g.decideOrphaning(id, &a)
 
 	case n.flags&foreground != 0:
 		g.decideForeground(id, &a)
+
+	case n.flags&ruled != 0:
+		g.unfinalize(id, "", "background deletion: its dependents are collected when it is gone", &a)
 
 	case n.flags&deleting != 0:
 		a.Why = "terminating"
@@ -62,12 +88,16 @@ func (g *Graph) decide(id uint32) Action {
 		a.Why = fmt.Sprintf("owned by %s; not any more by %s", g.names(n, solid), g.names(n, absent, waiting))
 		a.Owners = g.keepOwners(n, func(v verdict) bool { return v == absent || v == waiting })
 
+	case t[solid] > 0 && t[unknown] > 0:
+		g.look(n, &a)
+		a.LowPriority = true
+		a.Why = fmt.Sprintf("owned by %s; not seen yet: %s", g.names(n, solid), g.names(n, unknown))
+
 	case t[solid] > 0:
 		a.Why = "owned by " + g.names(n, solid)
 
 	case t[unknown] > 0:
-		a.Verb = Look
-		a.Claim = g.claimValue(g.first(n, unknown))
+		g.look(n, &a)
 		a.Why = "owner not seen yet: " + g.names(n, unknown)
 		a.Stray = g.stray(n)
 
@@ -93,6 +123,22 @@ func (g *Graph) decide(id uint32) Action {
 	return a
 }
 
+// look asks for the first owner that nothing is known of.
+func (g *Graph) look(n *node, a *Action) {
+	a.Verb, a.Claim = Look, g.claimValue(g.first(n, unknown))
+}
+
+// mayBeRead finds the first owner whose last lookup failed for a reason that may pass; 0 if there is none. It
+// may turn out to be absent, and must not be the last one left then.
+func (g *Graph) mayBeRead(n *node) uint32 {
+	for _, e := range n.owners {
+		if c := g.claims.at(e.claim); c.verdict == trouble && c.looked == lookedFailed && g.troubleOf(c) == Unreadable {
+			return e.claim
+		}
+	}
+	return 0
+}
+
 // tally counts an object's references by what they mean. With a million references it is a loop over a
 // million; with the usual one it is one step.
 func (g *Graph) tally(n *node) (t [verdicts]int) {
@@ -104,16 +150,17 @@ func (g *Graph) tally(n *node) (t [verdicts]int) {
 
 // decideOrphaning lets an owner go when all its dependents are released. A dependent that was never
 // seen would be collected after its owner is gone: while a kind's list is incomplete, the owner stays.
-func (g *Graph) decideOrphaning(n *node, a *Action) {
+func (g *Graph) decideOrphaning(id uint32, a *Action) {
+	n := g.nodes.at(id)
 	if n.dependents > 0 {
 		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %d references to it are still to be removed", n.dependents)
 		return
 	}
 	if kinds := g.holding(true, g.slots[n.slot].Namespaced); kinds != "" {
-		a.Verb, a.Why = Wait, "orphaning: its dependents may be among what is not listed yet: "+kinds
+		a.Verb, a.Unseen, a.Why = Wait, kinds, "orphaning: its dependents may be among what is not listed yet: "+kinds
 		return
 	}
-	g.unfinalize(n, metav1.FinalizerOrphanDependents, "orphaning: no object refers to it any more", a)
+	g.unfinalize(id, metav1.FinalizerOrphanDependents, "orphaning: no object refers to it any more", a)
 }
 
 // decideForeground lets an owner go when nothing that blocks it is left. A kind that fails to list
@@ -129,15 +176,22 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 		return
 	}
 	if kinds := g.holding(false, g.slots[n.slot].Namespaced); kinds != "" {
-		a.Verb, a.Why = Wait, "foreground deletion: still listing "+kinds
+		a.Verb, a.Unseen, a.Why = Wait, kinds, "foreground deletion: still listing "+kinds
 		return
 	}
-	g.unfinalize(n, metav1.FinalizerDeleteDependents, "foreground deletion: nothing blocks it any more", a)
+	g.unfinalize(id, metav1.FinalizerDeleteDependents, "foreground deletion: nothing blocks it any more", a)
 }
 
-func (g *Graph) unfinalize(n *node, finalizer, why string, a *Action) {
+// unfinalize takes the garbage collector's finalizer off an object that has nothing to wait for, and with it the one that
+// holds the object until then.
+func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
+	held := g.rulings[id].finalizer
+	finalizers := g.finalizersOf(g.nodes.at(id))
+	if !slices.Contains(finalizers, finalizer) {
+		finalizer = held // it ends like this because that was ruled
+	}
 	a.Verb, a.Finalizer, a.Why = Unfinalize, finalizer, why
-	a.Finalizers = slices.DeleteFunc(g.finalizersOf(n), func(f string) bool { return f == finalizer })
+	a.Finalizers = slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer || f == held })
 }
 
 // unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the object:

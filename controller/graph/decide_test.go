@@ -18,52 +18,57 @@ import (
 // decisions is the decision table, written so that exactly one row fits each situation: the order of
 // the rows means nothing, and a situation that fits no row or two fails the test.
 //
-// S W O A U ? T count the references by what their claims mean; "0" none, "+" at least one, "*" any.
+// S W O A U ? F T count the references by what their claims mean; "0" none, "+" at least one, "*" any.
 // dependents: none, plain (they do not block), blocking, leads (a cycle in which the object has the
-// lowest uid), follows (a cycle in which it has not). kinds: complete, listing, failing.
+// lowest uid), follows (a cycle in which it has not). kinds: complete, listing, slow, failing, behind.
 const decisions = `
-accepted state      S W O A U ? T dependents             kinds             then
+accepted state      S W O A U ? F T dependents             kinds                   then
 
-yes      *          * * * * * * * *                      *                 wait
+yes      *          * * * * * * * * *                      *                       wait
 
-no       alive      * * + * * * * *                      *                 release OAW
-no       deleting   * * + * * * * *                      *                 release O
-no       foreground * * + * * * * *                      *                 release O
-no       orphaning  * * + * * * * *                      *                 release O
+no       alive      * * + * + * * * *                      *                       look
+no       alive      * * + * 0 + * * *                      *                       wait
+no       alive      * * + * 0 0 + * *                      *                       unreadable-wait
+no       alive      * * + * 0 0 0 * *                      *                       release OAW
+no       deleting   * * + * * * * * *                      *                       release O
+no       foreground * * + * * * * * *                      *                       release O
+no       orphaning  * * + * * * * * *                      *                       release O
 
-no       orphaning  * * 0 * * * * -none                  *                 wait
-no       orphaning  * * 0 * * * * none                   -complete         wait
-no       orphaning  * * 0 * * * * none                   complete          unfinalize
+no       orphaning  * * 0 * * * * * -none                  *                       wait
+no       orphaning  * * 0 * * * * * none                   -complete               wait
+no       orphaning  * * 0 * * * * * none                   complete                unfinalize
 
-no       foreground * * 0 * * * * leads                  *                 unblock
-no       foreground * * 0 * * * * follows                *                 wait
-no       foreground * * 0 * * * * blocking               *                 wait
-no       foreground * * 0 * * * * none,plain             listing           wait
-no       foreground * * 0 * * * * none,plain             -listing          unfinalize
+no       foreground * * 0 * * * * * leads                  *                       unblock
+no       foreground * * 0 * * * * * follows                *                       wait
+no       foreground * * 0 * * * * * blocking               *                       wait
+no       foreground * * 0 * * * * * none,plain             listing,slow            wait
+no       foreground * * 0 * * * * * none,plain             complete,failing,behind unfinalize
 
-no       deleting   * * 0 * * * * *                      *                 keep
-no       alive      0 0 0 0 0 0 0 *                      *                 keep
+no       deleting   * * 0 * * * * * *                      *                       keep
+no       alive      0 0 0 0 0 0 0 0 *                      *                       keep
 
-no       alive      + + 0 * * * * *                      *                 release AW
-no       alive      + 0 0 + * * * *                      *                 release AW
-no       alive      + 0 0 0 * * * *                      *                 keep
+no       alive      + + 0 * * * * * *                      *                       release AW
+no       alive      + 0 0 + * * * * *                      *                       release AW
+no       alive      + 0 0 0 + * * * *                      *                       look-low
+no       alive      + 0 0 0 0 * * * *                      *                       keep
 
-no       alive      0 * 0 * + * * *                      *                 look
-no       alive      0 * 0 * 0 + * *                      *                 wait
-no       alive      0 * 0 * 0 0 + *                      *                 trouble
+no       alive      0 * 0 * + * * * *                      *                       look
+no       alive      0 * 0 * 0 + * * *                      *                       wait
+no       alive      0 * 0 * 0 0 + * *                      *                       unreadable
+no       alive      0 * 0 * 0 0 0 + *                      *                       trouble
 
-no       alive      0 + 0 * 0 0 0 leads,follows          *                 unblock
-no       alive      0 + 0 * 0 0 0 plain,blocking         *                 foreground
-no       alive      0 + 0 * 0 0 0 none                   *                 delete
-no       alive      0 0 0 + 0 0 0 *                      *                 delete
+no       alive      0 + 0 * 0 0 0 0 leads,follows          *                       unblock
+no       alive      0 + 0 * 0 0 0 0 plain,blocking         *                       foreground
+no       alive      0 + 0 * 0 0 0 0 none                   *                       delete
+no       alive      0 0 0 + 0 0 0 0 *                      *                       delete
 `
 
-const classes = "SWOAUQT" // as the columns, ? being Q
+const classes = "SWOAUQFT" // as the columns, ? being Q, and F what a lookup failed for
 
 type row struct {
 	text                              string
 	accepted, state                   string
-	counts                            [7]string
+	counts                            [8]string
 	dependents, kinds, then, releases string
 }
 
@@ -74,13 +79,13 @@ func rows(t *testing.T) []row {
 		if len(f) == 0 {
 			continue
 		}
-		if len(f) < 12 {
+		if len(f) < 13 {
 			t.Fatalf("row %q is too short", line)
 		}
-		r := row{text: line, accepted: f[0], state: f[1], dependents: f[9], kinds: f[10], then: f[11]}
-		copy(r.counts[:], f[2:9])
-		if len(f) == 13 {
-			r.releases = f[12]
+		r := row{text: line, accepted: f[0], state: f[1], dependents: f[10], kinds: f[11], then: f[12]}
+		copy(r.counts[:], f[2:10])
+		if len(f) == 14 {
+			r.releases = f[13]
 		}
 		out = append(out, r)
 	}
@@ -96,7 +101,7 @@ func fits(pattern, value string) bool {
 
 // situation is one combination of everything that a decision may depend on.
 type situation struct {
-	counts            [7]int
+	counts            [8]int
 	state             string // alive, deleting, foreground, orphaning
 	accepted          bool
 	dependents, kinds string
@@ -117,7 +122,7 @@ func (r row) fits(s situation) bool {
 // references and finalizers that stay, with the one row that fits.
 func TestEverySituationIsDecidedByItsRow(t *testing.T) {
 	table, used, n := rows(t), map[string]int{}, 0
-	for _, kinds := range []string{"complete", "listing", "failing"} {
+	for _, kinds := range []string{"complete", "listing", "slow", "failing", "behind"} {
 		st := newStage(kinds)
 		each := func(s situation) {
 			var fitting []row
@@ -165,9 +170,9 @@ func TestEverySituationIsDecidedByItsRow(t *testing.T) {
 
 // tallies are the ways to have none, one or two references of each class: all with at most one of each,
 // and of those with two of some, all with at most four in total.
-func tallies() (all [][7]int) {
-	for code := range 3 * 3 * 3 * 3 * 3 * 3 * 3 {
-		var counts [7]int
+func tallies() (all [][8]int) {
+	for code := range 3 * 3 * 3 * 3 * 3 * 3 * 3 * 3 {
+		var counts [8]int
 		sum, two := 0, false
 		for i, c := 0, code; i < len(classes); i, c = i+1, c/3 {
 			counts[i] = c % 3
@@ -198,13 +203,18 @@ func newStage(kinds string) *stage {
 	gizmo := graph.Resource{Group: "example.com", Resource: "gizmos", Kind: "Gizmo", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
 	st.g.Apply(graph.Serving{Resources: append(script.Usual(), gizmo)})
 	for _, k := range st.g.Stats().Kinds {
-		if gr := k.GroupResource(); gr != gizmoKind || kinds == "complete" {
+		if gr := k.GroupResource(); gr != gizmoKind || kinds == "complete" || kinds == "behind" {
 			st.g.Apply(graph.ListBegins{Kind: gr})
 			st.g.Apply(graph.ListEnds{Kind: gr})
 		}
 	}
-	if kinds == "failing" {
+	switch kinds {
+	case "failing":
 		st.g.Apply(graph.ListFailed{Kind: gizmoKind, Reason: "it is the test's wish"})
+	case "slow":
+		st.g.Apply(graph.ListSlow{Kind: gizmoKind, Reason: "it is the test's wish"})
+	case "behind":
+		st.g.Apply(graph.Behind{Kind: gizmoKind, Reason: "it is the test's wish"})
 	}
 	keeper := &graph.Object{Kind: podKind, UID: "keeper", Namespace: "x", Name: "keeper", ResourceVersion: "1"}
 	for i := range classes {
@@ -219,10 +229,14 @@ func newStage(kinds string) *stage {
 		st.owner('O', n, true, metav1.FinalizerOrphanDependents)
 		st.owner('A', n, false)
 		st.g.Apply(graph.Gone{Kind: mapKind, UID: ownerRef('A', n).UID})
-		r := ownerRef('Q', n)
-		st.g.Apply(graph.Looking{Claim: graph.Claim{
-			APIVersion: r.APIVersion, Kind: r.Kind, Namespace: "x", Name: r.Name, UID: r.UID, Resource: mapKind, Namespaced: true,
-		}})
+		for _, class := range []byte("QF") {
+			r := ownerRef(class, n)
+			claim := graph.Claim{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: "x", Name: r.Name, UID: r.UID, Resource: mapKind, Namespaced: true}
+			st.g.Apply(graph.Looking{Claim: claim})
+			if class == 'F' {
+				st.g.Apply(graph.Looked{Claim: claim, Answer: graph.Unanswered, Reason: "it is the test's wish"})
+			}
+		}
 	}
 	return st
 }
@@ -311,8 +325,12 @@ func (st *stage) try(s situation, r row) string {
 	case "keep":
 	case "trouble":
 		want.Trouble = graph.UnservedKind
-	case "look":
-		want.Verb = graph.Look
+	case "unreadable":
+		want.Trouble = graph.Unreadable
+	case "unreadable-wait":
+		want.Verb, want.Trouble = graph.Wait, graph.Unreadable
+	case "look", "look-low":
+		want.Verb, want.LowPriority = graph.Look, r.then == "look-low"
 		want.Claim = graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "U0", UID: "U0", Resource: mapKind, Namespaced: true, Lists: 1}
 	case "release":
 		want.Verb, want.Owners = graph.Release, stay(r.releases)
@@ -339,6 +357,6 @@ func (st *stage) try(s situation, r row) string {
 	if !got.Request() {
 		want.Object, got.Object = graph.Ref{}, graph.Ref{} // nobody sends it
 	}
-	got.Why, got.Stray = "", want.Stray // words
+	got.Why, got.Unseen, got.Stray = "", "", want.Stray // words
 	return cmp.Diff(want, got)
 }

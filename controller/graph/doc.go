@@ -25,7 +25,8 @@
 //	trouble   no read can tell: kind not served, or cluster-scoped object with a namespaced owner
 //
 // A list that no longer shows an object does not prove it absent: it makes the claims unknown. What is
-// in doubt is kept.
+// in doubt is kept. "For ever" is as long as the API server has one history: when its storage is restored
+// from a backup, everything is forgotten (Rewound).
 //
 // # Decisions
 //
@@ -33,17 +34,25 @@
 // is present, waiting, orphaning, absent, unknown, trouble.
 //
 //	accepted, effect not seen yet               Wait
-//	O > 0                                       Release O (and A, W, unless being deleted itself)
+//	history went back, kinds listing            Wait, if a row below would ask for more than a Look
+//	O > 0, being deleted itself                 Release O
+//	O > 0                     U > 0             Look
+//	                          asked > 0         Wait
+//	                          a lookup failed   Wait, and report the trouble
+//	                          else              Release O, A, W
 //	deleting with orphan      has dependents    Wait
-//	                          kinds incomplete  Wait: an unseen dependent would be collected later
+//	                          kinds incomplete  Wait: an unseen dependent would be collected later.
+//	                                            Incomplete: never listed, or the watch is broken
 //	                          else              Unfinalize
 //	deleting foreground       blocked, cycle    Unblock, if it leads the cycle
 //	                          blocked           Wait
 //	                          kinds listing     Wait
 //	                          else              Unfinalize
-//	deleting otherwise                          Keep
+//	deleting otherwise        ruled             Unfinalize
+//	                          else              Keep
 //	no references                               Keep
 //	S > 0                     A + W > 0         Release A, W
+//	                          U > 0             Look, at low priority
 //	                          else              Keep
 //	U > 0                                       Look
 //	asked > 0                                   Wait
@@ -52,6 +61,14 @@
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers
 //
+// A finalizer of ours may hold an object until policies have been asked how its deletion is to go on (Ruled). Without a
+// word of its own for foreground or orphan it ends as was ruled; when it is let go, that finalizer comes off, too. Until
+// something is ruled, it is held.
+//
 // So an object is deleted only when every one of its references is to an owner that is absent, or that
 // waits for exactly this.
+//
+// References to owners that never were are taken off while another owner is there, as the reference does
+// (RB 3.8): the last that is left would have the object deleted although its owner was deleted with orphan,
+// or let it go by an edit.
 package graph

@@ -51,6 +51,36 @@ type (
 		Reason    string
 	}
 
+	// ListSlow says that the first list of a kind takes long. It changes nothing once that has ended or failed.
+	ListSlow struct {
+		Kind   schema.GroupResource
+		Reason string
+	}
+
+	// Behind says that a kind which was listed cannot be followed now: there may be objects of it that the graph
+	// has not seen. CaughtUp ends that, and so does a list.
+	Behind struct {
+		Kind   schema.GroupResource
+		Reason string
+	}
+
+	// CaughtUp says that the watch of a kind has brought something again.
+	CaughtUp struct{ Kind schema.GroupResource }
+
+	// NotFound is a live, consistent read of an object that the graph has: an API server that knows the kind has
+	// none of the name, or another under it. It proves absence as Gone does, unless the API server's history went
+	// back since the read was begun: History is what Graph.History said then.
+	NotFound struct {
+		Kind    schema.GroupResource
+		UID     types.UID
+		History uint32
+	}
+
+	// Rewound says that the API server's history went back, because its storage was restored from a backup.
+	// What was deleted may be there again under the same uid: all that was seen is forgotten, and all proofs of
+	// absence with it. Every kind is to be listed again. Watches from before must have ended.
+	Rewound struct{ Reason string }
+
 	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing.
 	Stopped struct{ Kind schema.GroupResource }
 
@@ -61,12 +91,22 @@ type (
 	Looked struct {
 		Claim  Claim
 		Answer Answer
-		Reason string // with Unanswered: why
+		Reason string // with Unanswered and Denied: why
 	}
 
 	// Accepted says that the API server carried out an action. Until the watch shows the result, the
 	// object is left alone.
 	Accepted struct{ Action Action }
+
+	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had been asked for with
+	// Propagation, and then without the finalizer. What the object's own finalizers ask for comes first. It counts for
+	// as long as the object carries Finalizer. An empty Propagation takes it back: the object is held.
+	Ruled struct {
+		Kind        schema.GroupResource
+		UID         types.UID
+		Finalizer   string
+		Propagation metav1.DeletionPropagation
+	}
 
 	// Draining begins or ends telling of changes to what a namespace holds; see Touched.
 	Draining struct {
@@ -75,8 +115,8 @@ type (
 	}
 
 	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are tried
-	// again after 1, 2, 4 … 64 rounds; owners that were found by a lookup alone, and requests whose effect
-	// never showed, every 64.
+	// again after 1, 2, 4 … 64 rounds, owners that were found by a lookup alone after 64, 128 … 1024, requests
+	// whose effect never showed every 64. No more than 64 and 16 lookups become due in one round.
 	Recheck struct{ Round uint64 }
 )
 
@@ -86,10 +126,16 @@ func (Gone) event()       {}
 func (ListBegins) event() {}
 func (ListEnds) event()   {}
 func (ListFailed) event() {}
+func (ListSlow) event()   {}
+func (Behind) event()     {}
+func (CaughtUp) event()   {}
+func (NotFound) event()   {}
+func (Rewound) event()    {}
 func (Stopped) event()    {}
 func (Looking) event()    {}
 func (Looked) event()     {}
 func (Accepted) event()   {}
+func (Ruled) event()      {}
 func (Draining) event()   {}
 func (Recheck) event()    {}
 
@@ -97,12 +143,18 @@ func (Recheck) event()    {}
 type Answer uint8
 
 // The answers. Only an API server that knows the kind and does not know the object proves Absent; an
-// unknown path, a refusal or a time-out is Unanswered.
+// unknown path, a refusal or a time-out is Unanswered. Denied is the one refusal that may stay for ever: we
+// may not read objects of the kind.
 const (
 	Unanswered Answer = iota
 	Present
 	Absent
+	Denied
 )
+
+var answerNames = [...]string{"unanswered", "present", "absent", "denied"}
+
+func (a Answer) String() string { return answerNames[a] }
 
 // Claim is an owner as a dependent wrote it, with the namespace that the dependent implies.
 // It can be compared, and stands for itself outside the graph.
@@ -119,4 +171,7 @@ type Claim struct {
 	// Lists is how many lists of the kind had ended when the lookup was asked for. An answer from
 	// before a list says nothing about what came after it.
 	Lists uint32
+	// History is how often the API server's history had gone back by then. An answer from before it did says
+	// nothing at all.
+	History uint32
 }

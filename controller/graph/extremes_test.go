@@ -141,3 +141,83 @@ func TestAnEmptiedGraphIsEmpty(t *testing.T) {
 		}
 	}
 }
+
+// TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly: 100,000 owners of a kind that nobody watches, each of
+// its own dependent. None is forgotten, and no round makes a storm. Likewise with lookups that fail.
+func TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly(t *testing.T) {
+	const n = 100_000
+	for name, c := range map[string]struct {
+		answer graph.Answer
+		most   int // lookups in a round
+		within int // rounds in which each is asked again
+	}{
+		"found":   {graph.Present, 20, 64 + n/16 + 1},
+		"failing": {graph.Unanswered, 64, 1 + n/64 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := emptyGraph()
+			for i := range n {
+				g.Apply(graph.Observed{Object: &graph.Object{
+					Kind: podKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1",
+					Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Event", Name: fmt.Sprint(i), UID: uuid(uint64(n + i))}},
+				}})
+			}
+			look := func(uid types.UID) bool {
+				a := g.Decide(uid)
+				if a.Verb != graph.Look {
+					return false
+				}
+				g.Apply(graph.Looking{Claim: a.Claim})
+				g.Apply(graph.Looked{Claim: a.Claim, Answer: c.answer, Reason: "it is the test's wish"})
+				return true
+			}
+			for _, uid := range g.UIDs() {
+				if !look(uid) {
+					t.Fatalf("%s is not to be looked at: %s", uid, g.Decide(uid))
+				}
+			}
+			again := map[types.UID]int{}
+			peak := 0
+			for round := range uint64(c.within) {
+				asked := 0
+				for _, uid := range g.Apply(graph.Recheck{Round: round + 1}) {
+					if look(uid) {
+						asked++
+						again[uid]++
+					}
+				}
+				peak = max(peak, asked)
+			}
+			if peak > c.most || peak == 0 {
+				t.Errorf("%d lookups in one round, more than %d", peak, c.most)
+			}
+			if len(again) != n {
+				t.Errorf("of %d owners %d were asked about again within %d rounds", n, len(again), c.within)
+			}
+		})
+	}
+}
+
+// TestOwnersThatLookupsFindAreAskedAboutLessAndLessOften, down to once in 1,024 rounds.
+func TestOwnersThatLookupsFindAreAskedAboutLessAndLessOften(t *testing.T) {
+	g := emptyGraph()
+	g.Apply(graph.Observed{Object: &graph.Object{
+		Kind: podKind, UID: "p", Namespace: "x", Name: "p", ResourceVersion: "1",
+		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Event", Name: "e", UID: "e"}},
+	}})
+	var gaps []int
+	since := 0
+	for round := uint64(1); len(gaps) < 7 && round < 10_000; round++ {
+		if a := g.Decide("p"); a.Verb == graph.Look {
+			gaps = append(gaps, since)
+			since = 0
+			g.Apply(graph.Looking{Claim: a.Claim})
+			g.Apply(graph.Looked{Claim: a.Claim, Answer: graph.Present})
+		}
+		g.Apply(graph.Recheck{Round: round})
+		since++
+	}
+	if want := []int{0, 64, 128, 256, 512, 1024, 1024}; !slices.Equal(gaps, want) {
+		t.Errorf("rounds between lookups: %v, want %v", gaps, want)
+	}
+}

@@ -41,16 +41,9 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
 	}
 	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
-		f.left[id] = 0
-		if !g.leavesOrphans(id) {
-			f.todo = append(f.todo, id)
-		}
+		f.begin(id)
 	}
-	for len(f.todo) > 0 {
-		id := f.todo[len(f.todo)-1]
-		f.todo = f.todo[:len(f.todo)-1]
-		f.drop(id)
-	}
+	f.run()
 	return f.sorted(), complete
 }
 
@@ -62,7 +55,24 @@ type fall struct {
 	spares    map[uint32]bool  // by slot: what spared said
 	left      map[uint32]int32 // by node that lost an owner: references that still keep it; 0: it falls
 	fallen    map[uint32]*Fallen
-	todo      []uint32 // nodes that fall, whose dependents have not heard of it
+	falls     func(id uint32) // is told of each; nil: nobody
+	todo      []uint32        // nodes that fall, whose dependents have not heard of it
+}
+
+// begin is with a node that falls whoever keeps it.
+func (f *fall) begin(id uint32) {
+	f.left[id] = 0
+	if !f.g.leavesOrphans(id) {
+		f.todo = append(f.todo, id)
+	}
+}
+
+func (f *fall) run() {
+	for len(f.todo) > 0 {
+		id := f.todo[len(f.todo)-1]
+		f.todo = f.todo[:len(f.todo)-1]
+		f.drop(id)
+	}
 }
 
 // drop takes an owner from all who depend on it.
@@ -99,6 +109,9 @@ func (f *fall) lose(id uint32, v verdict) {
 		return
 	}
 	f.count(n)
+	if f.falls != nil {
+		f.falls(id)
+	}
 	if !f.g.leavesOrphans(id) && f.g.propagation(n) != metav1.DeletePropagationOrphan {
 		f.todo = append(f.todo, id)
 	}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -34,10 +33,14 @@ type Graph struct {
 	heldKinds string // which, and how
 
 	oddVersions map[uint32]string   // node → resourceVersion, where it is not a plain number
+	rulings     map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
 	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
 	accepted    int                 // nodes with the accepted flag
 	orphaned    tombs
 	departed    tombs
+
+	history uint32 // how often the API server's history went back
+	rewound string // why it did; "" once every kind has been listed since
 
 	inventories map[uint32]*inventory // by namespace
 	draining    map[string]struct{}   // namespaces whose changes are told
@@ -60,6 +63,7 @@ func New() *Graph {
 		slots:       make([]slot, 1),
 		slotIDs:     map[schema.GroupResource]uint32{},
 		oddVersions: map[uint32]string{},
+		rulings:     map[uint32]ruling{},
 		ending:      map[uint32]struct{}{},
 		orphaned:    newTombs(maxOrphaned),
 		departed:    newTombs(maxDeparted),
@@ -78,6 +82,7 @@ type node struct {
 	finalizers uint32 // in finalizers; 0: none
 	dependents int32  // references of other objects, and its own, that are to this node
 	blocking   int32  // those among them with blockOwnerDeletion
+	place      uint32 // among the contents of its namespace, if it has one
 	version    uint64
 	name       string
 	owners     []edge
@@ -89,11 +94,12 @@ type flags uint8
 
 const (
 	deleting   flags = 1 << iota
-	foreground       // deleting, with the foregroundDeletion finalizer: waits for its dependents
-	orphaning        // deleting, with the orphan finalizer: lets its dependents go
+	foreground       // deleting, with the foregroundDeletion finalizer, or ruled so: waits for its dependents
+	orphaning        // deleting, with the orphan finalizer, or ruled so: lets its dependents go
 	accepted         // a request was accepted whose effect the watch has not shown yet
 	released         // deleting, and was orphaning before: what still refers to it is let go, not collected
 	marked           // in Graph.dirty
+	ruled            // deleting, and in Graph.rulings
 )
 
 const ending = foreground | orphaning
@@ -121,6 +127,18 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.listEnds(ev.Kind)
 	case ListFailed:
 		g.listFailed(ev)
+	case ListSlow:
+		g.listSlow(ev)
+	case Behind:
+		g.behind(ev.Kind, ev.Reason)
+	case CaughtUp:
+		g.behind(ev.Kind, "")
+	case NotFound:
+		if ev.History == g.history {
+			g.gone(ev.Kind, ev.UID)
+		}
+	case Rewound:
+		g.rewind(ev.Reason)
 	case Stopped:
 		g.stopped(ev.Kind)
 	case Looking:
@@ -129,6 +147,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.answer(ev)
 	case Accepted:
 		g.accept(ev.Action)
+	case Ruled:
+		g.rule(ev)
 	case Draining:
 		g.drain(ev)
 	case Recheck:
@@ -213,7 +233,7 @@ func (g *Graph) observe(o *Object) {
 		g.clearAccepted(n)
 	}
 	stocked := !fresh && !moved
-	ended := g.setEnding(id, o, stocked)
+	ended := g.setEnding(id, o.Finalizers, o.Deleting, stocked)
 	if !stocked {
 		g.stock(id, 1)
 	}
@@ -231,7 +251,7 @@ func (g *Graph) observe(o *Object) {
 
 // quiet tells that the decision is to do nothing whatever the resourceVersion is.
 func (g *Graph) quiet(n *node) bool {
-	if n.flags&ending != 0 {
+	if n.flags&(ending|ruled) != 0 {
 		return false
 	}
 	for _, e := range n.owners {
@@ -244,39 +264,25 @@ func (g *Graph) quiet(n *node) bool {
 
 // setEnding takes over finalizers and deletion, and tells whether the graph is to be judged anew.
 // stocked: the node is counted in its namespace's inventory.
-func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
+func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bool {
 	n := g.nodes.at(id)
 	finalizers := uint32(0)
-	if len(o.Finalizers) > 0 {
-		finalizers, _ = g.finalizers.hold(pack(o.Finalizers))
+	if len(list) > 0 {
+		finalizers, _ = g.finalizers.hold(pack(list))
 	}
-	var now flags
-	if o.Deleting {
-		now |= deleting
-		for _, f := range o.Finalizers {
-			switch f {
-			case metav1.FinalizerDeleteDependents:
-				now |= foreground
-			case metav1.FinalizerOrphanDependents:
-				now |= orphaning
-			}
-		}
-		if now&orphaning != 0 {
-			now &^= foreground // the server allows only one; orphan is the one that destroys nothing
-		}
-	}
-	before := n.flags & (deleting | ending)
+	now := g.endingFlags(id, list, isDeleting)
+	before := n.flags & (deleting | ending | ruled)
 	changed := before != now || n.finalizers != finalizers
 	if stocked && changed {
-		g.stock(id, -1)
+		g.countEnding(id, -1)
 	}
 	if n.finalizers != 0 {
 		g.finalizers.drop(n.finalizers)
 	}
 	n.finalizers = finalizers
-	n.flags = n.flags&^(deleting|ending) | now
+	n.flags = n.flags&^(deleting|ending|ruled) | now
 	if stocked && changed {
-		g.stock(id, 1)
+		g.countEnding(id, 1)
 	}
 	switch {
 	case now&foreground != 0:
@@ -292,7 +298,7 @@ func (g *Graph) setEnding(id uint32, o *Object, stocked bool) bool {
 	return changed
 }
 
-// gone removes a node that the watch saw deleted: every claim that meant it is answered for good.
+// gone removes a node that is not there any more for certain: every claim that meant it is answered for good.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
 	g.departed.add(uid)
 	entryID := g.find(uid)
@@ -349,6 +355,7 @@ func (g *Graph) remove(id uint32) {
 		g.accepted--
 	}
 	delete(g.ending, id)
+	delete(g.rulings, id)
 	delete(g.oddVersions, id)
 	g.slots[n.slot].nodes--
 	g.nodes.release(id)

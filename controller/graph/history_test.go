@@ -93,6 +93,9 @@ func (h *history) whatIsMiscounted() string {
 		if !reflect.DeepEqual(want, got) {
 			return fmt.Sprintf("inventory of %q (-model +graph):\n%s", ns, cmp.Diff(want, got))
 		}
+		if diff := h.contentDiffers(ns); diff != "" {
+			return diff
+		}
 		told, due := slices.Contains(touched, ns), !reflect.DeepEqual(h.stock[ns], got)
 		if h.stock[ns].Finalizers != nil && due && h.model.draining[ns] && !told {
 			return fmt.Sprintf("the inventory of %q changed, and it was not told", ns)
@@ -101,6 +104,33 @@ func (h *history) whatIsMiscounted() string {
 			return fmt.Sprintf("a change of %q was told, and it is not draining", ns)
 		}
 		h.stock[ns] = got
+	}
+	return ""
+}
+
+// contentDiffers compares what a namespace holds, piece by piece, with the model.
+func (h *history) contentDiffers(ns string) string {
+	for _, k := range h.model.kinds {
+		var want, got []types.UID
+		for _, o := range h.model.objects {
+			if o.Namespace == ns && ns != "" && o.Kind == k.GroupResource() {
+				want = append(want, o.UID)
+			}
+		}
+		for next := uint32(0); ; {
+			views, cursor := h.Graph.Content(ns, k.GroupResource(), next, 2)
+			for _, v := range views {
+				got = append(got, v.UID)
+			}
+			if next = cursor; next == 0 {
+				break
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			return fmt.Sprintf("%q holds of %s (-model +graph):\n%s", ns, k.GroupResource(), cmp.Diff(want, got))
+		}
 	}
 	return ""
 }
@@ -120,7 +150,7 @@ func plain(a graph.Action) graph.Action {
 	if !a.Request() {
 		return graph.Action{Verb: a.Verb, Trouble: a.Trouble}
 	}
-	a.Why, a.Stray = "", nil
+	a.Why, a.Unseen, a.Stray = "", "", nil
 	a.Owners = append([]metav1.OwnerReference{}, a.Owners...) // none is none
 	a.Finalizers = append([]string{}, a.Finalizers...)
 	return a

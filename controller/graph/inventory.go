@@ -8,55 +8,83 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inventory counts what a namespace holds, as it changes: nobody has to walk the graph to ask what is
-// left in a namespace.
+// inventory is what a namespace holds, as it changes: nobody has to walk the graph to ask what is left in a
+// namespace.
 type inventory struct {
-	kinds      map[uint32]tally // by slot
-	finalizers map[uint32]int32 // by finalizer list
+	kinds      map[uint32]*contents // by slot; without those that are empty
+	finalizers map[uint32]int32     // by finalizer list
 }
 
-type tally struct {
-	total, terminating int32
-	usual              int32  // those that Kubernetes itself puts into every namespace
-	near               uint32 // the node that came last: there, or near it, are examples
+// contents are the objects of one kind in a namespace. Each knows its place among the nodes.
+type contents struct {
+	nodes       []uint32
+	terminating int32
+	usual       int32 // those that Kubernetes itself puts into every namespace
 }
 
-// stock counts a node in or out of the inventory of its namespace: called before and after each change
-// to what is counted of it. Cluster-scoped objects are in none.
+// stock takes a node into the inventory of its namespace, or out of it. Cluster-scoped objects are in none.
 func (g *Graph) stock(id uint32, by int32) {
 	n := g.nodes.at(id)
-	name := g.namespaces.val(n.namespace)
-	if name == "" {
+	if g.namespaces.val(n.namespace) == "" {
 		return
 	}
 	inv := g.inventories[n.namespace]
 	if inv == nil {
-		inv = &inventory{kinds: map[uint32]tally{}, finalizers: map[uint32]int32{}}
+		inv = &inventory{kinds: map[uint32]*contents{}, finalizers: map[uint32]int32{}}
 		g.inventories[n.namespace] = inv
 	}
-	t := inv.kinds[n.slot]
-	t.total += by
-	if n.flags&deleting != 0 {
-		t.terminating += by
+	c := inv.kinds[n.slot]
+	if c == nil {
+		c = &contents{}
+		inv.kinds[n.slot] = c
 	}
 	if g.isUsual(n) {
-		t.usual += by
+		c.usual += by
 	}
+	g.countEnding(id, by)
 	if by > 0 {
-		t.near = id
+		n.place = uint32(len(c.nodes))
+		c.nodes = append(c.nodes, id)
+		return
 	}
-	if t.total == 0 {
-		t = tally{}
-	}
-	setOrDelete(inv.kinds, n.slot, t)
-	if n.finalizers != 0 {
-		setOrDelete(inv.finalizers, n.finalizers, inv.finalizers[n.finalizers]+by)
+	g.takeFrom(c, n.place)
+	if len(c.nodes) == 0 {
+		delete(inv.kinds, n.slot)
 	}
 	if len(inv.kinds) == 0 {
 		delete(g.inventories, n.namespace)
 	}
-	if _, ok := g.draining[name]; ok {
-		g.touched[name] = struct{}{}
+}
+
+// takeFrom removes the node at a place: the last one moves there.
+func (g *Graph) takeFrom(c *contents, place uint32) {
+	last := c.nodes[len(c.nodes)-1]
+	c.nodes[place] = last
+	g.nodes.at(last).place = place
+	c.nodes = c.nodes[:len(c.nodes)-1]
+	if cap(c.nodes) > 1024 && len(c.nodes) < cap(c.nodes)/4 {
+		c.nodes = slices.Clone(c.nodes) // slices never shrink
+	}
+}
+
+// countEnding counts what of a node may change while it stays where it is: called before and after each
+// change to that.
+func (g *Graph) countEnding(id uint32, by int32) {
+	n := g.nodes.at(id)
+	inv := g.inventories[n.namespace]
+	if inv == nil {
+		return
+	}
+	if n.flags&deleting != 0 {
+		inv.kinds[n.slot].terminating += by
+	}
+	if n.finalizers != 0 {
+		setOrDelete(inv.finalizers, n.finalizers, inv.finalizers[n.finalizers]+by)
+	}
+	if name := g.namespaces.val(n.namespace); len(g.draining) > 0 {
+		if _, ok := g.draining[name]; ok {
+			g.touched[name] = struct{}{}
+		}
 	}
 }
 
@@ -88,8 +116,8 @@ func (g *Graph) Inventory(namespace string) Inventory {
 	if inv == nil {
 		return out
 	}
-	for s, t := range inv.kinds {
-		out.Kinds = append(out.Kinds, KindCount{g.slots[s].GroupResource(), int(t.total), int(t.terminating)})
+	for slotID, s := range inv.kinds {
+		out.Kinds = append(out.Kinds, KindCount{g.slots[slotID].GroupResource(), len(s.nodes), int(s.terminating)})
 	}
 	slices.SortFunc(out.Kinds, func(a, b KindCount) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
 	for list, n := range inv.finalizers {
@@ -120,22 +148,24 @@ func (g *Graph) drain(ev Draining) {
 	delete(g.touched, ev.Namespace)
 }
 
-// Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and returns
-// the next cursor, 0 at the end. One call looks at a bounded part of the graph, whatever it finds.
+// Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and returns the
+// next cursor, 0 at the end. It costs a step for each of them, however large the graph is.
+//
+// What is there from the first call to the last is in one of them. It may be in two, if others go meanwhile:
+// the last object takes the place of one that goes, hence the way from the end to the beginning.
 func (g *Graph) Content(namespace string, kind schema.GroupResource, from uint32, n int) ([]View, uint32) {
-	const most = 1 << 16
-	slotID, ns := g.slotIDs[kind], g.namespaces.ids[namespace]
-	if ns == 0 || slotID == 0 {
+	slotID, inv := g.slotIDs[kind], g.inventories[g.namespaces.ids[namespace]]
+	if inv == nil || inv.kinds[slotID] == nil {
 		return nil, 0
 	}
-	var views []View
-	for id := max(from, 1); id < g.nodes.next; id++ {
-		if len(views) == n || id-from >= most {
-			return views, id
-		}
-		if v := g.nodes.at(id); v.entry != 0 && v.slot == slotID && v.namespace == ns {
-			views = append(views, g.view(id))
-		}
+	nodes := inv.kinds[slotID].nodes
+	at := len(nodes)
+	if from != 0 {
+		at = min(int(from), at)
 	}
-	return views, 0
+	var views []View
+	for ; at > 0 && len(views) < n; at-- {
+		views = append(views, g.view(nodes[at-1]))
+	}
+	return views, uint32(at)
 }

@@ -20,8 +20,8 @@ type Resource struct {
 	// Collected kinds can be listed, watched and deleted, and nobody asked for them to be ignored.
 	// The others resolve references, and are looked up live, but have no nodes.
 	Collected bool
-	// Deletable and Listable are what the server offers; a namespace is drained of all that is deletable.
-	Deletable, Listable bool
+	// Deletable, Listable and Patchable are what the server offers; a namespace is drained of all that is deletable.
+	Deletable, Listable, Patchable bool
 }
 
 // GroupResource names the kind without a version: versions are views of the same objects.
@@ -36,12 +36,13 @@ type ListState uint8
 const (
 	Unwatched ListState = iota // no reflector feeds it
 	Listing                    // the first list is under way
+	Slow                       // the first list is under way, for longer than others wait to begin their work
 	Synced                     // listed at least once; a watch follows it
 	Failing                    // never listed, and the last attempt failed
 	Forbidden                  // never listed, because we may not: not ours to collect
 )
 
-var listStateNames = [...]string{"unwatched", "listing", "synced", "failing", "forbidden"}
+var listStateNames = [...]string{"unwatched", "listing", "slow", "synced", "failing", "forbidden"}
 
 func (s ListState) String() string { return listStateNames[s] }
 
@@ -50,7 +51,8 @@ type slot struct {
 	Resource
 	served bool      // in the last Serving event
 	state  ListState // Unwatched exactly when no node may exist
-	reason string    // why Failing or Forbidden
+	reason string    // why Slow, Failing or Forbidden
+	behind string    // Synced, and cannot be followed now: why; else ""
 	nodes  int
 	near   uint32 // the node that came last: there, or near it, are examples
 	usual  string // the object of this kind that Kubernetes puts into every namespace
@@ -58,10 +60,15 @@ type slot struct {
 	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
 }
 
+// listing tells whether the first list of the kind is still expected.
+func (s *slot) listing() bool {
+	return s.served && s.Collected && (s.state == Listing || s.state == Slow)
+}
+
 // holds tells whether dependents of this kind may exist that the graph has not seen, although it
 // should in time.
 func (s *slot) holds() bool {
-	return s.served && s.Collected && (s.state == Listing || s.state == Failing)
+	return s.listing() || s.served && s.Collected && (s.state == Failing || s.behind != "")
 }
 
 // typeKey is what an owner reference says about the kind of the owner.
@@ -153,8 +160,8 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 }
 
 // holding lists the kinds that make it impossible to say that an owner has no more dependents:
-// "" when there is none. Failing kinds count only if failing is set; a namespaced owner cannot have
-// dependents of a cluster-scoped kind.
+// "" when there is none. Kinds that fail, or are behind, count only if failing is set; a namespaced owner
+// cannot have dependents of a cluster-scoped kind.
 func (g *Graph) holding(failing, namespacedOnly bool) string {
 	if g.held == 0 {
 		return ""
@@ -162,28 +169,46 @@ func (g *Graph) holding(failing, namespacedOnly bool) string {
 	var names []string
 	for i := range g.slots {
 		s := &g.slots[i]
-		if s.holds() && (s.state == Listing || failing) && (s.Namespaced || !namespacedOnly) {
-			names = append(names, s.GroupResource().String())
+		if s.holds() && (s.listing() || failing) && (s.Namespaced || !namespacedOnly) {
+			names = append(names, s.missing())
 		}
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
+// missing names a kind that holds, and says why if that is not just that its first list takes its time.
+func (s *slot) missing() string {
+	name := s.GroupResource().String()
+	switch {
+	case s.behind != "":
+		return name + " (its watch is broken: " + s.behind + ")"
+	case s.state == Failing:
+		return name + " (it cannot be listed: " + s.reason + ")"
+	}
+	return name
+}
+
 // holdsChanged recounts the kinds that hold. Owners that are waiting to be let go depend on them.
 func (g *Graph) holdsChanged() {
-	held := 0
+	held, listing := 0, 0
 	for i := range g.slots {
 		if g.slots[i].holds() {
 			held++
 		}
+		if g.slots[i].listing() {
+			listing++
+		}
 	}
-	listing := g.listingKinds()
-	if listing != g.heldKinds {
-		g.heldKinds, g.held = listing, held
+	kinds := g.listingKinds()
+	if kinds != g.heldKinds {
+		g.heldKinds, g.held = kinds, held
 		for id := range g.ending {
 			g.mark(id)
 		}
+	}
+	if g.rewound != "" && listing == 0 {
+		g.relisted()
 	}
 }
 
@@ -192,7 +217,7 @@ func (g *Graph) listingKinds() string {
 	var b strings.Builder
 	for i := range g.slots {
 		if s := &g.slots[i]; s.holds() {
-			b.WriteString(s.GroupResource().String())
+			b.WriteString(s.missing())
 			b.WriteByte(byte('0' + s.state))
 			if s.Namespaced {
 				b.WriteByte('n')

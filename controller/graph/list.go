@@ -15,14 +15,14 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	if s.state == Unwatched {
 		return
 	}
-	s.state, s.reason = Synced, ""
+	s.state, s.reason, s.behind = Synced, "", ""
 	s.lists++
 	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch })
-	for id := range g.claims.parked {
-		if c := g.claims.at(id); c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
+	g.claims.each(func(id uint32, c *claim) {
+		if c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
 			g.forgetLook(id)
 		}
-	}
+	})
 	g.holdsChanged()
 }
 
@@ -52,11 +52,30 @@ func (g *Graph) listFailed(ev ListFailed) {
 	g.holdsChanged()
 }
 
+func (g *Graph) listSlow(ev ListSlow) {
+	s := &g.slots[g.slotOf(ev.Kind)]
+	if s.state != Listing {
+		return
+	}
+	s.state, s.reason = Slow, ev.Reason
+	g.holdsChanged()
+}
+
+// behind notes why a kind that was listed cannot be followed now; "" when it can again.
+func (g *Graph) behind(kind schema.GroupResource, reason string) {
+	s := &g.slots[g.slotOf(kind)]
+	if s.state != Synced || s.behind == reason {
+		return
+	}
+	s.behind = reason
+	g.holdsChanged()
+}
+
 func (g *Graph) stopped(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	s := &g.slots[slotID]
 	g.sweep(slotID, func(*node) bool { return true })
-	s.state, s.reason = Unwatched, ""
+	s.state, s.reason, s.behind = Unwatched, "", ""
 	if s.served && s.Collected {
 		s.state = Listing // stopped to be started again
 	}

@@ -1,29 +1,30 @@
 package graph
 
-import (
-	"maps"
-	"slices"
-)
-
-func (g *Graph) park(id uint32, on bool) {
-	if on {
-		g.claims.parked[id] = struct{}{}
-		g.claims.at(id).since = 0
-	} else if len(g.claims.parked) > 0 {
-		delete(g.claims.parked, id)
-		delete(g.claims.reason, id)
-	}
-}
-
+// setLooked notes an answer, and when to ask again: what failed the later the more often it failed, what was
+// found the later the more often it was.
 func (g *Graph) setLooked(id uint32, to looked, reason string) {
 	c := g.claims.at(id)
 	c.looked = to
-	g.park(id, to == lookedFailed || to == lookedPresent)
-	if reason != "" {
+	g.noRetry(id)
+	switch to {
+	case lookedFailed, lookedDenied:
+		c.tries = min(c.tries+1, 100)
+		c.due = g.claims.agenda.add(id, after(firstRetry, mostRetry, c.tries))
 		g.claims.reason[id] = reason
-	}
-	if to == lookedPresent || to == lookedAbsent {
+	case lookedPresent:
+		c.tries, c.finds = 0, min(c.finds+1, 100)
+		c.due = g.claims.agenda.add(id, after(firstRecheck, mostRecheck, c.finds))
+	case lookedAbsent:
 		c.tries = 0
+	}
+}
+
+// noRetry takes a claim off the agenda.
+func (g *Graph) noRetry(id uint32) {
+	c := g.claims.at(id)
+	if c.due != 0 {
+		c.due = 0
+		delete(g.claims.reason, id)
 	}
 }
 
@@ -38,7 +39,7 @@ func (g *Graph) claimValue(id uint32) Claim {
 	s := &g.slots[g.typeInfos[c.typ].slot]
 	return Claim{
 		APIVersion: k.apiVersion, Kind: k.kind, Namespace: g.namespaces.val(c.namespace), Name: c.name, UID: g.uidOf(c.entry),
-		Resource: s.GroupResource(), Namespaced: s.Namespaced, Lists: s.lists,
+		Resource: s.GroupResource(), Namespaced: s.Namespaced, Lists: s.lists, History: g.history,
 	}
 }
 
@@ -61,6 +62,9 @@ func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
 }
 
 func (g *Graph) looking(v Claim) {
+	if v.History != g.history {
+		return
+	}
 	g.alike(v, func(id uint32, c *claim) {
 		if c.looked == lookedNot {
 			g.changeClaim(id, func(c *claim) { c.looked = lookedNow })
@@ -71,6 +75,9 @@ func (g *Graph) looking(v Claim) {
 // answer takes in what a lookup said. A deletion that the watch showed in the meantime is final, and
 // an answer from before the last list says nothing about presence now.
 func (g *Graph) answer(ev Looked) {
+	if ev.Claim.History != g.history {
+		return // of another history
+	}
 	g.alike(ev.Claim, func(id uint32, c *claim) {
 		if c.looked == lookedAbsent {
 			return
@@ -84,9 +91,10 @@ func (g *Graph) answer(ev Looked) {
 		case ev.Answer == Absent:
 			to = lookedAbsent
 			c.orphaned = g.orphaned.has(ev.Claim.UID)
-		case ev.Answer == Unanswered:
-			to, reason = lookedFailed, ev.Reason
-			c.tries = min(c.tries+1, 7)
+		case ev.Answer == Unanswered || ev.Answer == Denied:
+			if to, reason = lookedFailed, ev.Reason; ev.Answer == Denied {
+				to = lookedDenied
+			}
 		case ev.Claim.Lists != g.slots[g.typeInfos[c.typ].slot].lists:
 			to = lookedNot
 		}
@@ -94,17 +102,16 @@ func (g *Graph) answer(ev Looked) {
 	})
 }
 
-// recheck is one round: what failed is tried again, the later the more often it failed; what was found
-// by a lookup alone is asked again. Also in a kind that is watched: the answer may have come after the
-// watch had shown the owner come and go, when nobody made the claim.
+// recheck is one round: what failed is tried again, and what was found by a lookup alone is asked again.
+// Also in a kind that is watched: the answer may have come after the watch had shown the owner come and go,
+// when nobody made the claim.
 func (g *Graph) recheck(round uint64) {
-	for _, id := range slices.Sorted(maps.Keys(g.claims.parked)) {
-		c := g.claims.at(id)
-		after := uint8(64)
-		if c.looked == lookedFailed {
-			after = 1 << (c.tries - 1)
-		}
-		if c.since++; c.since >= after {
+	agenda := &g.claims.agenda
+	for _, id := range agenda.next(
+		func(id uint32) bool { due := g.claims.at(id).due; return due != 0 && due <= agenda.round },
+		func(id uint32) bool { return g.claims.at(id).looked == lookedPresent },
+	) {
+		if g.claims.at(id).due != 0 { // not there twice
 			g.forgetLook(id)
 		}
 	}

@@ -44,7 +44,7 @@ func (m *model) trouble(c mClaim) graph.Trouble {
 		return graph.AmbiguousKind
 	case c.namespace == "" && m.kind(t.resource).Namespaced:
 		return graph.Misplaced
-	case c.look == "failed":
+	case c.look == "failed", c.look == "denied":
 		return graph.Unreadable
 	}
 	return graph.NoTrouble
@@ -111,10 +111,11 @@ func (m *model) leads(o *mObject, members []*mObject) bool {
 	return true
 }
 
-// incomplete tells whether a kind that could have dependents of o is in one of the states.
-func (m *model) incomplete(o *mObject, states ...graph.ListState) bool {
+// incomplete tells whether a kind that could have dependents of o is in one of the states, or behind.
+func (m *model) incomplete(o *mObject, behind bool, states ...graph.ListState) bool {
 	for _, k := range m.kinds {
-		if k.served && k.Collected && slices.Contains(states, k.state) && (k.Namespaced || !m.kind(o.Kind).Namespaced) {
+		missing := slices.Contains(states, k.state) || behind && k.behind
+		if k.served && k.Collected && missing && (k.Namespaced || !m.kind(o.Kind).Namespaced) {
 			return true
 		}
 	}
@@ -134,6 +135,14 @@ func (m *model) decide(uid types.UID) (a graph.Action) {
 }
 
 func (m *model) decideObject(o *mObject) graph.Action {
+	a := m.row(o)
+	if m.relisting && a.Verb > graph.Look {
+		return graph.Action{Verb: graph.Wait}
+	}
+	return a
+}
+
+func (m *model) row(o *mObject) graph.Action {
 	n := map[string]int{}
 	for _, r := range o.Owners {
 		n[m.class(r, o.Namespace)]++
@@ -161,12 +170,16 @@ func (m *model) decideObject(o *mObject) graph.Action {
 		}
 		return a
 	}
-	unfinalize := func(finalizer string) graph.Action {
-		a.Verb, a.Finalizer = graph.Unfinalize, finalizer
-		for _, f := range o.Finalizers {
-			if f != finalizer {
-				a.Finalizers = append(a.Finalizers, f)
+	unfinalize := func(goes ...string) graph.Action {
+		if o.ruled != nil {
+			goes = append(goes, o.ruled.Finalizer)
+		}
+		a.Verb, a.Finalizers = graph.Unfinalize, slices.Clone(o.Finalizers)
+		for _, f := range slices.Backward(goes) {
+			if slices.Contains(o.Finalizers, f) {
+				a.Finalizer = f
 			}
+			a.Finalizers = slices.DeleteFunc(a.Finalizers, func(has string) bool { return has == f })
 		}
 		return a
 	}
@@ -178,11 +191,21 @@ func (m *model) decideObject(o *mObject) graph.Action {
 		return wait
 	case n["O"] > 0 && o.Deleting:
 		return release("O")
+	case n["O"] > 0 && n["U"] > 0:
+		return m.look(o, a)
+	case n["O"] > 0 && n["asked"] > 0:
+		return wait
+	case n["O"] > 0 && slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
+		c := m.claimOf(wordsOf(r, o.Namespace))
+		return m.class(r, o.Namespace) == "T" && c.look == "failed" && m.trouble(c) == graph.Unreadable
+	}):
+		wait.Trouble = graph.Unreadable
+		return wait
 	case n["O"] > 0:
 		return release("O", "A", "W")
 	case o.orphaning() && dependents > 0:
 		return wait
-	case o.orphaning() && m.incomplete(o, graph.Listing, graph.Failing):
+	case o.orphaning() && m.incomplete(o, true, graph.Listing, graph.Slow, graph.Failing):
 		return wait
 	case o.orphaning():
 		return unfinalize(metav1.FinalizerOrphanDependents)
@@ -191,14 +214,19 @@ func (m *model) decideObject(o *mObject) graph.Action {
 			return unblock(members)
 		}
 		return wait
-	case o.foreground() && m.incomplete(o, graph.Listing):
+	case o.foreground() && m.incomplete(o, false, graph.Listing, graph.Slow):
 		return wait
 	case o.foreground():
 		return unfinalize(metav1.FinalizerDeleteDependents)
+	case o.ruled != nil:
+		return unfinalize()
 	case o.Deleting, len(o.Owners) == 0:
 		return keep
 	case n["S"] > 0 && n["A"]+n["W"] > 0:
 		return release("A", "W")
+	case n["S"] > 0 && n["U"] > 0:
+		a.LowPriority = true
+		return m.look(o, a)
 	case n["S"] > 0:
 		return keep
 	case n["U"] > 0:
@@ -239,7 +267,7 @@ func (m *model) look(o *mObject, a graph.Action) graph.Action {
 		k := m.kind(m.typeOf(wordsOf(r, o.Namespace)).resource)
 		a.Claim = graph.Claim{
 			APIVersion: r.APIVersion, Kind: r.Kind, Namespace: o.Namespace, Name: r.Name, UID: r.UID,
-			Resource: k.GroupResource(), Namespaced: k.Namespaced, Lists: k.lists,
+			Resource: k.GroupResource(), Namespaced: k.Namespaced, Lists: k.lists, History: m.history,
 		}
 		break
 	}

@@ -50,7 +50,7 @@ func (m *model) falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 			}
 		}
 	}
-	return inKinds(fallen, root.Namespace), !m.incomplete(root, graph.Listing)
+	return inKinds(fallen, root.Namespace), !m.incomplete(root, false, graph.Listing, graph.Slow)
 }
 
 // inKinds counts by kind, with the first three names.
@@ -97,7 +97,7 @@ func (m *model) filled(namespace string) (objects []*mObject, ok bool) {
 		}
 	}
 	listing := slices.ContainsFunc(m.kinds, func(k mKind) bool {
-		return k.served && k.Collected && k.Namespaced && k.state == graph.Listing
+		return k.served && k.Collected && k.Namespaced && (k.state == graph.Listing || k.state == graph.Slow)
 	})
 	return objects, m.discovered && !listing
 }

@@ -22,12 +22,15 @@ type model struct {
 	draining   map[string]bool
 	departed   []types.UID // gone, as a watch showed
 	orphaned   []types.UID // gone, and what referred to them was to live
+	history    uint32      // how often the server's went back
+	relisting  bool        // since it did
 }
 
 type mKind struct {
 	graph.Resource
 	served bool
 	state  graph.ListState
+	behind bool
 	lists  uint32
 }
 
@@ -35,15 +38,36 @@ type mObject struct {
 	graph.Object
 	accepted bool
 	released bool // was orphaning, and is not any more
+	ruled    *graph.Ruled
 	shown    bool // since its kind's last list began
 }
 
-func (o *mObject) orphaning() bool {
-	return o.Deleting && slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents)
+// course is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
+func (o *mObject) course() metav1.DeletionPropagation {
+	switch {
+	case !o.Deleting:
+		return ""
+	case slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents):
+		return metav1.DeletePropagationOrphan
+	case slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents):
+		return metav1.DeletePropagationForeground
+	case o.ruled != nil:
+		return o.ruled.Propagation
+	}
+	return ""
 }
 
-func (o *mObject) foreground() bool {
-	return o.Deleting && slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) && !o.orphaning()
+func (o *mObject) orphaning() bool  { return o.course() == metav1.DeletePropagationOrphan }
+func (o *mObject) foreground() bool { return o.course() == metav1.DeletePropagationForeground }
+
+// become makes an object what f does, and remembers what it was.
+func (o *mObject) become(f func()) {
+	wasOrphaning := o.orphaning()
+	f()
+	if o.ruled != nil && (!o.Deleting || o.ruled.Propagation == "" || !slices.Contains(o.Finalizers, o.ruled.Finalizer)) {
+		o.ruled = nil
+	}
+	o.released = !o.foreground() && (o.released || wasOrphaning && !o.orphaning())
 }
 
 // words are what a reference says, with the namespace of the object that has it.
@@ -58,8 +82,9 @@ func wordsOf(r metav1.OwnerReference, namespace string) words {
 
 type mClaim struct {
 	words
-	look     string // "", now, failed, present or absent
+	look     string // "", now, failed, denied, present or absent
 	tries    int
+	finds    int
 	rounds   int
 	orphaned bool
 }
@@ -109,10 +134,30 @@ func (m *model) apply(ev graph.Event) {
 	case graph.Observed:
 		m.observe(*ev.Object)
 	case graph.Gone:
-		m.departed = append(m.departed, ev.UID)
-		if o := m.object(ev.Kind, ev.UID); o != nil {
-			m.settle(o, m.leavesOrphans(o))
-			m.remove(func(other *mObject) bool { return other.Kind == ev.Kind && other.UID == ev.UID })
+		m.gone(ev.Kind, ev.UID)
+	case graph.NotFound:
+		if ev.History == m.history {
+			m.gone(ev.Kind, ev.UID)
+		}
+	case graph.ListSlow:
+		if k := m.kind(ev.Kind); k.state == graph.Listing {
+			k.state = graph.Slow
+		}
+	case graph.Behind:
+		k := m.kind(ev.Kind)
+		k.behind = k.behind || k.state == graph.Synced
+	case graph.CaughtUp:
+		m.kind(ev.Kind).behind = false
+	case graph.Rewound:
+		m.objects, m.claims, m.orphaned, m.departed = nil, nil, nil, nil
+		m.history, m.relisting = m.history+1, true
+		for i := range m.kinds {
+			k := &m.kinds[i]
+			if k.behind = false; k.served && k.Collected {
+				k.state = graph.Listing
+			} else {
+				k.state = graph.Unwatched
+			}
 		}
 	case graph.ListBegins:
 		m.kind(ev.Kind)
@@ -131,21 +176,27 @@ func (m *model) apply(ev graph.Event) {
 	case graph.Stopped:
 		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind })
 		k := m.kind(ev.Kind)
-		k.state = graph.Unwatched
+		k.state, k.behind = graph.Unwatched, false
 		if k.served && k.Collected {
 			k.state = graph.Listing
 		}
 	case graph.Looking:
 		m.alike(ev.Claim, func(c *mClaim) {
-			if c.look == "" {
+			if c.look == "" && ev.Claim.History == m.history {
 				c.look = "now"
 			}
 		})
 	case graph.Looked:
-		m.alike(ev.Claim, func(c *mClaim) { m.answer(c, ev) })
+		if ev.Claim.History == m.history {
+			m.alike(ev.Claim, func(c *mClaim) { m.answer(c, ev) })
+		}
 	case graph.Accepted:
 		if o := m.object(ev.Action.Object.Kind, ev.Action.Object.UID); o != nil {
 			o.accepted = o.accepted || o.ResourceVersion == ev.Action.Object.ResourceVersion
+		}
+	case graph.Ruled:
+		if o := m.object(ev.Kind, ev.UID); o != nil && o.Deleting && slices.Contains(o.Finalizers, ev.Finalizer) {
+			o.become(func() { o.ruled = &ev })
 		}
 	case graph.Recheck:
 		m.recheck(ev.Round)
@@ -156,6 +207,17 @@ func (m *model) apply(ev graph.Event) {
 		m.draining[ev.Namespace] = ev.On
 	}
 	m.tidy()
+	m.relisting = m.relisting && slices.ContainsFunc(m.kinds, func(k mKind) bool {
+		return k.served && k.Collected && (k.state == graph.Listing || k.state == graph.Slow)
+	})
+}
+
+func (m *model) gone(gr schema.GroupResource, uid types.UID) {
+	m.departed = append(m.departed, uid)
+	if o := m.object(gr, uid); o != nil {
+		m.settle(o, m.leavesOrphans(o))
+		m.remove(func(other *mObject) bool { return other.Kind == gr && other.UID == uid })
+	}
 }
 
 func (m *model) serve(resources []graph.Resource) {
@@ -210,10 +272,8 @@ func (m *model) observe(seen graph.Object) {
 		m.objects = append(m.objects, mObject{Object: graph.Object{Kind: seen.Kind, UID: seen.UID}})
 		o = m.object(seen.Kind, seen.UID)
 	}
-	wasOrphaning := o.orphaning()
 	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion
-	o.Object, o.shown = seen, true
-	o.released = !o.foreground() && (o.released || wasOrphaning && !o.orphaning())
+	o.become(func() { o.Object, o.shown = seen, true })
 }
 
 func (m *model) leavesOrphans(o *mObject) bool {
@@ -252,7 +312,7 @@ func (m *model) listEnds(gr schema.GroupResource) {
 	if k.state == graph.Unwatched {
 		return
 	}
-	k.state = graph.Synced
+	k.state, k.behind = graph.Synced, false
 	k.lists++
 	m.lose(func(o *mObject) bool { return o.Kind == gr && !o.shown })
 	for i := range m.claims {
@@ -283,24 +343,29 @@ func (m *model) answer(c *mClaim, ev graph.Looked) {
 	case ev.Answer == graph.Absent:
 		c.look, c.tries = "absent", 0
 		c.orphaned = slices.Contains(m.orphaned, c.uid)
-	case ev.Answer == graph.Unanswered:
-		c.look, c.rounds = "failed", 0
-		c.tries = min(c.tries+1, 7)
+	case ev.Answer == graph.Unanswered || ev.Answer == graph.Denied:
+		c.look, c.rounds = map[graph.Answer]string{graph.Unanswered: "failed", graph.Denied: "denied"}[ev.Answer], 0
+		c.tries++
 	case ev.Claim.Lists != m.kind(m.typeOf(c.words).resource).lists:
 		c.look = ""
 	default:
 		c.look, c.rounds, c.tries = "present", 0, 0
+		c.finds++
 	}
 }
 
 func (m *model) recheck(round uint64) {
 	for i := range m.claims {
 		c := &m.claims[i]
-		if c.look != "failed" && c.look != "present" {
+		if c.look != "failed" && c.look != "denied" && c.look != "present" {
 			continue
 		}
 		c.rounds++
-		if c.look == "failed" && c.rounds >= 1<<(c.tries-1) || c.rounds >= 64 {
+		wait := min(1024, 32<<min(c.finds, 20))
+		if c.look != "present" {
+			wait = min(64, 1<<min(c.tries, 20)/2)
+		}
+		if c.rounds >= wait {
 			c.look = ""
 		}
 	}
@@ -329,6 +394,9 @@ func (m *model) tidy() {
 		c := &m.claims[i]
 		if m.meant(c.words) != nil && c.look != "now" {
 			c.look, c.orphaned = "", false // what is seen needs no answer
+		}
+		if m.meant(c.words) != nil {
+			c.finds = 0
 		}
 	}
 }

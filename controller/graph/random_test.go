@@ -144,7 +144,7 @@ func (w world) line(before int) string {
 	case n < 60:
 		return "look " + w.withVerb(func(v graph.Verb) bool { return v == graph.Look })
 	case n < 68:
-		return "answer " + home.uid + " " + pick(w.dice, []string{"absent", "absent", "present", "unanswered"})
+		return "answer " + home.uid + " " + pick(w.dice, []string{"absent", "absent", "present", "unanswered", "denied"})
 	case n < 75:
 		return "send " + w.withVerb(func(v graph.Verb) bool { return v > graph.Look })
 	case n < 82:
@@ -153,8 +153,12 @@ func (w world) line(before int) string {
 		return "list " + pick(w.dice, someKinds) + " begin"
 	case n < 88:
 		return "list " + pick(w.dice, someKinds) + " end"
+	case n < 89:
+		return "list " + pick(w.dice, someKinds) + pick(w.dice, []string{" fail", " fail forbidden", " slow"})
 	case n < 90:
-		return "list " + pick(w.dice, someKinds) + pick(w.dice, []string{" fail", " fail forbidden"})
+		return w.trouble()
+	case n < 91 && w.chance(60):
+		return "rule " + home.kind + " " + home.uid + " " + pick(w.dice, []string{"background", "foreground", "orphan", "orphan", "none"})
 	case n < 91:
 		return "drain " + pick(w.dice, []string{"x", "y", "x off", "y off"})
 	case n < 92:
@@ -166,6 +170,20 @@ func (w world) line(before int) string {
 	default:
 		return "sync"
 	}
+}
+
+// trouble is what happens to watches, and to the server behind them.
+func (w world) trouble() string {
+	home := pick(w.dice, homes)
+	switch n := w.IntN(8); {
+	case n < 3:
+		return "behind " + pick(w.dice, someKinds)
+	case n < 5:
+		return "caughtup " + pick(w.dice, someKinds)
+	case n < 7:
+		return "notfound " + home.kind + " " + home.uid + pick(w.dice, []string{"", "", " history=0"})
+	}
+	return "rewind"
 }
 
 // withVerb is an object about which that is decided, if there is one: most lines are to mean something.
@@ -257,7 +275,7 @@ func (w world) see() string {
 	for _, f := range []struct {
 		name    string
 		percent int
-	}{{"foregroundDeletion", 25}, {"example.com/f", 20}, {"orphan", 10}} {
+	}{{"foregroundDeletion", 25}, {"example.com/f", 20}, {"orphan", 10}, {"example.com/held", 25}} {
 		if w.chance(f.percent) {
 			finalizers = append(finalizers, f.name)
 		}

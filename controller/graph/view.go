@@ -17,6 +17,8 @@ type View struct {
 
 	Deleting, Foreground, Orphaning, Accepted bool
 
+	Ruled metav1.DeletionPropagation // how the deletion goes on by a ruling; "" without one
+
 	Finalizers []string
 	Owners     []OwnerView
 	Dependents int // references to it
@@ -86,7 +88,7 @@ func (g *Graph) view(id uint32) View {
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
 		Orphaning: n.flags&orphaning != 0, Accepted: n.flags&accepted != 0,
-		Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking),
+		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking),
 	}
 	for _, e := range n.owners {
 		v.Owners = append(v.Owners, OwnerView{g.reference(e), g.claims.at(e.claim).verdict.String()})
@@ -131,7 +133,8 @@ type KindStats struct {
 	Resource
 	Served  bool
 	State   ListState
-	Reason  string // why it is failing or forbidden
+	Reason  string // why it is slow, failing or forbidden
+	Behind  string // why it cannot be followed now, although it is synced; "" if it can
 	Objects int
 }
 
@@ -141,16 +144,17 @@ type Stats struct {
 	Claims  map[string]int // by what they mean
 	Kinds   []KindStats    // sorted by resource and group
 	Ending  int            // owners that wait for their dependents, or let them go
+	Rewound string         // why everything is listed again, while it is
 }
 
 // Stats returns the size of the graph.
 func (g *Graph) Stats() Stats {
-	st := Stats{Objects: g.nodes.used, Claims: map[string]int{}, Ending: len(g.ending)}
+	st := Stats{Objects: g.nodes.used, Claims: map[string]int{}, Ending: len(g.ending), Rewound: g.rewound}
 	for v, n := range g.claims.byVerdict {
 		st.Claims[verdict(v).String()] = n
 	}
 	for _, s := range g.slots[1:] {
-		st.Kinds = append(st.Kinds, KindStats{s.Resource, s.served, s.state, s.reason, s.nodes})
+		st.Kinds = append(st.Kinds, KindStats{s.Resource, s.served, s.state, s.reason, s.behind, s.nodes})
 	}
 	slices.SortFunc(st.Kinds, func(a, b KindStats) int {
 		return cmp.Compare(a.GroupResource().String(), b.GroupResource().String())
@@ -182,6 +186,9 @@ func (v View) String() string {
 		b.WriteString(" orphaning")
 	case v.Deleting:
 		b.WriteString(" deleting")
+	}
+	if v.Ruled != "" {
+		fmt.Fprintf(&b, " ruled=%s", v.Ruled)
 	}
 	if v.Accepted {
 		b.WriteString(" accepted")

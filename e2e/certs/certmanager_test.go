@@ -39,7 +39,7 @@ type issued struct {
 func (s *issued) source(name string, apply bool, dnsNames ...string) certs.Source {
 	return certs.CertManager(certs.CertManagerOptions{
 		Config: server.config, Namespace: s.namespace, Name: webhookCertificate, SecretName: webhookCertificate + "-tls",
-		IssuerName: "ca", DNSNames: append([]string{"localhost"}, dnsNames...), Apply: apply, Settle: settled, Log: s.logger(name),
+		IssuerName: "ca", Names: append([]string{"localhost"}, dnsNames...), Apply: apply, Settle: settled, Log: s.logger(name),
 	})
 }
 

@@ -43,7 +43,7 @@ var shared struct {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code, err := run(m)
-	if err != nil {
+	if err = errors.Join(err, weir.Races()); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e/chart:", err)
 		code = 1
 	}

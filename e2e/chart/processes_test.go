@@ -2,14 +2,20 @@ package chart_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +24,11 @@ import (
 )
 
 // The arguments in the chart's Deployments are flags of the binary, and the roles are enough: under its ServiceAccount
-// each process becomes ready, the CA is made, and the controller writes the webhook configurations.
+// each process becomes ready, the CA is made, and the controller writes the webhook configurations. Metrics are served to who
+// verifies as the chart's ServiceMonitor says; network policies let out to where this API server is.
 func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 	ctx := t.Context()
+	port := sayWhereTheAPIServerIs(t)
 	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "policies.protection=true")
 	// The binary is stopped first: it would write the configurations again.
 	defer func() {
@@ -35,12 +43,16 @@ func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 			}
 		}
 	}()
+	letsOutTo(t, port, "443")
+	metrics := map[string]string{}
 	for _, component := range []string{"controller", "webhook"} {
 		d, err := shared.client.AppsV1().Deployments(namespace).Get(ctx, "weir-"+component, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer launch(t, component, d.Spec.Template.Spec)()
+		stop, address := launch(t, component, d.Spec.Template.Spec)
+		defer stop()
+		metrics[component] = address
 	}
 	until(t, "the CA is made and the webhook configurations are written", func(ctx context.Context) (bool, error) {
 		if _, err := shared.client.CoreV1().Secrets(namespace).Get(ctx, "weir-ca", metav1.GetOptions{}); err != nil {
@@ -49,10 +61,105 @@ func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 		_, err := shared.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
 		return err == nil, ignoring(err, apierrors.IsNotFound)
 	})
+	trust := monitored(t)
+	for component, address := range metrics {
+		until(t, "the metrics of the "+component+" are served under a certificate that can be verified", func(context.Context) (bool, error) {
+			conn, err := tls.Dial("tcp", address, trust)
+			if err != nil {
+				return false, nil //nolint:nilerr // not yet: the certificate is made meanwhile
+			}
+			return true, conn.Close()
+		})
+	}
 }
 
-// launch runs what a pod would, as whom it would, with addresses and files of this machine, and returns what ends it.
-func launch(t *testing.T, component string, pod corev1.PodSpec) func() {
+// monitored is how the chart's ServiceMonitor has Prometheus verify whom it reads metrics from.
+func monitored(t *testing.T) *tls.Config {
+	t.Helper()
+	for _, o := range manifests(t, helm(t, "template", "weir", "weir", "--set", "metrics.serviceMonitor.enabled=true")) {
+		if o.GetKind() != "ServiceMonitor" {
+			continue
+		}
+		endpoints, _, _ := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+		by, _, _ := unstructured.NestedMap(endpoints[0].(map[string]any), "tlsConfig")
+		name, _, _ := unstructured.NestedString(by, "ca", "secret", "name")
+		key, _, _ := unstructured.NestedString(by, "ca", "secret", "key")
+		server, _, _ := unstructured.NestedString(by, "serverName")
+		secret, err := shared.client.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(secret.Data[key]) || server == "" {
+			t.Fatalf("nobody can be verified by %v", by)
+		}
+		return &tls.Config{RootCAs: roots, ServerName: server}
+	}
+	t.Fatal("there is no ServiceMonitor")
+	return nil
+}
+
+// sayWhereTheAPIServerIs writes the EndpointSlice of the Service kubernetes, and returns the port in it. An API server does so
+// itself, but not of a loopback address.
+func sayWhereTheAPIServerIs(t *testing.T) string {
+	t.Helper()
+	at, err := url.Parse(shared.plane.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseInt(at.Port(), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := shared.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)
+	made, err := client.Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{GenerateName: "kubernetes-", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
+		Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(port))}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Delete(context.WithoutCancel(t.Context()), made.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return at.Port()
+}
+
+// letsOutTo checks that Helm has found the ports of the API server.
+func letsOutTo(t *testing.T, want ...string) {
+	t.Helper()
+	all, err := shared.client.NetworkingV1().NetworkPolicies(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Items) != 3 {
+		t.Errorf("there are %d network policies, want 3", len(all.Items))
+	}
+	for _, p := range all.Items {
+		var ports []string
+		for _, rule := range p.Spec.Egress {
+			for _, port := range rule.Ports {
+				ports = append(ports, port.Port.String())
+			}
+		}
+		there := slices.Clone(want)
+		if p.Name == "weir-controller" {
+			there = append(there, "webhook") // it calls the webhook when that does not answer the API server
+		}
+		slices.Sort(ports)
+		slices.Sort(there)
+		if !slices.Equal(ports, there) {
+			t.Errorf("%s lets out to %v, want %v", p.Name, ports, there)
+		}
+	}
+}
+
+// launch runs what a pod would, as whom it would, with addresses and files of this machine, and returns what ends it, and where
+// its metrics are.
+func launch(t *testing.T, component string, pod corev1.PodSpec) (stop func(), metrics string) {
 	t.Helper()
 	_, kubeconfig, err := shared.plane.UserConfig("system:serviceaccount:"+namespace+":"+pod.ServiceAccountName, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	if err != nil {
@@ -71,8 +178,13 @@ func launch(t *testing.T, component string, pod corev1.PodSpec) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port, err := plane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics = fmt.Sprintf("127.0.0.1:%d", port)
 	args := append(pod.Containers[0].Args, "--kubeconfig", kubeconfig, "--policy-dir", policies,
-		"--metrics-bind-address", "0", "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", health)) // the last one of a flag wins
+		"--metrics-bind-address", metrics, "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", health)) // the last one of a flag wins
 	if component == "webhook" {
 		port, err := plane.FreePort()
 		if err != nil {
@@ -101,7 +213,7 @@ func launch(t *testing.T, component string, pod corev1.PodSpec) func() {
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK, nil
 	})
-	return p.Kill
+	return p.Kill, metrics
 }
 
 // The hook's Job is not run here, for its pod is empty; that its arguments are flags can be asked.

@@ -29,6 +29,10 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	t.Log("install, in companion mode; the namespace takes restricted pods only")
 	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "policies.protection=true")
 	checkRights(t, companion)
+	until(t, "the namespace cannot be deleted", func(ctx context.Context) (bool, error) {
+		err := deletable(ctx)
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "helm uninstall weir -n "+namespace), ignoring(err, apierrors.IsForbidden)
+	})
 
 	t.Log("upgrade to replace mode")
 	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/replace.yaml")
@@ -47,10 +51,19 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	seen := watchOrder(t)
 	helm(t, "uninstall", "weir", "--wait", "--timeout", "2m")
 	seen.check(t)
+	until(t, "the namespace can be deleted", func(ctx context.Context) (bool, error) {
+		err := deletable(ctx)
+		return err == nil, ignoring(err, apierrors.IsForbidden)
+	})
 	if _, err := policies.Get(ctx, "kept", metav1.GetOptions{}); err != nil {
 		t.Errorf("the policy did not outlive the chart: %v", err)
 	}
 	nothingIsLeft(t)
+}
+
+// deletable tells whether Weir's namespace could be deleted.
+func deletable(ctx context.Context) error {
+	return shared.client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
 // collects runs weir as the chart's controller, with the rights that the chart gave it and no others: they are enough to

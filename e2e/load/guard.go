@@ -32,12 +32,24 @@ type Guard struct {
 	// Asked is how many reviews it has answered.
 	Asked   func(context.Context) (float64, error)
 	process *plane.Child
-	admin   kubernetes.Interface
+	// controller is weir's, where it goes on.
+	controller *plane.Child
+	admin      kubernetes.Interface
 }
 
 // StartWeirGuard runs weir's webhook with a directory of policies. Its controller runs
 // only until it has told the API server: what is measured is what a review costs.
 func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, policies string) (*Guard, error) {
+	g, err := StartWeirPair(ctx, p, binary, kubeconfig, policies, "companion")
+	if g != nil && g.controller != nil {
+		err = errors.Join(err, g.controller.Stop(plane.DefaultGrace))
+		g.controller = nil
+	}
+	return g, err
+}
+
+// StartWeirPair runs weir's webhook and its controller in a mode, with a directory of policies.
+func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, policies, mode string) (*Guard, error) {
 	ports := make([]int, 3)
 	for i := range ports {
 		var err error
@@ -51,7 +63,7 @@ func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, pol
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--metrics-secure=false",
 		"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[2])}, both...)...)
 	controller := plane.Command("weir-controller", binary, filepath.Join(p.Dir, "weir-controller.log"), append([]string{"controller",
-		"--mode", "companion", "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, both...)...)
+		"--mode", mode, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, both...)...)
 	g, err := newGuard(p.Config, hook)
 	if err != nil {
 		return nil, err
@@ -76,9 +88,10 @@ func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, pol
 		err = controller.Start(ctx)
 	}
 	if err == nil {
+		g.controller = controller
 		err = g.installed(ctx)
 	}
-	return g, errors.Join(err, controller.Stop(plane.DefaultGrace))
+	return g, err
 }
 
 // installed waits until the API server has what to ask.
@@ -189,6 +202,9 @@ func (g *Guard) Stop(ctx context.Context) error {
 		if err := remove(ctx, guardName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("remove a webhook configuration: %w", err))
 		}
+	}
+	if g.controller != nil {
+		errs = append(errs, g.controller.Stop(plane.DefaultGrace))
 	}
 	return errors.Join(append(errs, g.process.Stop(plane.DefaultGrace))...)
 }

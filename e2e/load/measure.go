@@ -46,6 +46,27 @@ func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1
 	return result, err
 }
 
+// Deletes has cfg's user delete each object of a population, and waits until all are gone. The requests are all, the user's
+// among them.
+func Deletes(ctx context.Context, admin, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population) (Result, error) {
+	before, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	if err != nil {
+		return Result{}, err
+	}
+	policy := metav1.DeletePropagationBackground
+	result, err := Measure(ctx, admin, p, policy, func(ctx context.Context) error { return Floor(ctx, cfg, p, policy) })
+	if err != nil {
+		return result, err
+	}
+	after, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	if err != nil {
+		return result, err
+	}
+	result.Requests = after.minus(before)
+	result.Requests["LIST"]-- // follow's
+	return result, nil
+}
+
 // Cascade deletes the owner with a policy and measures what a running system
 // makes of it, with the requests that it sent.
 func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, policy metav1.DeletionPropagation) (Result, error) {

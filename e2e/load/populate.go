@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -47,7 +48,7 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 	}
 	p := &Population{Shape: shape, Namespace: namespace.Name}
 	in := client.Resource(shape.Kind.gvr()).Namespace(p.Namespace)
-	if p.Owner, err = create(ctx, in, shape.Kind, "owner", nil); err != nil {
+	if p.Owner, err = create(ctx, in, shape.Kind, "owner", shape.OwnerLabels); err != nil {
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
 	above := []Object{p.Owner}
@@ -55,7 +56,14 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 		below := make([]Object, len(above)*per)
 		err := each(ctx, len(below), func(ctx context.Context, i int) error {
 			var err error
-			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), &above[i/per])
+			owners := []Object{above[i/per]}
+			if shape.Loose {
+				owners = nil
+			}
+			if name := fmt.Sprintf("never-%d-%d", level, i); shape.CoOwners {
+				owners = append(owners, Object{Name: name, UID: uuid.NewUUID()})
+			}
+			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), shape.Labels, owners...)
 			return err
 		})
 		if err != nil {
@@ -79,16 +87,26 @@ func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) 
 	return Object{made.GetName(), made.GetUID(), made.GetResourceVersion()}, nil
 }
 
-func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, owner *Object) (Object, error) {
-	meta := map[string]any{"name": name}
-	if owner != nil {
-		apiVersion, k := kind.ToAPIVersionAndKind()
-		meta["ownerReferences"] = []any{map[string]any{
+func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, labels map[string]string, owners ...Object) (Object, error) {
+	apiVersion, k := kind.ToAPIVersionAndKind()
+	var references []any
+	for _, owner := range owners {
+		references = append(references, map[string]any{
 			"apiVersion": apiVersion, "kind": k, "name": owner.Name, "uid": string(owner.UID),
 			"blockOwnerDeletion": true,
-		}}
+		})
 	}
-	apiVersion, k := kind.ToAPIVersionAndKind()
+	meta := map[string]any{"name": name}
+	if len(labels) > 0 {
+		with := map[string]any{}
+		for k, v := range labels {
+			with[k] = v
+		}
+		meta["labels"] = with
+	}
+	if len(references) > 0 {
+		meta["ownerReferences"] = references
+	}
 	made, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiVersion, "kind": k, "metadata": meta,
 	}}, metav1.CreateOptions{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -47,6 +48,19 @@ func about(kind Kind) func(request) bool {
 func others(r request) bool {
 	return (r.verb != "PUT" || r.resource != "leases") &&
 		!strings.HasPrefix(r.subresource, "openapi")
+}
+
+// Requests counts what the API server is asked about a kind in a time, by verb.
+func Requests(ctx context.Context, metrics func(context.Context) (string, error), kind Kind, within time.Duration) (Counts, error) {
+	before, err := countRequests(ctx, metrics, about(kind))
+	if err != nil {
+		return nil, err
+	}
+	if err := Pause(ctx, within); err != nil {
+		return nil, err
+	}
+	after, err := countRequests(ctx, metrics, about(kind))
+	return after.minus(before), err
 }
 
 // countRequests reads from the API server itself what it was asked since it

@@ -32,16 +32,32 @@ type Shape struct {
 	Kind Kind
 	// Levels says how many dependents each object of the level above has.
 	Levels []int
+	// CoOwners: each dependent names a second owner, one that never was, and that nobody else names.
+	CoOwners bool
+	// Loose: the objects of the levels have no owner, and are not the owner's dependents.
+	Loose bool
+	// OwnerLabels and Labels are those of the owner and of all others.
+	OwnerLabels, Labels map[string]string
 }
 
 // Flat is one owner of n ConfigMaps.
-func Flat(n int) Shape { return Shape{"flat", ConfigMap, []int{n}} }
+func Flat(n int) Shape { return Shape{Name: "flat", Kind: ConfigMap, Levels: []int{n}} }
 
 // Tree is one owner of n/50 ConfigMaps of 50 each.
-func Tree(n int) Shape { return Shape{"tree", ConfigMap, []int{max(1, n/50), 50}} }
+func Tree(n int) Shape { return Shape{Name: "tree", Kind: ConfigMap, Levels: []int{max(1, n/50), 50}} }
+
+// CoOwned is Tree, and each object names an owner that never was besides.
+func CoOwned(n int) Shape {
+	s := Tree(n)
+	s.Name, s.CoOwners = "co-owned", true
+	return s
+}
+
+// Loose are n ConfigMaps, and one more that does not own them.
+func Loose(n int) Shape { return Shape{Name: "loose", Kind: ConfigMap, Levels: []int{n}, Loose: true} }
 
 // Custom is one custom resource that owns n others.
-func Custom(n int) Shape { return Shape{"custom", Widget, []int{n}} }
+func Custom(n int) Shape { return Shape{Name: "custom", Kind: Widget, Levels: []int{n}} }
 
 // Dependents is how many objects hang below the owner.
 func (s Shape) Dependents() int {

@@ -22,8 +22,8 @@ func (p *Plane) startEtcd(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	p.etcd = client
-	clientURL, peerURL := "http://"+loopback(client), "http://"+loopback(peer)
+	p.etcd, p.peer = client, peer
+	clientURL, peerURL := p.etcdURL(), p.peerURL()
 	c := Command(string(Etcd), path, p.log(Etcd),
 		"--name=plane",
 		"--data-dir="+filepath.Join(p.Dir, "etcd"),

@@ -19,10 +19,11 @@ const (
 	Kubelet           Part = "kubelet"
 	Proxy             Part = "kube-proxy"
 	E2ETest           Part = "e2e.test"
+	Restorer          Part = "etcdutl"
 )
 
 // Parts lists all parts, in the order in which they share most of the build.
-var Parts = []Part{APIServer, Etcd, ControllerManager, Scheduler, Kubectl, Kubelet, Proxy, Kwok, E2ETest}
+var Parts = []Part{APIServer, Etcd, ControllerManager, Scheduler, Kubectl, Kubelet, Proxy, Kwok, Restorer, E2ETest}
 
 // Binaries says where each built part is.
 type Binaries map[Part]string
@@ -43,6 +44,7 @@ var recipes = map[Part]recipe{
 	Kubelet:           {".", "k8s.io/kubernetes/cmd/kubelet", goBuild},
 	Proxy:             {".", "k8s.io/kubernetes/cmd/kube-proxy", goBuild},
 	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok", goBuild},
+	Restorer:          {"etcdutl", "go.etcd.io/etcd/etcdutl/v3", goBuild},
 	E2ETest:           {".", "k8s.io/kubernetes/test/e2e", goTest},
 }
 

@@ -28,7 +28,8 @@ type Plane struct {
 	out  io.Writer
 	pki  *pki
 	port int // of the API server; the same over restarts
-	etcd int
+	etcd int // where clients reach it, and peers would
+	peer int
 
 	mu       sync.Mutex
 	bins     Binaries     // of this plane, whatever go.mod says meanwhile

@@ -3,6 +3,7 @@ package plane_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -40,6 +41,36 @@ func start(t *testing.T, opts plane.Options) *plane.Plane {
 		}
 	})
 	return p
+}
+
+func TestDataSurvivesCrashes(t *testing.T) {
+	p := start(t, plane.Options{})
+	client := clientFor(t, p)
+	for i, part := range []plane.Part{plane.Etcd, plane.APIServer, plane.Etcd} {
+		name := fmt.Sprintf("kept-%d", i)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := p.Child(part).Pid()
+		if err := p.Crash(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+		if p.Child(part).Pid() == pid {
+			t.Errorf("%s was not started again", part)
+		}
+		found, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.UID != made.UID || found.ResourceVersion != made.ResourceVersion {
+			t.Errorf("after a crash of %s %s is another one", part, name)
+		}
+	}
+	if err := p.Crash(t.Context(), plane.Scheduler); err == nil {
+		t.Error("a part that does not run was crashed")
+	}
 }
 
 func clientFor(t *testing.T, p *plane.Plane) *kubernetes.Clientset {

@@ -21,6 +21,7 @@ metadata: {name: base}
 spec:
   match:
     resources: [{apiGroups: [apps], resources: [deployments]}]
+    excludeResources: [{apiGroups: [batch], resources: [jobs]}]
     conditions: [{name: one, expression: "true"}]
   propagation:
     default: Foreground
@@ -35,6 +36,7 @@ metadata: {name: base}
 spec:
   match:
     resources: [{apiGroups: [apps], resources: [deployments]}]
+    excludeResources: [{apiGroups: [batch], resources: [jobs]}]
     conditions: [{name: one, expression: "true"}]
   blockOwnerDeletion: RequirePermission
   rules: {dangling: Deny}
@@ -94,9 +96,32 @@ func resourceRules(at string) []breach {
 	}
 }
 
+// sets are the breaches of a list of names, of which each may have so many characters; 0 for names that have a pattern.
+func sets(at string, most int) []breach {
+	name := func(i int) any { return "ns/" + word(i).(string) }
+	out := []breach{
+		{at + " minItems", at, []any{}, "should have at least 1 items"},
+		{at + " maxItems", at, many(65, name), "must have at most 64 items"},
+		{at + " list-type set", at, []any{"ns/a", "ns/a"}, "Duplicate value"},
+	}
+	if most > 0 {
+		out = append(out, breach{at + "[] minLength", at, []any{""}, "should be at least 1 chars"},
+			breach{at + "[] maxLength", at, []any{long[:most+1]}, fmt.Sprintf("may not be more than %d", most)})
+	}
+	return out
+}
+
 // matchRules are the breaches of Match.
 func matchRules() []breach {
-	return append(resourceRules("spec.match.resources"), []breach{
+	all := slices.Concat(resourceRules("spec.match.resources"), resourceRules("spec.match.excludeResources"),
+		sets("spec.match.resourceNames", 253), sets("spec.match.excludeUsers", 512), sets("spec.match.excludeGroups", 512), sets("spec.match.excludeServiceAccounts", 0))
+	return append(all, []breach{
+		{"spec.match.excludeResources minItems", "spec.match.excludeResources", []any{}, "should have at least 1 items"},
+		{"spec.match.excludeResources maxItems", "spec.match.excludeResources", many(65, rule), "must have at most 64 items"},
+		{"spec.match.excludeServiceAccounts[] maxLength", "spec.match.excludeServiceAccounts", []any{"a/" + long[:316]}, "may not be more than 317"},
+		{"spec.match.excludeServiceAccounts[] pattern", "spec.match.excludeServiceAccounts", []any{"ci:robot"}, "should match"},
+		{"spec.match.scope enum", "spec.match.scope", "Global", `Unsupported value: "Global"`},
+		{"spec.match.kubernetesControllers enum", "spec.match.kubernetesControllers", "Ask", `Unsupported value: "Ask"`},
 		{"spec required match", "spec.match", nil, "spec.match: Required value"},
 		{"spec.match required resources", "spec.match.resources", nil, "spec.match.resources: Required value"},
 		{"spec.match.resources minItems", "spec.match.resources", []any{}, "should have at least 1 items"},
@@ -114,7 +139,7 @@ func matchRules() []breach {
 }
 
 var breaches = map[string][]breach{
-	"deletionpolicies": slices.Concat(matchRules(), resourceRules("spec.propagation.dependents"), []breach{
+	"deletionpolicies": slices.Concat(matchRules(), resourceRules("spec.propagation.dependents"), validationActions, []breach{
 		{" required spec", "spec", nil, "spec: Required value"},
 		{"spec.priority minimum", "spec.priority", int64(-1000001), "should be greater than or equal to -1000000"},
 		{"spec.priority maximum", "spec.priority", int64(1000001), "should be less than or equal to 1000000"},
@@ -134,19 +159,15 @@ var breaches = map[string][]breach{
 		{"spec.protection.maxDependents minimum", "spec.protection.maxDependents", int64(-1), "should be greater than or equal to 0"},
 		{"spec.protection.maxDependents maximum", "spec.protection.maxDependents", int64(1000001), "should be less than or equal to 1000000"},
 		{"spec.protection.confirmation enum", "spec.protection.confirmation", "Twice", `Unsupported value: "Twice"`},
+		{"spec.protection.inCascades enum", "spec.protection.inCascades", "Never", `Unsupported value: "Never"`},
 		{"spec.protection says set maxDependents, or confirmation to Required, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
-		{"spec.validationActions minItems", "spec.validationActions", []any{}, "should have at least 1 items"},
-		{"spec.validationActions maxItems", "spec.validationActions", []any{"Deny", "Audit", "Warn"}, "must have at most 2 items"},
-		{"spec.validationActions list-type set", "spec.validationActions", []any{"Deny", "Deny"}, "Duplicate value"},
-		{"spec.validationActions[] enum", "spec.validationActions", []any{"Shout"}, `Unsupported value: "Shout"`},
-		{"spec.validationActions says Deny and Warn cannot be used together: a refusal already says what a warning would", "spec.validationActions", []any{"Deny", "Warn"}, "Deny and Warn cannot be used together"},
 		{"spec.failurePolicy enum", "spec.failurePolicy", "Panic", `Unsupported value: "Panic"`},
 		{"spec says set propagation, protection or both: a policy without either asks for nothing", "spec", object{"match": object{"resources": []any{rule(0)}}}, "a policy without either asks for nothing"},
 		{"status.matched minimum", "status.matched", int64(-1), "should be greater than or equal to 0"},
 		{"status.stamped minimum", "status.stamped", int64(-1), "should be greater than or equal to 0"},
 		statusConditions,
 	}),
-	"ownerreferencepolicies": append(matchRules(), []breach{
+	"ownerreferencepolicies": slices.Concat(matchRules(), validationActions, []breach{
 		{" required spec", "spec", nil, "spec: Required value"},
 		{"spec.blockOwnerDeletion enum", "spec.blockOwnerDeletion", "Maybe", `Unsupported value: "Maybe"`},
 		{"spec.changes enum", "spec.changes", "Maybe", `Unsupported value: "Maybe"`},
@@ -162,7 +183,7 @@ var breaches = map[string][]breach{
 		{"spec says set blockOwnerDeletion, changes or rules: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{rule(0)}}}, "a policy without any asks for nothing"},
 		{"status.matched minimum", "status.matched", int64(-1), "should be greater than or equal to 0"},
 		statusConditions,
-	}...),
+	}),
 	"drainpolicies": append(resourceRules("spec.waves[0].resources"), []breach{
 		{" required spec", "spec", nil, "spec: Required value"},
 		{"spec required waves", "spec.waves", nil, "spec.waves: Required value"},
@@ -182,8 +203,18 @@ var breaches = map[string][]breach{
 		{"spec.waves[].onTimeout enum", "spec.waves[0].onTimeout", "Give up", `Unsupported value: "Give up"`},
 		{"spec.waves[] says onTimeout Proceed needs a timeout: without one the wave waits for ever", "spec.waves[0].timeout", nil, "onTimeout Proceed needs a timeout"},
 		{"status.matched minimum", "status.matched", int64(-1), "should be greater than or equal to 0"},
+		{"status.waves maxLength", "status.waves", long[:2049], "may not be more than 2048"},
 		statusConditions,
 	}...),
+}
+
+// validationActions is held alike by the policies that have it.
+var validationActions = []breach{
+	{"spec.validationActions minItems", "spec.validationActions", []any{}, "should have at least 1 items"},
+	{"spec.validationActions maxItems", "spec.validationActions", []any{"Deny", "Audit", "Warn"}, "must have at most 2 items"},
+	{"spec.validationActions list-type set", "spec.validationActions", []any{"Deny", "Deny"}, "Duplicate value"},
+	{"spec.validationActions[] enum", "spec.validationActions", []any{"Shout"}, `Unsupported value: "Shout"`},
+	{"spec.validationActions says Deny and Warn cannot be used together: a refusal already says what a warning would", "spec.validationActions", []any{"Deny", "Warn"}, "Deny and Warn cannot be used together"},
 }
 
 var statusConditions = breach{"status.conditions maxItems", "status.conditions", many(9, condition), "must have at most 8 items"}

@@ -35,6 +35,7 @@ spec:
 match: {resources: [{apiGroups: [apps], resources: [deployments]}]}
 blockOwnerDeletion: Allow
 changes: Allow
+validationActions: [Deny]
 failurePolicy: Ignore
 rules: {dangling: Warn, mismatch: Ignore, otherNamespace: Ignore, namespacedOwner: Ignore, manyControllers: Ignore, unservedVersion: Ignore, cycle: Ignore}`},
 		"a wave waits": {"drainpolicies", `
@@ -59,21 +60,24 @@ waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}], onTimeou
 
 func TestKubectlGetShowsWhatMatters(t *testing.T) {
 	conditions := []any{object{
+		"type": "Enforced", "status": "True", "reason": "Reached", "message": "the API server asks",
+		"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1),
+	}, object{
 		"type": "Ready", "status": "False", "reason": "Invalid", "message": "spec.match.conditions[0]: wrong",
 		"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1),
 	}}
 	const age = "an age"
 	for plural, want := range map[string]map[string]any{
 		"deletionpolicies": {
-			"Name": "shown", "Default": "Foreground", "Actions": `["Deny"]`, "Ready": "False", "Age": age,
-			"Priority": 0.0, "Matched": 7.0, "Stamped": 5.0, "Reason": "spec.match.conditions[0]: wrong",
+			"Name": "shown", "Default": "Foreground", "Actions": `["Deny"]`, "Ready": "False", "Enforced": "True", "Age": age,
+			"Priority": 0.0, "Matched": 7.0, "Stamped": 5.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
 		},
 		"ownerreferencepolicies": {
-			"Name": "shown", "Block": "RequirePermission", "Changes": "Allow", "Ready": "False", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong",
+			"Name": "shown", "Block": "RequirePermission", "Changes": "Allow", "Ready": "False", "Enforced": "True", "Age": age,
+			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
 		},
 		"drainpolicies": {
-			"Name": "shown", "Waves": "pods", "Ready": "False", "Age": age,
+			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Age": age,
 			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong",
 		},
 	} {
@@ -88,6 +92,9 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 			status := object{"conditions": conditions, "matched": int64(7)}
 			if plural == "deletionpolicies" {
 				status["stamped"] = int64(5)
+			}
+			if plural == "drainpolicies" {
+				status["waves"] = "pods, rest"
 			}
 			u.Object["status"] = status
 			if _, err := client.UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {

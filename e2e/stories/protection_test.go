@@ -55,7 +55,7 @@ func (s *story) protection() {
 }
 
 // confirmation is the command in a refusal.
-var confirmation = regexp.MustCompile(`kubectl (annotate [^,]*weir\.dev/confirm-delete=[0-9a-f-]+)`)
+var confirmation = regexp.MustCompile(`kubectl (annotate .*weir\.dev/confirm-delete=[0-9a-f-]+)`)
 
 // confirm runs a kubectl delete that is refused, then what the refusal says, and then the same again.
 func (s *story) confirm(says []string, args ...string) {

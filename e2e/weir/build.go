@@ -10,8 +10,12 @@ import (
 )
 
 // Binary returns the weir binary to test: the one that the environment variable
-// WEIR names, or one that is built into dir from the module around this one.
+// WEIR names, or one that is built into dir from the module around this one. Whoever runs it asks for Races at
+// the end.
 func Binary(ctx context.Context, dir string) (string, error) {
+	if err := gatherRaces(); err != nil {
+		return "", err
+	}
 	if path := os.Getenv("WEIR"); path != "" {
 		return Named(path)
 	}

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // answer carries out everything but a watch.
@@ -16,7 +20,13 @@ func (s *Server) answer(r *http.Request, p place, body string) *Reply {
 	defer s.mu.Unlock()
 	as := shown(r)
 	if p.name == "" && r.Method == http.MethodGet {
+		if reply := s.tooNew(r); reply != nil {
+			return reply
+		}
 		return s.listLocked(r, p, as)
+	}
+	if r.Method == http.MethodPost && p.name == "" {
+		return s.createLocked(p, body, as)
 	}
 	o := s.objects[p.key()]
 	if o == nil {
@@ -27,6 +37,8 @@ func (s *Server) answer(r *http.Request, p place, body string) *Reply {
 	switch r.Method {
 	case http.MethodGet:
 		return &Reply{200, as(clone(o))}
+	case http.MethodPut:
+		return s.updateLocked(p, o, body, as)
 	case http.MethodPatch:
 		return s.patchLocked(p, o, body, as)
 	case http.MethodDelete:
@@ -50,7 +62,26 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 	limit, _ := strconv.Atoi(query.Get("limit"))
 	items := []any{}
 	next := ""
-	for _, o := range s.allLocked(p) {
+	all, listed := s.allLocked(p), s.version
+	if query.Get("resourceVersionMatch") == "Exact" {
+		at, _ := strconv.Atoi(query.Get("resourceVersion"))
+		if at < s.oldest {
+			return status(410, "Expired", "too old resource version")
+		}
+		all, listed = s.allAtLocked(p, at), at
+	}
+	selector, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		return status(400, "BadRequest", err.Error())
+	}
+	name, named := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	for _, o := range all {
+		if named && str(meta(o), "name") != name {
+			continue
+		}
+		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {
+			continue
+		}
 		if key := str(meta(o), "namespace") + "/" + str(meta(o), "name"); key <= query.Get("continue") {
 			continue
 		}
@@ -62,11 +93,11 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 		items = append(items, as(clone(o)))
 	}
 	kind, version := "List", "v1"
-	if len(items) > 0 && str(items[0].(object), "kind") == "PartialObjectMetadata" {
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	return &Reply{200, object{"kind": kind, "apiVersion": version, "items": items,
-		"metadata": object{"resourceVersion": strconv.Itoa(s.version), "continue": next}}}
+		"metadata": object{"resourceVersion": strconv.Itoa(listed), "continue": next}}}
 }
 
 // allLocked are the objects of a place, in order.
@@ -77,6 +108,50 @@ func (s *Server) allLocked(p place) []object {
 		if strings.HasPrefix(key, p.kind()+"/") && (p.namespace == "" || str(meta(o), "namespace") == p.namespace) {
 			out = append(out, o)
 		}
+	}
+	return out
+}
+
+func (s *Server) createLocked(p place, body string, as func(object) object) *Reply {
+	var fresh object
+	if err := json.Unmarshal([]byte(body), &fresh); err != nil {
+		return status(400, "BadRequest", err.Error())
+	}
+	p.name = str(meta(fresh), "name")
+	if s.objects[p.key()] != nil {
+		return status(409, "AlreadyExists", p.resource+" "+strconv.Quote(p.name)+" already exists")
+	}
+	s.storeLocked(p, fresh)
+	return &Reply{201, as(clone(fresh))}
+}
+
+func (s *Server) updateLocked(p place, o object, body string, as func(object) object) *Reply {
+	var fresh object
+	if err := json.Unmarshal([]byte(body), &fresh); err != nil {
+		return status(400, "BadRequest", err.Error())
+	}
+	if want := str(meta(fresh), "resourceVersion"); want != "" && want != str(meta(o), "resourceVersion") {
+		return status(409, "Conflict", "metadata.resourceVersion is "+str(meta(o), "resourceVersion")+", not "+want)
+	}
+	s.storeLocked(p, fresh)
+	return &Reply{200, as(clone(fresh))}
+}
+
+// allAtLocked are the objects of a place as they were at a resourceVersion, in order.
+func (s *Server) allAtLocked(p place, at int) []object {
+	then := map[string]object{}
+	for _, e := range s.history {
+		if e.version > at || e.kind != p.kind() || p.namespace != "" && e.namespace != p.namespace {
+			continue
+		}
+		key := e.namespace + "/" + str(meta(e.object), "name")
+		if then[key] = e.object; e.what == "DELETED" {
+			delete(then, key)
+		}
+	}
+	var out []object
+	for _, key := range slices.Sorted(maps.Keys(then)) {
+		out = append(out, then[key])
 	}
 	return out
 }
@@ -109,7 +184,8 @@ func (s *Server) patchLocked(p place, o object, body string, as func(object) obj
 
 func (s *Server) deleteLocked(p place, o object, body string, as func(object) object) *Reply {
 	var options struct {
-		Preconditions struct{ UID, ResourceVersion string }
+		Preconditions     struct{ UID, ResourceVersion string }
+		PropagationPolicy string
 	}
 	if body != "" {
 		if err := json.Unmarshal([]byte(body), &options); err != nil {
@@ -119,14 +195,36 @@ func (s *Server) deleteLocked(p place, o object, body string, as func(object) ob
 	if want := options.Preconditions; want.UID != "" && want.UID != str(meta(o), "uid") || want.ResourceVersion != "" && want.ResourceVersion != str(meta(o), "resourceVersion") {
 		return status(409, "Conflict", "the precondition does not hold")
 	}
-	if len(finalizers(o)) == 0 {
+	fresh := clone(o)
+	course(fresh, options.PropagationPolicy)
+	if len(finalizers(fresh)) == 0 {
 		s.removeLocked(p)
 		return &Reply{200, as(clone(o))}
 	}
-	fresh := clone(o)
+	if reflect.DeepEqual(fresh, o) && meta(o)["deletionTimestamp"] != nil {
+		return &Reply{200, as(fresh)}
+	}
 	meta(fresh)["deletionTimestamp"] = "2000-01-01T00:00:00Z"
 	s.storeLocked(p, fresh)
 	return &Reply{200, as(clone(fresh))}
+}
+
+// course is what a propagation policy does to an object's finalizers.
+func course(o object, policy string) {
+	wanted := map[string]string{"Orphan": metav1.FinalizerOrphanDependents, "Foreground": metav1.FinalizerDeleteDependents}[policy]
+	if policy == "" {
+		return
+	}
+	list := []any{}
+	for _, f := range finalizers(o) {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			list = append(list, f)
+		}
+	}
+	if wanted != "" {
+		list = append(list, wanted)
+	}
+	meta(o)["finalizers"] = list
 }
 
 // merge is a JSON merge patch.

@@ -1,7 +1,7 @@
 // Package apitest is an API server in memory for unit tests: a transport without sockets, so that it works within a
 // bubble of testing/synctest, on the bubble's clock.
 //
-// It knows no kinds: what is put into it can be read, listed, watched, patched and deleted, with the preconditions,
+// It knows no kinds: what is put into it, or created, can be read, listed, watched, updated, patched and deleted, with the preconditions,
 // conflicts and finalizers of the real one as far as Weir rests on them. It does not replace the end-to-end tests, which
 // run against the real one.
 package apitest
@@ -29,6 +29,7 @@ type Server struct {
 	history   []event
 	oldest    int           // watches from before are too old
 	cuts      int           // how often watches were cut
+	down      bool          // nobody is there
 	changed   chan struct{} // closed at the next event or cut; made by who waits for it, so that it is of a bubble
 	requests  []Request
 }
@@ -71,9 +72,9 @@ func New() *Server {
 	return &Server{version: 1, objects: map[string]object{}}
 }
 
-// Config is how clients reach the server. Their rate is not limited.
+// Config is how clients reach the server: typed ones, too, speak JSON with it. Their rate is not limited.
 func (s *Server) Config() *rest.Config {
-	return &rest.Config{Host: "http://api.test", QPS: -1, Transport: s}
+	return &rest.Config{Host: "http://api.test", QPS: -1, Transport: s, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
 // Intercept lets f answer in the server's place from now on; nil, from it, leaves the answer to the server.
@@ -113,6 +114,13 @@ func (s *Server) Remove(key string) {
 	s.removeLocked(parse(key))
 }
 
+// Forget takes an object away as Remove does, and no watch says so.
+func (s *Server) Forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, parse(key).key())
+}
+
 // Cut ends all watches. What was seen before is then too old to watch from, so everybody has to list again.
 func (s *Server) Cut() {
 	s.mu.Lock()
@@ -145,6 +153,9 @@ func parse(key string) place {
 // RoundTrip implements http.RoundTripper.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if err := s.refused(); err != nil {
 		return nil, err
 	}
 	in := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // watch answers with a stream of events, which ends with the request, or when watches are cut.
@@ -13,6 +14,10 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 	initial := r.URL.Query().Get("sendInitialEvents") == "true"
 	as := shown(r)
 	s.mu.Lock()
+	if reply := s.tooNew(r); reply != nil {
+		s.mu.Unlock()
+		return reply.response(r)
+	}
 	if from > 0 && from < s.oldest {
 		s.mu.Unlock()
 		return status(410, "Expired", "too old resource version").response(r)
@@ -42,7 +47,7 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 				return
 			}
 		}
-		s.stream(r, p, to, as, seen, cuts)
+		s.stream(r, p, to, as, seen, cuts, from)
 	}()
 	// The reader may be gone while the writer waits for it.
 	go func() {
@@ -55,20 +60,38 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 	}
 }
 
-func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(object) object, seen, cuts int) {
+// bookmarkEvery is how often a watch that asks for them is told how far it has come, as on the real one.
+const bookmarkEvery = time.Minute
+
+func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(object) object, seen, cuts, from int) {
+	// As the real one: a watch ends when it was asked to, and tells 2 s before how far it has come.
+	var bookmark, last, end <-chan time.Time
+	seconds, _ := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
+	if seconds > 2 {
+		end = time.After(time.Duration(seconds) * time.Second)
+	}
+	if r.URL.Query().Get("allowWatchBookmarks") == "true" {
+		ticker := time.NewTicker(bookmarkEvery)
+		defer ticker.Stop()
+		bookmark = ticker.C
+		if seconds > 2 {
+			last = time.After(time.Duration(seconds-2) * time.Second)
+		}
+	}
 	for {
 		s.mu.Lock()
 		if s.changed == nil {
 			s.changed = make(chan struct{})
 		}
-		fresh, changed, cut := s.history[seen:], s.changed, s.cuts != cuts
+		seen = min(seen, len(s.history)) // less than before after a restore
+		fresh, changed, cut, version := s.history[seen:], s.changed, s.cuts != cuts, s.version
 		seen = len(s.history)
 		s.mu.Unlock()
 		if cut {
 			return
 		}
 		for _, e := range fresh {
-			if e.kind != p.kind() || p.namespace != "" && e.namespace != p.namespace {
+			if e.version <= from || e.kind != p.kind() || p.namespace != "" && e.namespace != p.namespace {
 				continue
 			}
 			if to.Encode(object{"type": e.what, "object": as(clone(e.object))}) != nil {
@@ -78,7 +101,19 @@ func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(obje
 		select {
 		case <-r.Context().Done():
 			return
+		case <-end:
+			return
 		case <-changed:
+			continue
+		case <-bookmark:
+		case <-last:
+		}
+		if version < from {
+			continue // it has not come as far as what was asked for
+		}
+		if to.Encode(object{"type": "BOOKMARK", "object": as(object{"kind": "Unknown", "apiVersion": versionOf(p), "metadata": object{
+			"resourceVersion": strconv.Itoa(version)}})}) != nil {
+			return
 		}
 	}
 }

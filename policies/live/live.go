@@ -51,6 +51,7 @@ type Options struct {
 // State is what is in force now.
 type State struct {
 	options   Options
+	clock     Clock
 	client    dynamic.Interface
 	discovery discovery.DiscoveryInterface
 
@@ -73,6 +74,8 @@ type State struct {
 func New(o Options) (*State, error) {
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil // reviews wait for NamespaceNow
+	s := &State{options: o, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
+	config.Wrap(s.clock.Wrap)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
@@ -81,7 +84,7 @@ func New(o Options) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	s := &State{options: o, client: client, discovery: disco, recheck: make(chan struct{}, 1), objects: map[string]*objects{}}
+	s.client, s.discovery = client, disco
 	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
 		s.objects[kind] = newObjects(func(name string, was, is entry) {
@@ -168,7 +171,7 @@ func (s *State) compile() {
 	for _, p := range s.Problems() {
 		s.options.Log.Info("something is wrong with a policy", "problem", p.String())
 	}
-	s.options.Log.Info("policies are in force", "policies", len(sources), "webhooks", len(set.Webhooks()))
+	s.options.Log.Info("policies are in force", "policies", len(sources), "webhooks", set.Asks())
 	s.changed.fire()
 }
 
@@ -203,6 +206,9 @@ func (s *State) Ready() error {
 
 // Set is the policies in force: none until Ready.
 func (s *State) Set() *policies.Set { return s.set.Load() }
+
+// Now is the time by the API server's clock.
+func (s *State) Now() time.Time { return s.clock.Now() }
 
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.next() }

@@ -2,6 +2,7 @@ package stamps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,9 +38,24 @@ func NewLister(config *rest.Config) (*Lister, error) {
 }
 
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
-// metadata. It ends early with f's error. A list that grows too old on the way begins anew, so f may see an object twice.
+// metadata. It ends early with f's error. A list that grows too old on the way goes on behind what f has seen, with objects as they
+// are by then; of an API that does not offer that it begins anew, and f may see an object twice.
 func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return eachPage(gvr, func(o metav1.ListOptions) (string, func() error, error) {
+	return l.each(ctx, gvr, namespace, "", whole, nil, f)
+}
+
+// EachOf is Each for the objects with labels that a selector selects.
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, selector, whole, nil, f)
+}
+
+// EachSelected is EachOf, in all namespaces. Again is called when the list begins anew.
+func (l *Lister) EachSelected(ctx context.Context, gvr schema.GroupVersionResource, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, "", selector, whole, again, f)
+}
+
+func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return eachPage(gvr, selector, again, func(o metav1.ListOptions) (string, func() error, error) {
 		items, next, err := l.page(ctx, gvr, namespace, whole, o)
 		return next, func() error {
 			for _, it := range items {
@@ -52,9 +68,34 @@ func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, name
 	})
 }
 
+// Some is Each for at most so many pages of so many objects, of those that a selector selects, nil being all. False: there are
+// more. f ends it by saying that it has seen enough.
+func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
+	options := metav1.ListOptions{Limit: size}
+	if selector != nil {
+		options.LabelSelector = metav1.FormatLabelSelector(selector)
+	}
+	for range pages {
+		items, next, err := l.page(ctx, gvr, namespace, whole, options)
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		for _, it := range items {
+			if enough, err := f(it.object, it.meta); enough || err != nil {
+				return true, err
+			}
+		}
+		if next == "" {
+			return true, nil
+		}
+		options.Continue = next
+	}
+	return false, nil
+}
+
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(gvr, func(o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(gvr, "", nil, func(o metav1.ListOptions) (string, func() error, error) {
 		list, err := l.slim.Resource(gvr).List(ctx, o)
 		if err != nil {
 			return "", nil, err
@@ -71,12 +112,14 @@ func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, 
 }
 
 // eachPage reads one page after the other, and uses each before the next.
-func eachPage(gvr schema.GroupVersionResource, read func(metav1.ListOptions) (next string, use func() error, err error)) error {
-	options := metav1.ListOptions{Limit: page}
+func eachPage(gvr schema.GroupVersionResource, selector string, again func(), read func(metav1.ListOptions) (next string, use func() error, err error)) error {
+	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
 	for {
 		next, use, err := read(options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			options.Continue = ""
+			if options.Continue = goesOn(err); options.Continue == "" && again != nil {
+				again()
+			}
 			continue
 		}
 		if err != nil {
@@ -90,6 +133,16 @@ func eachPage(gvr schema.GroupVersionResource, read func(metav1.ListOptions) (ne
 		}
 		options.Continue = next
 	}
+}
+
+// goesOn is where a list goes on that grew too old, as the API server offers: behind the last object that it gave. Empty if it does
+// not, and then the list begins anew.
+func goesOn(err error) string {
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
 }
 
 type item struct {

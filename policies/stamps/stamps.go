@@ -50,18 +50,32 @@ func New(config *rest.Config) (*Stamper, error) {
 	return &Stamper{client: client}, nil
 }
 
-// Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24).
+// Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24). A time that
+// cannot be believed is written anew.
 func (s *Stamper) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Mark) (Result, error) {
-	return s.change(ctx, gvr, m, func(m *metav1.ObjectMeta) map[string]any {
-		missing := mark.Missing(m.Finalizers)
-		if len(missing) == 0 {
+	return s.change(ctx, gvr, m, stamp(mark), tries)
+}
+
+// PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
+// judged the object before.
+func (s *Stamper) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Mark) (Result, error) {
+	return unchanged(s.change(ctx, gvr, m, stamp(mark), 1))
+}
+
+// stamp is the change that puts a mark on.
+func stamp(mark policies.Mark) func(*metav1.ObjectMeta) map[string]any {
+	return func(m *metav1.ObjectMeta) map[string]any {
+		now, missing := time.Now(), mark.Missing(m.Finalizers)
+		text := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
 			return nil
 		}
-		return map[string]any{
-			"finalizers":  slices.Concat(m.Finalizers, missing),
-			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(time.Now())},
+		change := map[string]any{"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(now)}}
+		if len(missing) > 0 {
+			change["finalizers"] = slices.Concat(m.Finalizers, missing)
 		}
-	}, tries)
+		return change
+	}
 }
 
 // Take takes off what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
@@ -73,7 +87,10 @@ func (s *Stamper) Take(ctx context.Context, gvr schema.GroupVersionResource, m *
 // TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is
 // left alone. For whoever judged the object before.
 func (s *Stamper) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
-	result, err := s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), 1)
+	return unchanged(s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), 1))
+}
+
+func unchanged(result Result, err error) (Result, error) {
 	if apierrors.IsConflict(err) {
 		return Changed, nil
 	}
@@ -116,6 +133,9 @@ func without(list, gone []string) any {
 func (s *Stamper) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any, tries int) (Result, error) {
 	client := s.client.Resource(gvr).Namespace(m.Namespace)
 	uid := m.UID
+	if uid == "" { // it would be a patch of whatever has the name
+		return Failed, fmt.Errorf("change the finalizers of %s %s: which one is not known, it has no uid", gvr.GroupResource(), name(m))
+	}
 	for try := 1; ; try++ {
 		change := wanted(m)
 		if change == nil {

@@ -63,6 +63,23 @@ const (
 	seal  = `"resourceVersion":"2","uid":"uid-a"}}`
 )
 
+// A patch without a uid would be one of whatever has the name.
+func TestObjectWithoutUIDIsLeftAlone(t *testing.T) {
+	api := apitest.New()
+	api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}")
+	s, err := New(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.Put(t.Context(), configMaps, &metav1.ObjectMeta{Namespace: "shop", Name: "one"}, policies.Mark{Finalizers: []string{v1alpha1.Finalizer}})
+	if want := "change the finalizers of configmaps shop/one: which one is not known, it has no uid"; result != Failed || err == nil || err.Error() != want {
+		t.Errorf("%s, %v", result, err)
+	}
+	if got := api.Requests(); len(got) > 0 {
+		t.Errorf("asked the API server: %v", got)
+	}
+}
+
 func TestWhatIsPutAndTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		gvr   schema.GroupVersionResource
@@ -80,6 +97,9 @@ func TestWhatIsPutAndTaken(t *testing.T) {
 		"put on one with orphan":      {jobs, ", finalizers: [orphan, weir.dev/propagation]", &jobMark, Already, ""},
 		"put on a terminating one":    {configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'", &mark, Gone, ""},
 		"take off the only finalizer": {configMaps, ", finalizers: [weir.dev/propagation]", nil, Done, `{"metadata":{"finalizers":null,` + seal},
+		"put, of no time":             {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time to come":      {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '2000-01-01T00:00:11Z'}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time that is over": {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '1999-01-01T00:00:00Z'}", &mark, Already, ""},
 		"take off one of several":     {configMaps, ", finalizers: [b, weir.dev/propagation, a]", nil, Done, `{"metadata":{"finalizers":["b","a"],` + seal},
 		"take with the annotation":    {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},"finalizers":null,` + seal},
 		"take the annotation alone":   {configMaps, ", finalizers: [b], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},` + seal},

@@ -13,11 +13,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.propagation.default`,description="How a delete that asks for nothing, or for Background, is carried out"
 // +kubebuilder:printcolumn:name="Actions",type=string,JSONPath=`.spec.validationActions`,description="What happens to a delete that the policy does not accept"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether the API server asks Weir about what the policy may be about"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`,priority=1
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
 // +kubebuilder:printcolumn:name="Stamped",type=integer,JSONPath=`.status.stamped`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
 type DeletionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -65,7 +67,8 @@ type DeletionPolicySpec struct {
 
 	// ValidationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
 	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
-	// Warn together would say the same thing twice. Left out, it is refused.
+	// Warn together would say the same thing twice. Without Deny the policy is on trial: it refuses nothing, be it that it
+	// cannot be judged, and its propagation changes nothing, and is only told. Left out, it is Deny.
 	//
 	// +optional
 	// +kubebuilder:default={Deny}
@@ -76,7 +79,9 @@ type DeletionPolicySpec struct {
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
 	// FailurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Left out, it is Ignore.
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It stands for deletes: to create
+	// or change an object never depends on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
+	// namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
@@ -163,6 +168,19 @@ const (
 	ConfirmationRequired Confirmation = "Required"
 )
 
+// InCascades is what becomes of a deletion that takes protected objects with it.
+//
+// +kubebuilder:validation:Enum=Refuse;Ignore
+type InCascades string
+
+// What becomes of such a deletion.
+const (
+	// InCascadesRefuse judges it as the delete of each of them.
+	InCascadesRefuse InCascades = "Refuse"
+	// InCascadesIgnore judges it by what it asks for only.
+	InCascadesIgnore InCascades = "Ignore"
+)
+
 // Protection refuses deletions that are likely mistakes.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
@@ -182,6 +200,16 @@ type Protection struct {
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
+
+	// InCascades, when Refuse, does not accept the delete of anything else either that would take protected objects with
+	// it, at any depth: of their owners, of their namespace, of the definition of their kind; nor the edit of an object's
+	// owner references by which the garbage collector would delete a protected one. Each is judged as its own delete
+	// would be: one that is confirmed may go. For this the API server asks Weir about every delete in the namespaces that
+	// the policy selects, and of every cluster-scoped object, always with failurePolicy Ignore. Ignore leaves all
+	// that alone. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	//
+	// +optional
+	InCascades InCascades `json:"inCascades,omitempty"`
 }
 
 // DeletionPolicyStatus is what the controller has made of a DeletionPolicy.

@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=drainpol,categories=weir
-// +kubebuilder:printcolumn:name="Waves",type=string,JSONPath=`.spec.waves[*].name`,description="What goes first is named first"
+// +kubebuilder:printcolumn:name="Waves",type=string,JSONPath=`.status.waves`,description="What goes first is named first"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
@@ -26,7 +26,19 @@ type DrainPolicy struct {
 	// Status is what the controller has made of it.
 	//
 	// +optional
-	Status PolicyStatus `json:"status,omitempty"`
+	Status DrainPolicyStatus `json:"status,omitempty"`
+}
+
+// DrainPolicyStatus is what the controller has made of a DrainPolicy.
+type DrainPolicyStatus struct {
+	PolicyStatus `json:",inline"`
+
+	// Waves are the names of the waves in their order, for kubectl get, which shows one of a list only. Left out, no
+	// controller has seen the policy yet.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Waves string `json:"waves,omitempty"`
 }
 
 // DrainPolicySpec is what the user asks for.

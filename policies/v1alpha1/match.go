@@ -12,6 +12,71 @@ type Match struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
+	// ExcludeResources are kinds that the policy is not about although Resources name them; '*' is every one of the groups.
+	// Left out, none is.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	ExcludeResources []ResourceRule `json:"excludeResources,omitempty"`
+
+	// ResourceNames are the names of the objects that the policy is about. Left out, those of any name.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	ResourceNames []string `json:"resourceNames,omitempty"`
+
+	// Scope is Cluster for objects that are in no namespace (a Namespace is in none), Namespaced for those that are in one,
+	// and * for both. Left out, it is *.
+	//
+	// +optional
+	Scope Scope `json:"scope,omitempty"`
+
+	// KubernetesControllers says whether requests are judged of Kubernetes' own controllers and their like: the service
+	// accounts of kube-system, the scheduler, the cloud controller manager, and the API server itself. With Exclude they
+	// are not. With Judge a DeletionPolicy may refuse a rollout, or the end of a Job, what its controller needs, for
+	// ever. The collectors, kube-controller-manager where it uses one identity, nodes and Weir are never judged. Left out,
+	// it is Exclude in a DeletionPolicy, and Judge in an OwnerReferencePolicy.
+	//
+	// +optional
+	KubernetesControllers ControllerRule `json:"kubernetesControllers,omitempty"`
+
+	// ExcludeUsers are the names of users whose requests are not judged. Left out, there are none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	ExcludeUsers []string `json:"excludeUsers,omitempty"`
+
+	// ExcludeGroups are groups of users whose requests are not judged. Left out, there are none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	ExcludeGroups []string `json:"excludeGroups,omitempty"`
+
+	// ExcludeServiceAccounts are service accounts whose requests are not judged: NAMESPACE/NAME, or NAMESPACE/* for all of a
+	// namespace. Left out, there are none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	// +listType=set
+	ExcludeServiceAccounts []string `json:"excludeServiceAccounts,omitempty"`
+
 	// NamespaceSelector selects by the labels of the namespace an object is in; of a Namespace, by its own labels.
 	// Other cluster-scoped objects always pass. Left out, every namespace passes.
 	//
@@ -36,6 +101,29 @@ type Match struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
+// Scope is whether objects are in a namespace; the words are those of ValidatingAdmissionPolicy.
+//
+// +kubebuilder:validation:Enum=Cluster;Namespaced;*
+type Scope string
+
+// The scopes.
+const (
+	ClusterScope    Scope = "Cluster"
+	NamespacedScope Scope = "Namespaced"
+	AllScopes       Scope = "*"
+)
+
+// ControllerRule is what is done about requests of Kubernetes' own controllers.
+//
+// +kubebuilder:validation:Enum=Exclude;Judge
+type ControllerRule string
+
+// What is done about requests of Kubernetes' own controllers.
+const (
+	ExcludeControllers ControllerRule = "Exclude"
+	JudgeControllers   ControllerRule = "Judge"
+)
+
 // ResourceRule names resources of API groups.
 //
 // +kubebuilder:validation:XValidation:rule="!('*' in self.apiGroups) || size(self.apiGroups) == 1",message="'*' stands for every API group: name it alone"
@@ -52,7 +140,9 @@ type ResourceRule struct {
 	APIGroups []string `json:"apiGroups"`
 
 	// Resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
-	// groups but events, leases and Weir's own policies: to mean those, name them.
+	// groups whose objects the API server keeps and lets be patched and deleted, but events, leases, Weir's own policies,
+	// webhook configurations, admission policies and APIServices: to mean those, name them. Propagation never applies to
+	// them.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1

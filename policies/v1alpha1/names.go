@@ -17,4 +17,9 @@ const (
 	// DrainAnnotation stays at the last, and this one moves on: so nothing is held any more, and the namespace
 	// controller, which looks again when a Namespace changes, lets the namespace go.
 	DrainSinceAnnotation = "weir.dev/drain-since"
+	// DrainSealAnnotation is, on a terminating Namespace, by what is known that Weir wrote these two.
+	DrainSealAnnotation = "weir.dev/drain-seal"
+	// CanaryLabel is, with the value "true", on the one object whose dry-run deletes the API server brings to Weir so that
+	// it is known whether it does.
+	CanaryLabel = "weir.dev/canary"
 )

@@ -11,9 +11,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Block",type=string,JSONPath=`.spec.blockOwnerDeletion`,description="What is asked of a reference that blocks its owner's deletion"
 // +kubebuilder:printcolumn:name="Changes",type=string,JSONPath=`.spec.changes`,description="What is asked of who changes references"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether the API server asks Weir about what the policy may be about"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
 type OwnerReferencePolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -60,8 +62,23 @@ type OwnerReferencePolicySpec struct {
 	// +optional
 	Rules *OwnerRules `json:"rules,omitempty"`
 
+	// ValidationActions are what happens to what blockOwnerDeletion or changes does not accept: Deny refuses it, Warn lets
+	// it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and Warn together would say
+	// the same thing twice. Without Deny nothing is refused but by rules, which have actions of their own, be it that the
+	// policy cannot be judged, and nothing is cleared. Left out, it is Deny.
+	//
+	// +optional
+	// +kubebuilder:default={Deny}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="!('Deny' in self && 'Warn' in self)",message="Deny and Warn cannot be used together: a refusal already says what a warning would"
+	// +listType=set
+	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
+
 	// FailurePolicy is what happens to a request while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Left out, it is Ignore.
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Fail does not hold in kube-system
+	// and kube-node-lease, unless the namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own
+	// namespace. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore

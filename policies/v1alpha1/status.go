@@ -12,6 +12,14 @@ const (
 	// Fail, what it would have judged is refused meanwhile.
 	ReasonInvalid = "Invalid"
 
+	// ConditionFailsSafely is there for policies with failurePolicy Fail. It is False where an outage of Weir can stop what
+	// the cluster itself needs.
+	ConditionFailsSafely = "FailsSafely"
+	// ReasonBounded: an outage refuses what the policy names, and no more.
+	ReasonBounded = "Bounded"
+	// ReasonCanStopTheCluster: the message says what an outage would refuse.
+	ReasonCanStopTheCluster = "CanStopTheCluster"
+
 	// ConditionBackFilled is True once every object that existed before the policy carries the finalizer that the
 	// policy asks for, and no other does.
 	ConditionBackFilled = "BackFilled"
@@ -19,11 +27,54 @@ const (
 	ReasonDone = "Done"
 	// ReasonInProgress: the controller is at it; status.matched and status.stamped say how far.
 	ReasonInProgress = "InProgress"
+
+	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and gets an answer. It is
+	// tried every 20 s, and when the webhook configurations change. While it is False requests are not judged: they pass, or
+	// with failurePolicy Fail are refused. Unknown is that nobody could try.
+	ConditionEnforced = "Enforced"
+	// ReasonReached: the API server asked, and was answered.
+	ReasonReached = "Reached"
+	// ReasonNotReached: the API server does not get through to the webhook: nothing runs there, a firewall or a
+	// NetworkPolicy is between, a name is not found.
+	ReasonNotReached = "NotReached"
+	// ReasonNotTrusted: the API server does not believe the webhook's certificate.
+	ReasonNotTrusted = "NotTrusted"
+	// ReasonRefused: the webhook, or what is in its place, sends the API server away.
+	ReasonRefused = "Refused"
+	// ReasonTooSlow: the webhook takes the API server's connection, and does not answer in time.
+	ReasonTooSlow = "TooSlow"
+	// ReasonNotAsked: the API server does not ask, though a webhook configuration says that it should.
+	ReasonNotAsked = "NotAsked"
+	// ReasonNotConfigured: no webhook configuration could be written, or nobody was told where the webhook is.
+	ReasonNotConfigured = "NotConfigured"
+	// ReasonNotReady: the policy is not in force: the condition Ready says why.
+	ReasonNotReady = "NotReady"
+	// ReasonNotTried: it could not be tried, for another reason than the webhook.
+	ReasonNotTried = "NotTried"
+
+	// ConditionEvaluates is True while no object that exists makes a condition of the policy fail. Of what does, failurePolicy
+	// decides. All are looked at when a policy changes, and every half hour. A policy without conditions has none.
+	ConditionEvaluates = "Evaluates"
+	// ReasonEvaluated: none does.
+	ReasonEvaluated = "Evaluated"
+	// ReasonConditionFails: the message names an object, and the error.
+	ReasonConditionFails = "ConditionFails"
+
+	// ConditionResolved is True while every resource that the policy names is served. Where none is, be it that its
+	// CustomResourceDefinition is not installed yet, the policy is about nothing; of what is served it holds.
+	ConditionResolved = "Resolved"
+	// ReasonServed: all are.
+	ReasonServed = "Served"
+	// ReasonNotServed: the message names those that are not. Mostly it is a typing error.
+	ReasonNotServed = "NotServed"
+	// ReasonNotDiscovered: an API that may serve them does not answer.
+	ReasonNotDiscovered = "NotDiscovered"
 )
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
-	// Conditions say whether the policy is in force (Ready). Left out, no controller has seen the policy yet.
+	// Conditions say whether the policy is in force (Ready), whether what it names is served (Resolved), and whether the API
+	// server asks Weir (Enforced; not of a DrainPolicy). Left out, no controller has seen the policy yet.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=8

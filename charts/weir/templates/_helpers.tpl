@@ -25,6 +25,32 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end }}
 
+{{/*
+weir.apiServerPorts: where pods find the API server, as a comma-separated list: the port of its Service, and those behind it,
+whichever of the two a network plugin looks at. Empty where nothing is looked up.
+*/}}
+{{- define "weir.apiServerPorts" -}}
+{{- $ports := .Values.networkPolicy.apiServerPorts -}}
+{{- if not $ports -}}
+{{- $slices := (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "").items | default list -}}
+{{- range $slices -}}
+{{- if eq (dig "metadata" "labels" "kubernetes.io/service-name" "" .) "kubernetes" -}}
+{{- range .ports -}}{{- $ports = append $ports .port -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $ports -}}
+{{- range dig "spec" "ports" list (lookup "v1" "Service" "default" "kubernetes") -}}{{- $ports = append $ports .port -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $out := list -}}
+{{- range $ports -}}{{- $out = append $out (int . | toString) -}}{{- end -}}
+{{- $out | uniq | sortAlpha | join "," -}}
+{{- end }}
+
+{{- define "weir.imagePullPolicy" -}}
+{{- .Values.image.pullPolicy | default (ternary "Never" "IfNotPresent" (hasPrefix "localhost/" .Values.image.repository)) -}}
+{{- end }}
+
 {{/* weir.priorityClassName: the name of the class that pods are to have, or nothing. */}}
 {{- define "weir.priorityClassName" -}}
 {{- if and .Values.priorityClass.create .Values.priorityClass.name -}}

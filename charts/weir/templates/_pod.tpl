@@ -28,6 +28,12 @@
 {{- end }}
 {{- end }}
 
+{{/* weir.certificateSecret: the Secret that has the webhook's certificate, or the CA of it; in ca.crt is whom to trust. */}}
+{{- define "weir.certificateSecret" -}}
+{{- $c := .Values.certificates -}}
+{{- if eq $c.type "self" }}{{ $c.self.secretName }}{{ else if eq $c.type "certManager" }}{{ $c.certManager.secretName }}{{ else }}{{ $c.provided.secretName }}{{ end -}}
+{{- end }}
+
 {{- define "weir.volumeMounts" -}}
 - {name: policies, mountPath: /etc/weir/policies, readOnly: true}
 {{- if eq .Values.certificates.type "provided" }}

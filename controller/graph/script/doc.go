@@ -7,17 +7,27 @@
 //	list KIND [begin | end]              a complete list: begin, see…, end. Without either word the
 //	                                     lines below are its objects, written as after "see KIND"
 //	list KIND fail [forbidden] [reason=WORD]
+//	list KIND slow [reason=WORD]         its first list takes long
+//	behind KIND [reason=WORD]            its watch is broken
+//	caughtup KIND                        and goes on
 //	sync [KIND…]                         an empty list of each kind that was never listed
 //	see KIND [NS/]NAME uid=UID [rv=RV] [owners=(OWNER, …)] [finalizers=(WORD, …)] [deleting]
 //	gone KIND UID                        its watch reports the deletion
+//	notfound KIND UID [history=N]        a live read says that it is not there; begun in history N
 //	stop KIND                            its watch ends
+//	rewind [reason=WORD]                 the API server's history went back
 //	look UID [as=LABEL]                  what the object is to look at is being looked up
-//	answer LABEL present|absent|unanswered [reason=WORD]
+//	answer LABEL present|absent|unanswered|denied [reason=WORD]
 //	send UID [as=LABEL]                  its action goes out
 //	accept LABEL                         and was accepted
+//	rule KIND UID background|foreground|orphan|none [by=WORD]
+//	                                     how the deletion goes on of what a finalizer of ours holds;
+//	                                     that is example.com/held if none is given
 //	recheck [N]                          N rounds of the clock
 //	drain NAMESPACE [off]                from now on it is told when its inventory changes
 //	inventory NAMESPACE                  what it holds
+//	caught [UID] [namespace=NAMESPACE] [instances=KIND] wanted=(KIND, …) [spared=(KIND, …)] [most=N]
+//	                                     which objects of some kinds fall
 //	falls UID [spared=(KIND, …)]         what falls with an object
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what falls with a namespace

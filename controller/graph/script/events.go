@@ -1,9 +1,11 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -32,12 +34,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		}
 		gr, err := kindOf(words[0])
 		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
-	case "stop":
-		if len(words) != 1 {
-			return nil, fmt.Errorf("one kind wanted, got %q", words)
-		}
-		gr, err := kindOf(words[0])
-		return []graph.Event{graph.Stopped{Kind: gr}}, err
+	case "stop", "behind", "caughtup", "notfound", "rewind":
+		return r.trouble(verb, words)
 	case "look":
 		return r.look(words)
 	case "answer":
@@ -58,6 +56,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return []graph.Event{graph.Accepted{Action: action}}, nil
 	case "recheck":
 		return r.recheck(words)
+	case "rule":
+		return rule(words)
 	case "drain":
 		a, err := newArgs(words)
 		if err != nil {
@@ -71,6 +71,49 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return []graph.Event{graph.Draining{Namespace: ns[0], On: on}}, nil
 	}
 	return nil, fmt.Errorf("unknown verb")
+}
+
+// trouble translates what happens to watches and to the server behind them.
+func (r *Runner) trouble(verb string, words []string) ([]graph.Event, error) {
+	a, err := newArgs(words, "reason", "history")
+	if err != nil {
+		return nil, err
+	}
+	reason, err := unescape(a.named["reason"])
+	if err != nil {
+		return nil, err
+	}
+	if verb == "rewind" {
+		_, err := a.exactly(0)
+		return []graph.Event{graph.Rewound{Reason: reason}}, err
+	}
+	wanted := 1
+	if verb == "notfound" {
+		wanted = 2
+	}
+	said, err := a.exactly(wanted)
+	if err != nil {
+		return nil, err
+	}
+	gr, err := kindOf(said[0])
+	if err != nil {
+		return nil, err
+	}
+	switch verb {
+	case "behind":
+		return []graph.Event{graph.Behind{Kind: gr, Reason: cmp.Or(reason, "broken")}}, nil
+	case "caughtup":
+		return []graph.Event{graph.CaughtUp{Kind: gr}}, nil
+	case "notfound":
+		history := uint64(r.Graph.History())
+		if h, ok := a.named["history"]; ok {
+			if history, err = strconv.ParseUint(h, 10, 32); err != nil {
+				return nil, fmt.Errorf("history: %w", err)
+			}
+		}
+		return []graph.Event{graph.NotFound{Kind: gr, UID: types.UID(said[1]), History: uint32(history)}}, nil
+	}
+	return []graph.Event{graph.Stopped{Kind: gr}}, nil
 }
 
 func (r *Runner) object(words []string) (*graph.Object, error) {
@@ -92,7 +135,7 @@ func (r *Runner) list(words, below []string) ([]graph.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin, end, fail, forbidden := a.take("begin"), a.take("end"), a.take("fail"), a.take("forbidden")
+	begin, end, fail, forbidden, slow := a.take("begin"), a.take("end"), a.take("fail"), a.take("forbidden"), a.take("slow")
 	if len(a.words) != 1 {
 		return nil, fmt.Errorf("one kind wanted, got %q", a.words)
 	}
@@ -100,9 +143,14 @@ func (r *Runner) list(words, below []string) ([]graph.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fail {
-		reason, err := unescape(a.named["reason"])
-		return []graph.Event{graph.ListFailed{Kind: gr, Forbidden: forbidden, Reason: reason}}, err
+	reason, err := unescape(a.named["reason"])
+	switch {
+	case err != nil:
+		return nil, err
+	case fail:
+		return []graph.Event{graph.ListFailed{Kind: gr, Forbidden: forbidden, Reason: reason}}, nil
+	case slow:
+		return []graph.Event{graph.ListSlow{Kind: gr, Reason: reason}}, nil
 	}
 	var events []graph.Event
 	if !end {
@@ -131,7 +179,7 @@ func (r *Runner) sync(words []string) (events []graph.Event, err error) {
 			}
 			wanted = wanted || gr == k.GroupResource()
 		}
-		if wanted && k.State == graph.Listing {
+		if wanted && (k.State == graph.Listing || k.State == graph.Slow) {
 			events = append(events, graph.ListBegins{Kind: k.GroupResource()}, graph.ListEnds{Kind: k.GroupResource()})
 		}
 	}
@@ -168,12 +216,45 @@ func (r *Runner) answer(words []string) ([]graph.Event, error) {
 	if !ok {
 		return nil, fmt.Errorf("nothing is being looked up as %q", said[0])
 	}
-	for answer, word := range answers {
-		if word == said[1] {
+	for answer := range graph.Denied + 1 {
+		if answer.String() == said[1] {
 			return []graph.Event{graph.Looked{Claim: claim, Answer: answer, Reason: reason}}, nil
 		}
 	}
 	return nil, fmt.Errorf("%q is no answer", said[1])
+}
+
+// propagations are how a ruling names them.
+var propagations = map[string]metav1.DeletionPropagation{
+	"none": "", "background": metav1.DeletePropagationBackground,
+	"foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
+}
+
+// held is the finalizer that a ruling is about if none is named.
+const held = "example.com/held"
+
+func rule(words []string) ([]graph.Event, error) {
+	a, err := newArgs(words, "by")
+	if err != nil {
+		return nil, err
+	}
+	said, err := a.exactly(3)
+	if err != nil {
+		return nil, err
+	}
+	gr, err := kindOf(said[0])
+	if err != nil {
+		return nil, err
+	}
+	by, err := unescape(a.named["by"])
+	if err != nil {
+		return nil, err
+	}
+	p, ok := propagations[said[2]]
+	if !ok {
+		return nil, fmt.Errorf("%q is no propagation", said[2])
+	}
+	return []graph.Event{graph.Ruled{Kind: gr, UID: types.UID(said[1]), Finalizer: cmp.Or(by, held), Propagation: p}}, nil
 }
 
 func (r *Runner) recheck(words []string) ([]graph.Event, error) {

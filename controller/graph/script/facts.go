@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -29,15 +28,11 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 	}
 	switch verb {
 	case "falls":
-		spared := map[schema.GroupResource]bool{}
-		for _, w := range list(a.named["spared"]) {
-			kind, err := kindOf(w)
-			if err != nil {
-				return "", err
-			}
-			spared[kind] = true
+		spared, err := oneOf(a.named["spared"])
+		if err != nil {
+			return "", err
 		}
-		f, ok := r.Graph.Falls(types.UID(which[0]), func(kind schema.GroupResource) bool { return spared[kind] })
+		f, ok := r.Graph.Falls(types.UID(which[0]), spared)
 		return fallen(f, ok), nil
 	case "instances":
 		kind, err := kindOf(which[0])

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,16 +35,28 @@ func Line(ev graph.Event, who, label string) string {
 			w += " forbidden"
 		}
 		return w + " reason=" + escapePath(ev.Reason)
+	case graph.ListSlow:
+		return "list " + kindWord(ev.Kind) + " slow reason=" + escapePath(ev.Reason)
+	case graph.Behind:
+		return "behind " + kindWord(ev.Kind) + " reason=" + escapePath(ev.Reason)
+	case graph.CaughtUp:
+		return "caughtup " + kindWord(ev.Kind)
+	case graph.NotFound:
+		return fmt.Sprintf("notfound %s %s history=%d", kindWord(ev.Kind), escape(string(ev.UID)), ev.History)
+	case graph.Rewound:
+		return "rewind reason=" + escapePath(ev.Reason)
 	case graph.Stopped:
 		return "stop " + kindWord(ev.Kind)
 	case graph.Looking:
 		return "look " + escape(who) + " as=" + escape(label)
 	case graph.Looked:
-		return "answer " + escape(label) + " " + answers[ev.Answer] + " reason=" + escapePath(ev.Reason)
+		return "answer " + escape(label) + " " + ev.Answer.String() + " reason=" + escapePath(ev.Reason)
 	case graph.Accepted:
 		return "accept " + escape(label)
 	case graph.Recheck:
 		return "recheck"
+	case graph.Ruled:
+		return "rule " + kindWord(ev.Kind) + " " + escape(string(ev.UID)) + " " + cmp.Or(strings.ToLower(string(ev.Propagation)), "none") + " by=" + escapePath(ev.Finalizer)
 	case graph.Draining:
 		if !ev.On {
 			return "drain " + escape(ev.Namespace) + " off"
@@ -52,5 +65,3 @@ func Line(ev graph.Event, who, label string) string {
 	}
 	panic(fmt.Sprintf("script: unknown event %T", ev))
 }
-
-var answers = map[graph.Answer]string{graph.Unanswered: "unanswered", graph.Present: "present", graph.Absent: "absent"}

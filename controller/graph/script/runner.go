@@ -63,6 +63,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return "ok\n", nil
 	case "inventory":
 		return r.inventory(words)
+	case "caught":
+		return r.caught(words)
 	case "falls", "instances", "filled", "owner", "depends":
 		return r.facts(verb, words)
 	case "send":
@@ -209,10 +211,16 @@ func (r *Runner) stats() string {
 		}
 	}
 	b.WriteByte('\n')
+	if s.Rewound != "" {
+		b.WriteString("every kind is being listed again: " + s.Rewound + "\n")
+	}
 	for _, k := range s.Kinds {
 		fmt.Fprintf(&b, "%s: %s, served=%t, %d objects", k.GroupResource(), k.State, k.Served, k.Objects)
 		if k.Reason != "" {
 			b.WriteString(": " + k.Reason)
+		}
+		if k.Behind != "" {
+			b.WriteString(", behind: " + k.Behind)
 		}
 		b.WriteByte('\n')
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -23,6 +24,10 @@ type collector struct {
 	// orphaning are the objects that it saw orphaning and did not see ending foreground after that: what
 	// they left, it may not delete.
 	orphaning map[types.UID]bool
+	unruled   map[types.UID]schema.GroupResource // held, and policies are to be asked
+	passes    map[string]*pass                   // by namespace
+	waits     map[string]int
+	deaf      map[types.UID]bool // objects of whose end its watches did not tell
 	trace     []line
 	events    int
 }
@@ -44,16 +49,39 @@ type line struct {
 const mostWorkers = 4
 
 func newCollector(name string, s *server) *collector {
-	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}}
+	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}, unruled: map[types.UID]schema.GroupResource{}, deaf: map[types.UID]bool{}, passes: map[string]*pass{}, waits: map[string]int{}}
 	for _, k := range s.kinds {
-		c.watches = append(c.watches, &watch{kind: k})
+		c.watches = append(c.watches, &watch{kind: k, lost: c.deaf})
 	}
 	return c
+}
+
+// unfollowed are the kinds that may hide objects, as far as the collector knows.
+func (c *collector) unfollowed() map[schema.GroupResource]bool {
+	kinds := map[schema.GroupResource]bool{}
+	for _, k := range c.graph.Stats().Kinds {
+		if k.Served && k.Collected && k.State != graph.Forbidden && (k.State != graph.Synced || k.Behind != "") {
+			kinds[k.GroupResource()] = true
+		}
+	}
+	return kinds
+}
+
+// told is how much of each kind's log the collector has been told, its last list included.
+func (c *collector) told() map[schema.GroupResource]int {
+	told := map[schema.GroupResource]int{}
+	for _, w := range c.watches {
+		if w.running && w.synced && !w.broken && len(w.list) == 0 {
+			told[w.kind.GroupResource()] = w.next
+		}
+	}
+	return told
 }
 
 // lead begins to work, with what there is to do already.
 func (c *collector) lead() {
 	c.leads = true
+	c.askAll()
 	for next := uint32(0); ; {
 		uids, cursor := c.graph.Pending(next, 3)
 		for _, uid := range uids {
@@ -87,11 +115,14 @@ func (c *collector) apply(ev graph.Event, who types.UID, label string) error {
 		if o.orphaning() {
 			c.orphaning[o.UID] = true
 		}
-		if o.foreground() {
-			delete(c.orphaning, o.UID)
-		}
 	}
 	dirty := c.graph.Apply(ev)
+	if seen, ok := ev.(graph.Observed); ok {
+		c.ask(&object{Object: *seen.Object})
+		if v, ok := c.graph.Find(seen.Object.UID); ok && v.Foreground {
+			delete(c.orphaning, v.UID) // by its own word, or as was ruled before
+		}
+	}
 	slices.Sort(dirty) // for the sake of the seed
 	for _, uid := range dirty {
 		c.dirty(uid)

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -18,6 +21,13 @@ type task struct {
 	action graph.Action
 	// orphaning is what the collector had seen when it decided
 	orphaning map[types.UID]bool
+	// unfollowed are the kinds of which it knew that they could hide objects, when it decided, and told is how
+	// much of the log of the others it had seen.
+	unfollowed map[schema.GroupResource]bool
+	told       map[schema.GroupResource]int
+	ruled      metav1.DeletionPropagation // by policies, about the object
+	// history is how often the server's had gone back by then
+	history uint32
 	// retried: the server said conflict, and the object read then was as the graph has it but newer
 	version string
 	tries   int
@@ -46,7 +56,7 @@ func (w *world) execute(t *task) error {
 		version = t.version
 	}
 	o, outcome := w.server.target(a.Object, preconditions{a.Object.UID, version})
-	if outcome == done && w.refuses() {
+	if outcome == done && (w.refuses() || w.chaos && w.server.kind(o.Kind).sick && w.chance(70)) {
 		outcome = refused
 	}
 	t.outcome = outcome
@@ -62,7 +72,9 @@ func (w *world) execute(t *task) error {
 		w.server.remove(o, a.Propagation)
 	case graph.Release:
 		w.stats["releases accepted"]++
+		before := o.Owners
 		w.server.setOwners(o, a.Owners)
+		w.server.letGo(o, before, func(uid types.UID) bool { return w.unheard(t, uid) })
 	case graph.Unblock:
 		w.stats["unblocks accepted"]++
 		w.server.setOwners(o, a.Owners)
@@ -76,10 +88,23 @@ func (w *world) execute(t *task) error {
 	return nil
 }
 
+// unheard tells whether an object is gone, and the collector had not been told so when it decided.
+func (w *world) unheard(t *task, uid types.UID) bool {
+	o := w.server.buried[uid]
+	if o == nil {
+		return false
+	}
+	told := slices.ContainsFunc(w.server.kind(o.Kind).log[:t.told[o.Kind]], func(c change) bool { return c.gone && c.object.UID == uid })
+	return !told || t.from.deaf[uid]
+}
+
 // look is a live read of the place that a claim names.
 func (w *world) look(c graph.Claim) graph.Answer {
 	k := w.server.kind(c.Resource)
-	if k.forbidden || !k.served || w.refuses() {
+	switch {
+	case k.forbidden:
+		return graph.Denied
+	case !k.served || w.refuses():
 		return graph.Unanswered
 	}
 	namespace := ""
@@ -95,7 +120,7 @@ func (w *world) look(c graph.Claim) graph.Answer {
 // respond brings the answer of a task to the collector that sent it, if that still runs.
 func (w *world) respond(t *task) error {
 	c := t.from
-	if c != w.leader {
+	if !slices.Contains(w.working(), c) {
 		return nil
 	}
 	if t.action.Verb == graph.Look {
@@ -114,11 +139,30 @@ func (w *world) respond(t *task) error {
 			w.tasks = append(w.tasks, again)
 			return nil
 		}
+		if err := w.verify(c, t); err != nil {
+			return err
+		}
 		c.finish(t.uid, w.now, true)
 	default:
+		if err := w.verify(c, t); err != nil {
+			return err
+		}
 		c.finish(t.uid, w.now, true)
 	}
 	return nil
+}
+
+// verify is the edge's second look at an object that it cannot find: the watch may never tell of its end.
+func (w *world) verify(c *collector, t *task) error {
+	ref := t.action.Object
+	if t.outcome != notFound && t.outcome != conflict || c.queue[t.uid].tries == 0 {
+		return nil
+	}
+	if k := w.server.kind(ref.Kind); !k.served || k.forbidden || k.objects[ref.UID] != nil {
+		return nil
+	}
+	w.stats["ghosts found"]++
+	return c.apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: t.history}, t.uid, t.label)
 }
 
 // sameButNewer is the second try of a request whose only fault was an old resourceVersion: the object as
@@ -133,7 +177,8 @@ func (w *world) sameButNewer(t *task) *task {
 	}
 	again := *t
 	again.executed, again.version = false, live.ResourceVersion
-	again.orphaning = maps.Clone(t.from.orphaning)
+	again.orphaning, again.unfollowed, again.told = maps.Clone(t.from.orphaning), t.from.unfollowed(), t.from.told()
+	again.ruled = t.from.ruling(t.uid)
 	again.tries++
 	return &again
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,10 +19,21 @@ func (w *world) allowed(t *task, o *object) error {
 	case graph.Unblock:
 		return w.mayUnblock(t, o)
 	case graph.Unfinalize:
-		if f := t.action.Finalizer; f != orphan && f != foreground {
-			return fmt.Errorf("%s is nobody's but its owner's", f)
+		off := slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return slices.Contains(t.action.Finalizers, f) })
+		for _, f := range off {
+			if f != orphan && f != foreground && f != ours {
+				return fmt.Errorf("%s is nobody's but its owner's", f)
+			}
 		}
-		if !o.Deleting || len(t.action.Finalizers) != len(o.Finalizers)-1 {
+		if slices.Contains(off, ours) && t.ruled == "" {
+			return fmt.Errorf("policies were not asked about %s", o.UID)
+		}
+		if slices.Contains(off, orphan) || slices.Contains(off, ours) && !o.has(foreground) && t.ruled == metav1.DeletePropagationOrphan {
+			if d := w.server.lost(o, t.unfollowed, t.told); d != nil {
+				return fmt.Errorf("%s still refers to it, which the collector had been told, or could not know", d.UID)
+			}
+		}
+		if !o.Deleting || len(off) == 0 || len(t.action.Finalizers) != len(o.Finalizers)-len(off) {
 			return fmt.Errorf("finalizers %v of %v left", t.action.Finalizers, o.Finalizers)
 		}
 	}
@@ -34,6 +46,9 @@ func (w *world) mayDelete(t *task, o *object) error {
 	}
 	if o.Deleting {
 		return fmt.Errorf("%s is being deleted already", o.UID)
+	}
+	if o.owedLife() {
+		return fmt.Errorf("%s was let go by an orphaning owner, and what it still refers to never was", o.UID)
 	}
 	for _, r := range o.Owners {
 		k := w.server.typeOf(r)

@@ -25,6 +25,8 @@ type server struct {
 	longUID bool
 	// buried are all objects that are gone, as they were last.
 	buried map[types.UID]*object
+	ending map[string]int // namespaces that are being deleted, each with a number of its own
+	ended  int            // how many were
 }
 
 // kind is one resource with everything that ever happened to it: what a watch shows.
@@ -34,8 +36,10 @@ type kind struct {
 	ending    bool // its CRD is being deleted: it is served until the last object is gone
 	forbidden bool // the collector may neither list nor read it
 	graceful  bool // objects linger after a DELETE, until somebody reports them finished
+	sick      bool // requests about its objects are slow, and often sent away
 	objects   map[types.UID]*object
 	log       []change
+	restored  int // how much of the log shows what a restored server found: no list ends within
 }
 
 type change struct {
@@ -48,6 +52,7 @@ type object struct {
 	lingers bool // deleted gracefully, not finished yet
 	// What it ever was: a collector that is behind may still act on it.
 	wasForeground, wasOrphaning bool
+	ledger                      ledger
 }
 
 func (o *object) has(finalizer string) bool { return slices.Contains(o.Finalizers, finalizer) }
@@ -58,6 +63,7 @@ func (o *object) clone() *object {
 	c := *o
 	c.Owners = slices.Clone(o.Owners)
 	c.Finalizers = slices.Clone(o.Finalizers)
+	c.ledger = o.ledger.clone()
 	return &c
 }
 
@@ -139,13 +145,14 @@ func (s *server) wrote(o *object) {
 
 func (s *server) create(gr schema.GroupResource, namespace, name string, owners []metav1.OwnerReference, finalizers []string) {
 	k := s.kind(gr)
-	if !k.served || k.ending || k.at(namespace, name) != nil {
+	if !k.served || k.ending || s.ending[namespace] != 0 || k.at(namespace, name) != nil {
 		return
 	}
 	o := &object{Object: graph.Object{
 		Kind: gr, UID: s.newUID(), Namespace: namespace, Name: name, Owners: owners, Finalizers: finalizers,
 	}}
 	k.objects[o.UID] = o
+	s.note(o)
 	s.wrote(o)
 }
 
@@ -233,6 +240,7 @@ func (s *server) remove(o *object, propagation metav1.DeletionPropagation) {
 // setOwners is a patch of the references.
 func (s *server) setOwners(o *object, owners []metav1.OwnerReference) {
 	o.Owners = slices.Clone(owners)
+	s.note(o)
 	s.put(o)
 }
 

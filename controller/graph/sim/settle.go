@@ -3,13 +3,15 @@ package sim
 import (
 	"fmt"
 	"slices"
+
+	"github.com/weir-dev/weir/controller/graph"
 )
 
 // Bounds of settling: rounds of the clock, steps within one, and what a request may cost.
 const (
-	mostRounds  = 1000
+	mostRounds  = 10000
 	mostSteps   = 20000
-	quietRounds = 130 // twice the longest pause of the graph
+	quietRounds = 1100 // more than the longest pause of the graph
 )
 
 // settle delivers everything and lets time pass, until nothing more is written for long enough.
@@ -30,6 +32,11 @@ func (w *world) settle() error {
 				return err
 			}
 		}
+		for range 4 {
+			if err := w.drain(); err != nil {
+				return err
+			}
+		}
 		if quiet++; w.server.version != version || w.leader.waiting() {
 			quiet = 0
 		}
@@ -37,7 +44,10 @@ func (w *world) settle() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{w.agrees, w.settled, w.idle, w.replays} {
+	if err := w.compare(); err != nil {
+		return err
+	}
+	for _, check := range []func() error{w.agrees, w.settled, w.leftBehind, w.idle, w.replays} {
 		if err := check(); err != nil {
 			return w.tell(w.leader, err, w.busy()...)
 		}
@@ -45,6 +55,31 @@ func (w *world) settle() error {
 	// Each object may ask for a few things: references go, unblock, delete, finalizer; some earn a conflict.
 	if most := 20 * (len(w.server.buried) + mostObjects); w.stats["requests"]-requests > most {
 		return w.tell(w.leader, fmt.Errorf("%d requests to settle, %d are enough", w.stats["requests"]-requests, most))
+	}
+	return nil
+}
+
+// compare tells the collectors of objects that they have and the server has not: the watch lost the news. It
+// is what the edge does once in a while, all kinds one after the other.
+func (w *world) compare() error {
+	for found := true; found; {
+		found = false
+		for _, c := range []*collector{w.leader, w.follower} {
+			for _, uid := range c.graph.UIDs() {
+				v, ok := c.graph.Find(uid)
+				if !ok || w.server.kind(v.Kind).objects[uid] != nil {
+					continue
+				}
+				found = true
+				w.stats["ghosts found"]++
+				if err := c.apply(graph.NotFound{Kind: v.Kind, UID: uid, History: c.graph.History()}, "", ""); err != nil {
+					return err
+				}
+			}
+		}
+		if found {
+			return w.settle() // what they held up goes on
+		}
 	}
 	return nil
 }
@@ -62,7 +97,7 @@ func (w *world) moving() bool {
 			}
 		}
 	}
-	if len(w.tasks) > 0 || len(w.leader.ready(w.now)) > 0 {
+	if len(w.tasks) > 0 || len(w.leader.unruled) > 0 || len(w.leader.ready(w.now)) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(w.server.all(), func(o *object) bool { return o.lingers || o.Deleting && o.has(slow) })

@@ -10,8 +10,7 @@ import (
 // the meaning of ownership, written without the graph:
 //
 //	an object with references lives if one of them is to an owner that is there and not waiting, or if
-//	one can never be resolved; in the first case it has no reference to an owner that waits (one to an
-//	absent owner may stay: as long as the object is kept nobody asks about owners that were never seen);
+//	one can never be resolved; in the first case it has no reference to an owner that waits or is absent;
 //	no reference is to an owner that is orphaning, and no such owner is left;
 //	an owner that waits for its dependents has a blocking one that is stuck for a reason: on a finalizer
 //	that nobody removes, because it cannot be resolved, or behind another such dependent.
@@ -32,26 +31,28 @@ func (w *world) settled() error {
 				unresolvable++
 			case owner == nil:
 				absent++
-			case owner.orphaning() && !watched(k):
+			case w.orphans(owner) && !watched(k):
 				solid++
-			case owner.orphaning():
+			case w.orphans(owner):
 				return fmt.Errorf("%s still refers to %s, which is orphaning", o.UID, owner.UID)
-			case owner.foreground() && watched(k):
+			case w.waits(owner) && watched(k):
 				waiting++
 			default:
 				solid++
 			}
 		}
 		switch {
-		case o.orphaning():
+		case w.orphans(o):
 			return fmt.Errorf("%s still orphans", o.UID)
-		case o.foreground() && !w.stuck(o, map[*object]bool{}):
+		case o.Deleting && o.has(ours) && !w.waits(o):
+			return fmt.Errorf("%s is still held, and has nothing to wait for", o.UID)
+		case w.waits(o) && !w.stuck(o, map[*object]bool{}):
 			return fmt.Errorf("%s still waits, and nothing holds it up", o.UID)
 		case o.Deleting:
 		case len(o.Owners) > 0 && solid == 0 && unresolvable == 0:
 			return fmt.Errorf("%s is garbage: %d owners absent, %d waiting", o.UID, absent, waiting)
-		case solid > 0 && waiting > 0:
-			return fmt.Errorf("%s still refers to %d waiting owners", o.UID, waiting)
+		case solid > 0 && waiting+absent > 0:
+			return fmt.Errorf("%s still refers to %d waiting owners, and %d absent ones", o.UID, waiting, absent)
 		}
 	}
 	return nil
@@ -78,7 +79,7 @@ func (w *world) stuck(o *object, seen map[*object]bool) bool {
 		return true
 	}
 	for _, f := range o.Finalizers {
-		if f != foreground {
+		if f != foreground && (f != ours || !watched(w.server.kind(o.Kind))) {
 			return true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 700, "number of simulated clusters")
+	seeds = flag.Int("sim.seeds", 400, "number of simulated clusters")
 	steps = flag.Int("sim.steps", 2000, "steps of chaos in each")
 	seed  = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )
@@ -37,8 +37,9 @@ func TestSimulatedClusters(t *testing.T) {
 	}
 	t.Logf("%d clusters: %s", n, all)
 	for _, what := range []string{
-		"deletes accepted", "releases accepted", "unblocks accepted", "unfinalizes accepted", "lookups", "refused", "answers lost",
-		"broken watches", "restarts", "failovers", "requests outlived their process",
+		"deletes accepted", "releases accepted", "unblocks accepted", "unfinalizes accepted", "lookups", "rulings", "policies changed", "refused", "answers lost",
+		"broken watches", "restarts", "failovers", "requests outlived their process", "two leaders at once", "restores", "ghosts found",
+		"namespaces emptied", "deleted with their namespaces",
 	} {
 		if all[what] == 0 && n >= 50 {
 			t.Errorf("no %s: the clusters are too kind", what)

@@ -60,6 +60,14 @@ func (c *collector) script(uids ...types.UID) []string {
 			if !concerned[ev.UID] {
 				continue
 			}
+		case graph.Ruled:
+			if !concerned[ev.UID] {
+				continue
+			}
+		case graph.NotFound:
+			if !concerned[ev.UID] {
+				continue
+			}
 		case graph.Looking, graph.Looked, graph.Accepted:
 			if !concerned[types.UID(l.who)] {
 				continue

@@ -54,7 +54,7 @@ func (w *world) act() {
 	case n < 86: // a heartbeat: another version, and nothing else
 		w.server.put(o)
 	case n < 91:
-		if f := pick(w, []string{slow, slow, orphan, foreground}); !o.has(f) {
+		if f := pick(w, []string{slow, slow, orphan, foreground, ours}); !o.has(f) {
 			w.server.setFinalizers(o, append(slices.Clone(o.Finalizers), f))
 		}
 	case n < 93: // by force
@@ -64,6 +64,13 @@ func (w *world) act() {
 		}
 	case n < 95:
 		w.toggle()
+	case n < 96:
+		if w.chance(40) {
+			for range 4 { // just in time, some of them
+				w.create()
+			}
+			w.server.end(pick(w, []string{"x", "y"}))
+		}
 	default:
 		w.finish(all)
 	}
@@ -96,7 +103,7 @@ func (w *world) create() {
 	for _, f := range []struct {
 		name    string
 		percent int
-	}{{slow, 15}, {stuck, 2}, {orphan, 3}, {foreground, 3}} {
+	}{{slow, 15}, {stuck, 2}, {orphan, 3}, {foreground, 3}, {ours, 15}} {
 		if w.chance(f.percent) && (f.name != foreground || !slices.Contains(finalizers, orphan)) {
 			finalizers = append(finalizers, f.name)
 		}

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -14,15 +16,21 @@ type watch struct {
 	list    []graph.Event // still to be delivered
 	next    int           // in the log
 	broken  bool          // to be listed anew
+	paused  bool          // broken, and to go on where it was
+	synced  bool          // was listed since it began
+	lost    map[types.UID]bool
 }
 
 // start begins to follow a kind from nothing.
-func (w *watch) start() { *w = watch{kind: w.kind, running: true, broken: true, next: w.next} }
+func (w *watch) start() {
+	*w = watch{kind: w.kind, running: true, broken: true, next: w.next, lost: w.lost}
+}
 
 // relist takes a list: as the kind is now or, from a server that lags, was at some time since the watch
 // saw it last.
 func (w *watch) relist(d dice) {
-	at := w.next + d.IntN(len(w.kind.log)-w.next+1)
+	from := max(w.next, w.kind.restored)
+	at := from + d.IntN(len(w.kind.log)-from+1)
 	if d.IntN(3) > 0 {
 		at = len(w.kind.log)
 	}
@@ -44,11 +52,11 @@ func (w *watch) relist(d dice) {
 
 // pending tells whether there is something to deliver.
 func (w *watch) pending() bool {
-	return w.running && (w.broken || len(w.list) > 0 || w.next < len(w.kind.log))
+	return w.running && (w.broken || w.paused || len(w.list) > 0 || w.next < len(w.kind.log))
 }
 
-// deliver returns the next event, or nil if the watch was busy with itself.
-func (w *watch) deliver(d dice) graph.Event {
+// deliver returns the next event, or nil if the watch was busy with itself. lose: a deletion is not told.
+func (w *watch) deliver(d dice, lose bool) graph.Event {
 	switch {
 	case w.broken && (w.kind.forbidden || !w.kind.served):
 		w.broken = !w.kind.forbidden
@@ -56,12 +64,21 @@ func (w *watch) deliver(d dice) graph.Event {
 			w.next = len(w.kind.log)
 		}
 		return graph.ListFailed{Kind: w.kind.GroupResource(), Forbidden: w.kind.forbidden, Reason: "cannot list"}
+	case w.paused:
+		if d.IntN(100) < 80 {
+			return nil
+		}
+		w.paused = false
+		return graph.CaughtUp{Kind: w.kind.GroupResource()}
+	case w.broken && !w.synced && d.IntN(100) < 20:
+		return graph.ListSlow{Kind: w.kind.GroupResource(), Reason: "slow"}
 	case w.broken:
 		w.relist(d)
 		return nil
 	case len(w.list) > 0:
 		ev := w.list[0]
 		w.list = w.list[1:]
+		w.synced = w.synced || len(w.list) == 0
 		return ev
 	case w.kind.forbidden:
 		w.next = len(w.kind.log)
@@ -70,17 +87,32 @@ func (w *watch) deliver(d dice) graph.Event {
 	c := w.kind.log[w.next]
 	w.next++
 	if c.gone {
+		if lose {
+			w.lost[c.object.UID] = true
+			return nil
+		}
 		return graph.Gone{Kind: w.kind.GroupResource(), UID: c.object.UID}
 	}
 	return graph.Observed{Object: &c.object.clone().Object}
 }
 
-// fail breaks the watch, perhaps in the middle of a list: what happens until the next list is only
-// seen in that.
-func (w *watch) fail() graph.Event {
-	if !w.running || w.broken {
+// fail breaks the watch, perhaps in the middle of a list: what happens until the next list is only seen in
+// that, or it goes on where it was.
+func (w *watch) fail(d dice) graph.Event {
+	if !w.running || w.broken || w.paused {
 		return nil
 	}
-	w.broken, w.list = true, nil
+	switch {
+	case w.synced && len(w.list) == 0 && d.IntN(2) == 0:
+		w.paused = true
+	default:
+		w.broken, w.list = true, nil
+	}
+	if w.synced {
+		return graph.Behind{Kind: w.kind.GroupResource(), Reason: "broken"}
+	}
 	return graph.ListFailed{Kind: w.kind.GroupResource(), Reason: "broken"}
 }
+
+// rewind ends a watch whose server was restored: it begins anew after discovery.
+func (w *watch) rewind() { *w = watch{kind: w.kind, next: len(w.kind.log), lost: w.lost} }

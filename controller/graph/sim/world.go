@@ -8,17 +8,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
 // temper is how unkind a world is: each seed has its own, because faults hide each other. In thousandths
-// of the steps, but for the last two: in hundredths of the requests.
-type temper struct{ users, breaks, restarts, failovers, ticks, refusals, losses int }
+// of the steps, but for the last three: in hundredths of the deletions that a watch tells of, and of the
+// requests.
+type temper struct {
+	users, breaks, restarts, failovers, restores, ticks, revisions int
+	ghosts, refusals, losses                                       int
+}
 
 func newTemper(d dice) temper {
 	return temper{
 		users: pick(d, []int{50, 130, 300}), breaks: pick(d, []int{0, 3, 10}), restarts: pick(d, []int{0, 0, 1, 4}),
-		failovers: pick(d, []int{0, 0, 1, 4}), ticks: pick(d, []int{5, 30}), refusals: pick(d, []int{0, 5, 20}),
+		failovers: pick(d, []int{0, 0, 1, 4}), restores: pick(d, []int{0, 0, 0, 1, 3}), ghosts: pick(d, []int{0, 0, 1, 5}), ticks: pick(d, []int{5, 30}), revisions: pick(d, []int{0, 0, 1, 5}), refusals: pick(d, []int{0, 5, 20}),
 		losses: pick(d, []int{0, 5, 20}),
 	}
 }
@@ -35,10 +40,13 @@ type world struct {
 	*rand.Rand
 	server           *server
 	leader, follower *collector
+	deposed          *collector // was the leader, and does not know yet that it is not; nil
+	saved            *server    // a backup
 	tasks            []*task
 	now              int // ticks
 	chaos            bool
 	temper           temper
+	revision         uint64 // of the policies
 	labels           int
 	processes        int
 	stats            Stats
@@ -61,7 +69,7 @@ func Script(seed uint64, steps int) ([]string, error) {
 func played(seed uint64, steps int) (*world, error) {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), chaos: true, stats: Stats{}}
 	w.temper = newTemper(w)
-	w.server = &server{buried: map[types.UID]*object{}, longUID: seed%2 == 0}
+	w.server = &server{buried: map[types.UID]*object{}, ending: map[string]int{}, longUID: seed%2 == 0}
 	for _, r := range script.Usual() {
 		if r.Resource == "replicasets" {
 			continue
@@ -70,6 +78,7 @@ func played(seed uint64, steps int) (*world, error) {
 		if r.Resource == "deployments" { // a kind like others, but for us
 			k.forbidden = true
 		}
+		k.sick = w.chance(10)
 		w.server.kinds = append(w.server.kinds, k)
 	}
 	w.leader, w.follower = w.process(), w.process()
@@ -117,6 +126,9 @@ func (w *world) run(steps int) error {
 		}
 	}
 	w.chaos = false
+	w.retire(w.deposed)
+	w.deposed = nil
+	w.revise()
 	return w.settle()
 }
 
@@ -136,16 +148,26 @@ func (w *world) step() error {
 			return w.failover()
 		case n < t.users+t.breaks+t.restarts+t.failovers+t.ticks:
 			return w.tick()
+		case n < t.users+t.breaks+t.restarts+t.failovers+t.ticks+t.restores:
+			return w.restore()
+		case n < t.users+t.breaks+t.restarts+t.failovers+t.ticks+t.restores+t.revisions:
+			w.stats["policies changed"]++
+			w.revise()
+			return nil
 		}
 	}
 	switch n := w.IntN(100); {
-	case n < 50:
+	case n < 46:
 		return w.deliver()
+	case n < 50:
+		return w.rule()
 	case n < 53:
 		return w.discover()
 	case n < 57:
 		w.finish(w.server.all())
 		return nil
+	case n < 61:
+		return w.drain()
 	case n < 72:
 		return w.begin()
 	case n < 86:
@@ -163,6 +185,8 @@ func (w *world) deliver() error {
 	c := w.leader
 	if w.chance(25) {
 		c = w.follower
+	} else if w.deposed != nil && w.chance(40) {
+		c = w.deposed
 	}
 	var pending []*watch
 	for _, wt := range c.watches {
@@ -173,7 +197,7 @@ func (w *world) deliver() error {
 	if len(pending) == 0 {
 		return nil
 	}
-	ev := pick(w, pending).deliver(w)
+	ev := pick(w, pending).deliver(w, w.chaos && w.chance(w.temper.ghosts))
 	if ev == nil {
 		return nil
 	}
@@ -193,7 +217,7 @@ func (w *world) discover() error {
 
 func (w *world) breakWatch() error {
 	c := pick(w, []*collector{w.leader, w.follower})
-	if ev := pick(w, c.watches).fail(); ev != nil {
+	if ev := pick(w, c.watches).fail(w); ev != nil {
 		w.stats["broken watches"]++
 		return c.apply(ev, "", "")
 	}
@@ -212,13 +236,58 @@ func (w *world) restart() error {
 // failover makes the follower the leader.
 func (w *world) failover() error {
 	w.stats["failovers"]++
-	w.retire(w.leader)
+	if w.retire(w.deposed); w.chance(50) {
+		w.stats["two leaders at once"]++
+		w.deposed = w.leader
+	} else {
+		w.retire(w.leader)
+		w.deposed = nil
+	}
 	w.leader, w.follower = w.follower, w.process()
 	w.leader.lead()
 	return nil
 }
 
+// restore puts the server back to a backup that was made a while ago, and makes the next one. The collectors
+// know of it before anything is sent again: contact was lost, and no request is made after that until it is
+// known that history did not go back.
+func (w *world) restore() error {
+	if w.saved == nil || w.chance(30) {
+		w.saved = w.server.backup()
+		return nil
+	}
+	w.stats["restores"]++
+	w.server.restore(w.saved, w.chance(40))
+	for _, t := range w.tasks {
+		if !t.executed {
+			t.executed, t.outcome, t.answer = true, refused, graph.Unanswered
+		}
+	}
+	for _, c := range append(w.working(), w.follower) {
+		c.orphaning, c.served, c.passes = map[types.UID]bool{}, nil, map[string]*pass{}
+		clear(c.unruled)
+		for _, wt := range c.watches {
+			wt.rewind()
+		}
+		if err := c.apply(graph.Rewound{Reason: "restored"}, "", ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// working are the processes that believe that they lead.
+func (w *world) working() []*collector {
+	if w.deposed == nil {
+		return []*collector{w.leader}
+	}
+	return []*collector{w.leader, w.deposed}
+}
+
 func (w *world) retire(c *collector) {
+	if c == nil {
+		return
+	}
 	w.old = append(w.old, c)
 	for _, t := range w.tasks {
 		if t.from == c && !t.executed {
@@ -229,25 +298,35 @@ func (w *world) retire(c *collector) {
 
 func (w *world) tick() error {
 	w.now++
-	return w.leader.tick()
+	for _, c := range w.working() {
+		if err := c.tick(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin lets a worker take an object.
 func (w *world) begin() error {
-	ready := w.leader.ready(w.now)
+	c := pick(w, w.working())
+	ready := c.ready(w.now)
 	if len(ready) == 0 {
 		return nil
 	}
 	uid := pick(w, ready)
+	if w.chaos && c.graph.Decide(uid).LowPriority && w.chance(80) {
+		return nil // its turn has not come
+	}
 	w.labels++
 	label := fmt.Sprintf("r%d", w.labels)
-	a := w.leader.begin(uid, label)
+	a := c.begin(uid, label)
 	if !a.Request() {
-		w.leader.finish(uid, w.now, false)
+		c.finish(uid, w.now, false)
 		return nil
 	}
 	w.tasks = append(w.tasks, &task{
-		from: w.leader, uid: uid, label: label, action: a, orphaning: maps.Clone(w.leader.orphaning),
+		from: c, uid: uid, label: label, action: a, orphaning: maps.Clone(c.orphaning), unfollowed: c.unfollowed(),
+		told: c.told(), history: c.graph.History(), ruled: c.ruling(uid),
 	})
 	return nil
 }

@@ -31,6 +31,7 @@ type options struct {
 	rounds    int
 	gcSyncs   int
 	memory    int
+	coOwners  int
 	settle    time.Duration
 	quick     bool
 
@@ -71,6 +72,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, of which the median is told")
 	flags.IntVar(&o.gcSyncs, "gc-syncs", 64, "--concurrent-gc-syncs of the reference whose limits are lifted")
 	flags.IntVar(&o.memory, "memory", 100000, "objects for the measurement of memory; 0 leaves it out")
+	flags.IntVar(&o.coOwners, "co-owners", 100000, "objects that each name an owner that never was; 0 leaves them out")
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "how long to wait at most for a process to collect its garbage")
 	flags.IntVar(&o.namespaceN, "namespace-n", 20000, "ConfigMaps in the namespace that is full; 0 leaves it out")
 	flags.IntVar(&o.namespaces, "namespaces", 100, "namespaces that are deleted together; 0 leaves them out")
@@ -86,6 +88,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if o.quick && !given(flags, "memory") {
 		o.memory = quickMemory
+	}
+	if o.quick && !given(flags, "co-owners") {
+		o.coOwners = quickMemory
 	}
 	var out io.Writer = os.Stdout
 	if o.out != "" {

@@ -17,12 +17,15 @@ type report struct {
 	command string
 	date    time.Time
 
-	samples  map[string][]sample // by work
-	admitted map[string][]admitted
-	limited  map[string]load.Result
-	empty    map[string]weight // by system
-	full     map[string]weight
-	objects  int
+	samples    map[string][]sample // by work
+	admitted   map[string][]admitted
+	enforced   map[string][]enforcedSample
+	backFilled *backFilled
+	limited    map[string]load.Result
+	empty      map[string]weight // by system
+	full       map[string]weight
+	starts     map[string]start
+	objects    int
 }
 
 // A sample is a system's result and the floors around it.
@@ -37,8 +40,8 @@ func (s sample) share() float64 { return s.measured.Rate() / s.floor() }
 func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
-		samples: map[string][]sample{}, admitted: map[string][]admitted{}, limited: map[string]load.Result{},
-		empty: map[string]weight{}, full: map[string]weight{},
+		samples: map[string][]sample{}, admitted: map[string][]admitted{}, enforced: map[string][]enforcedSample{}, limited: map[string]load.Result{},
+		empty: map[string]weight{}, full: map[string]weight{}, starts: map[string]start{},
 	}
 }
 
@@ -57,7 +60,10 @@ func (r *report) write(out io.Writer) error {
 	r.writeEmptyNamespace(&s)
 	r.writeNamespaces(&s)
 	r.writeAdmitted(&s)
+	r.writeEnforced(&s)
+	r.writeBackFill(&s)
 	r.writeMemory(&s)
+	r.writeCoOwners(&s)
 	_, err := io.WriteString(out, s.String())
 	return err
 }

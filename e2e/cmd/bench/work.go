@@ -77,6 +77,11 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			b.say("%s: %s %.0f/s over %d", w.name, b.limited.Name, got.Rate(), b.defaultN)
 		}
 	}
+	if b.coOwners > 0 && b.only.MatchString("start, co-owners") {
+		if err := b.measureCoOwners(ctx, r); err != nil {
+			return fmt.Errorf("start, co-owners: %w", err)
+		}
+	}
 	for _, d := range b.drainings() {
 		if !b.only.MatchString(d.name) {
 			continue
@@ -93,8 +98,24 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
+	for _, e := range enforcings {
+		if b.weir == "" || !b.only.MatchString(e.name) {
+			continue
+		}
+		if err := b.compareEnforcing(ctx, e, r); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
 	if b.memory > 0 {
-		return b.measureFull(ctx, r)
+		if err := b.measureFull(ctx, r); err != nil {
+			return err
+		}
+	}
+	// The last: what is stamped stays when Weir has gone.
+	if b.weir != "" && b.coOwners > 0 && b.only.MatchString("back-fill") {
+		if err := b.measureBackFill(ctx, r); err != nil {
+			return fmt.Errorf("back-fill: %w", err)
+		}
 	}
 	return nil
 }

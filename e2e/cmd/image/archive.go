@@ -74,7 +74,7 @@ func (a archive) layout(dir string) error {
 		return err
 	}
 	if err := p.AppendIndex(a.index, layout.WithAnnotations(map[string]string{
-		// containerd takes it as it is, and the kubelet asks for weir-dev/weir as docker.io/weir-dev/weir.
+		// containerd takes it as it is, and the kubelet asks for a name without a registry as docker.io/NAME.
 		"io.containerd.image.name":          full.String(),
 		"org.opencontainers.image.ref.name": a.name,
 	})); err != nil {

@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string) error {
 		pkg       = fs.String("package", ".", "package of the program in its module")
 		title     = fs.String("program", "weir", "what the program is called in the image")
 		out       = fs.String("out", "bin/weir-image.tar", "archive to write")
-		name      = fs.String("name", "weir-dev/weir:dev", "name under which the image is loaded, with registry and tag")
+		name      = fs.String("name", "localhost/weir:dev", "name under which the image is loaded, with registry and tag")
 		version   = fs.String("version", "dev", "what weir version prints")
 		revision  = fs.String("revision", "", "commit that it is built from, for the image's labels")
 		platforms = fs.String("platforms", "linux/amd64,linux/arm64", "platforms, the first of which is what docker load takes")

@@ -43,6 +43,24 @@ the name is not known when it decides.
 */}}
 {{- define "weir.certificateRules" -}}
 {{- $c := .root.Values.certificates -}}
+{{- if eq .component "controller" }}
+# The token that the webhook's paths begin with: by it the webhook knows the API server. It is made, and replaced.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [weir-webhook-token]
+  verbs: [get, list, watch, update]
+{{- if ne $c.type "self" }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+{{- end }}
+{{- else }}
+# The token that the webhook's paths begin with: by it the webhook knows the API server.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [weir-webhook-token]
+  verbs: [get, list, watch]
+{{- end }}
 {{- if eq $c.type "self" }}
 # The CA that the webhook's certificates are signed with. Whoever comes first makes it, and replaces it in time.
 - apiGroups: [""]

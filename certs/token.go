@@ -1,0 +1,217 @@
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// TokenOptions are those of a Token.
+type TokenOptions struct {
+	// Config is that of the API server that keeps the Secret. Without one the token is in memory: for a process that both
+	// serves and writes the webhook configurations, alone.
+	Config          *rest.Config
+	Namespace, Name string // of the Secret
+	// Make makes the Secret if there is none. Processes that only serve wait for it.
+	Make bool
+	// Settle is how long a new token is taken before it is written, 30 s if zero.
+	Settle time.Duration
+	Log    logr.Logger
+}
+
+// Token is the part of the webhook's URLs that only the webhook configurations tell: the API server shows the webhook no
+// certificate unless its administrator has it do so, so this is how it is known. It is in a Secret of its own, whichever
+// way certificates come. Another follows each new CA, and the loss of the Secret:
+//
+//	taken      old ────────────────────────────────┐ the new one is written everywhere, and that has settled
+//	               new ─────────────────────────────────────▶
+//	written    old ────────┐
+//	                       └ new, once settled ─────────────▶
+type Token struct {
+	o    TokenOptions
+	tell teller // of Start's goroutine
+
+	mu      sync.Mutex
+	client  kubernetes.Interface
+	found   *corev1.Secret // nil: there is none
+	have    tokens         // outlives a Secret that is lost
+	stage   stage
+	changed chan struct{} // closed, and replaced, when have changes
+}
+
+// NewToken prepares a Token; Start follows its Secret.
+func NewToken(o TokenOptions) *Token {
+	if o.Settle == 0 {
+		o.Settle = settle
+	}
+	t := &Token{o: o, changed: make(chan struct{})}
+	if o.Config == nil {
+		t.have.now = freshToken()
+	} else {
+		t.o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
+	}
+	t.tell = teller{log: t.o.Log}
+	return t
+}
+
+// Start keeps the token that of the Secret until ctx ends.
+func (t *Token) Start(ctx context.Context) error {
+	if t.o.Config == nil {
+		<-ctx.Done()
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(t.o.Config)
+	if err != nil {
+		return fmt.Errorf("make a client for Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
+	}
+	t.mu.Lock()
+	t.client = client
+	t.mu.Unlock()
+	watch, err := watchSecret(ctx, client, t.o.Namespace, t.o.Name)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(tryEvery)
+	defer ticker.Stop()
+	for {
+		if t.o.Make && !t.kept() {
+			t.tell.tell("make the Secret of the webhook's token", t.make(ctx))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case found := <-watch.found:
+			t.tell.tell("watch the Secret of the webhook's token", nil)
+			t.see(found)
+		case err := <-watch.failed:
+			t.tell.tell("watch the Secret of the webhook's token", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (t *Token) kept() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.found != nil
+}
+
+// make makes the Secret. One that was lost begins with another token: perhaps that is why it was deleted.
+func (t *Token) make(ctx context.Context) error {
+	t.mu.Lock()
+	fresh := tokens{now: freshToken(), before: t.have.now, ca: t.have.ca}
+	t.mu.Unlock()
+	made, err := t.client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}},
+		Data:       fresh.data(),
+	}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err) || ctx.Err() != nil:
+		return nil // the watch shows what there is
+	case err != nil:
+		return fmt.Errorf("make Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
+	}
+	t.see(made)
+	return nil
+}
+
+// see takes the Secret as it is. One that is gone, or holds no token, changes nothing for those who call.
+func (t *Token) see(found *corev1.Secret) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found = found
+	if found == nil {
+		return
+	}
+	if in := tokensIn(found); in.now != "" {
+		t.takeLocked(in)
+	}
+}
+
+func (t *Token) takeLocked(fresh tokens) {
+	if fresh == t.have {
+		return
+	}
+	if fresh.now != t.have.now {
+		t.stage = stage{since: time.Now()}
+	}
+	t.have = fresh
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Remember takes a token that a process before this one had in memory, and that is still written.
+func (t *Token) Remember(written string) {
+	if t.o.Config != nil || !usable(written) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh := t.have
+	fresh.before = written
+	t.takeLocked(fresh)
+}
+
+// Takes tells whether a token is one that the webhook configurations may hold.
+func (t *Token) Takes(token string) bool {
+	t.mu.Lock()
+	have := t.have
+	t.mu.Unlock()
+	return have.take(token)
+}
+
+// Changed returns a channel that is closed when another token is known.
+func (t *Token) Changed() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// Next is the token to write into the webhook configurations, which hold those that are written now; bundle is their CA
+// bundle. It is for the one process that writes them, and moves a replacement on by a step when its time has come.
+func (t *Token) Next(ctx context.Context, bundle []byte, written []string) (string, error) {
+	ca, err := newest(bundle)
+	if err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	client, found, have, now := t.client, t.found, t.have, time.Now()
+	switch {
+	case !have.everywhere(written):
+		t.stage.written = time.Time{}
+	case t.stage.written.IsZero():
+		t.stage.written = now
+	}
+	stage := t.stage
+	t.mu.Unlock()
+
+	want, write := have.next(now, stage, t.o.Settle, ca, written)
+	if t.o.Config == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.takeLocked(want)
+		return write, nil
+	}
+	if found == nil {
+		return "", errors.New("waiting for Secret " + t.o.Namespace + "/" + t.o.Name)
+	}
+	if want == tokensIn(found) {
+		return write, nil
+	}
+	s := found.DeepCopy()
+	s.Data = want.data()
+	if s, err = client.CoreV1().Secrets(t.o.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+		return "", fmt.Errorf("write Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
+	}
+	t.see(s)
+	return write, nil
+}

@@ -1,0 +1,116 @@
+package certs
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// freshToken is 130 bits of chance, in lower case: in the path of a Service's webhook each segment must be a DNS label, and
+// the API server refuses configurations that are not so.
+func freshToken() string { return strings.ToLower(rand.Text()) }
+
+// tokens are what a Secret of a Token says. They are a value: time is an argument.
+type tokens struct {
+	now    string // the newest
+	before string // the one that it replaces; empty once nobody is told it any more
+	ca     string // the CA beside which now was made
+}
+
+// The entries of the Secret.
+const (
+	tokenKey  = "token"
+	beforeKey = "before"
+	besideKey = "ca"
+)
+
+// stage is how far a replacement is, as a process has seen it: clocks of others do not count.
+type stage struct {
+	since   time.Time // when now was first seen
+	written time.Time // when it was first seen in all webhook configurations; zero: not yet
+}
+
+// next is what the tokens ought to be beside a CA, and which of them to write, while these are written.
+func (t tokens) next(at time.Time, s stage, settle time.Duration, ca string, written []string) (want tokens, write string) {
+	settled := !at.Before(s.since.Add(settle))
+	want = t
+	switch {
+	case t.now == "":
+		want = tokens{now: freshToken(), ca: ca}
+		if i := slices.IndexFunc(written, usable); i >= 0 {
+			want.before, settled = written[i], false
+		}
+	case t.ca == "":
+		want.ca = ca
+	case t.before == "" && t.ca != ca:
+		want, settled = tokens{now: freshToken(), before: t.now, ca: ca}, false
+	case t.before != "" && !s.written.IsZero() && !at.Before(s.written.Add(settle)):
+		want.before = ""
+	}
+	if !settled && want.before != "" && slices.Contains(written, want.before) {
+		return want, want.before // those who serve have yet to learn of the new one
+	}
+	return want, want.now
+}
+
+// everywhere tells whether nothing else is written.
+func (t tokens) everywhere(written []string) bool {
+	return !slices.ContainsFunc(written, func(w string) bool { return w != t.now })
+}
+
+// take tells whether a token may be in the webhook configurations. It takes as long for one that is nearly right as for
+// any other.
+func (t tokens) take(token string) bool {
+	equal := func(known string) bool {
+		return known != "" && subtle.ConstantTimeCompare([]byte(token), []byte(known)) == 1
+	}
+	return equal(t.now) || equal(t.before)
+}
+
+func (t tokens) data() map[string][]byte {
+	d := map[string][]byte{tokenKey: []byte(t.now)}
+	if t.before != "" {
+		d[beforeKey] = []byte(t.before)
+	}
+	if t.ca != "" {
+		d[besideKey] = []byte(t.ca)
+	}
+	return d
+}
+
+// tokensIn is the zero value for a Secret that holds none.
+func tokensIn(s *corev1.Secret) tokens {
+	t := tokens{now: string(s.Data[tokenKey]), before: string(s.Data[beforeKey]), ca: string(s.Data[besideKey])}
+	if !usable(t.now) {
+		return tokens{}
+	}
+	if !usable(t.before) {
+		t.before = ""
+	}
+	return t
+}
+
+// usable tells whether a text can be a token: one segment of a path, and too long to be guessed.
+func usable(token string) bool {
+	const least, most = 20, 64
+	return len(token) >= least && len(token) <= most && !slices.ContainsFunc([]byte(token), func(c byte) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
+}
+
+// newest names the CA that a bundle begins with.
+func newest(bundle []byte) (string, error) {
+	cas, err := parseCerts(bundle)
+	if err != nil {
+		return "", fmt.Errorf("read the CA bundle: %w", err)
+	}
+	sum := sha256.Sum256(cas[0].Raw)
+	return hex.EncodeToString(sum[:]), nil
+}

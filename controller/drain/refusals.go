@@ -1,0 +1,68 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Refusals are why objects of one kind could not be deleted: each reason once, with how many objects it is about. The
+// zero value is none.
+type Refusals struct {
+	reasons map[string]*refusal
+	others  int // objects whose reasons came when there were too many
+}
+
+type refusal struct {
+	objects int
+	text    string // the first of them, by order of the texts
+}
+
+// Not more reasons are told, or kept.
+const (
+	mostReasonsTold = 3
+	mostReasonsKept = 100
+)
+
+// Add takes in why an object could not be deleted. That texts name different objects makes them no different reasons.
+func (r *Refusals) Add(name, text string) {
+	key := strings.ReplaceAll(text, `"`+name+`"`, `"…"`)
+	switch known := r.reasons[key]; {
+	case known != nil:
+		known.objects++
+		known.text = min(known.text, text)
+	case len(r.reasons) == mostReasonsKept:
+		r.others++
+	default:
+		if r.reasons == nil {
+			r.reasons = map[string]*refusal{}
+		}
+		r.reasons[key] = &refusal{1, text}
+	}
+}
+
+// String tells the reasons, those of most objects first; empty if there are none. The same refusals give the same text,
+// in whichever order they came.
+func (r *Refusals) String() string {
+	all := slices.SortedFunc(maps.Values(r.reasons), func(a, b *refusal) int {
+		return cmp.Or(cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
+	})
+	var told []string
+	others := r.others
+	for i, reason := range all {
+		switch {
+		case i >= mostReasonsTold:
+			others += reason.objects
+		case reason.objects > 1:
+			told = append(told, fmt.Sprintf("%s (and %d more like it)", reason.text, reason.objects-1))
+		default:
+			told = append(told, reason.text)
+		}
+	}
+	if others > 0 {
+		told = append(told, fmt.Sprintf("and %d more for other reasons", others))
+	}
+	return strings.Join(told, "; ")
+}

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+// edge is what collects, on an API server in memory: ConfigMaps, Secrets, and Gadgets, which have an API of
+// their own, are followed into a graph, and workers do what it says.
+type edge struct {
+	*testing.T
+	api    *apitest.Server
+	config *rest.Config
+	store  *store
+	req    *requester
+	work   *workers
+}
+
+var gadgetKind = schema.GroupResource{Group: "example.com", Resource: "gadgets"}
+
+// edgeKinds are followed in this order.
+var edgeKinds = []graph.Resource{
+	{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+	{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+	{Group: "example.com", Resource: "gadgets", Kind: "Gadget", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+}
+
+// newEdge prepares one. through, if there is one, stands between its requests and the API server.
+func newEdge(t *testing.T, through func(http.RoundTripper) http.RoundTripper) *edge {
+	t.Helper()
+	api := apitest.New()
+	config := api.Config()
+	if through != nil {
+		config.Transport = through(config.Transport)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics(prometheus.NewRegistry())
+	req, err := newRequester(config, client, newLimiter(DefaultConcurrency), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.serve(edgeKinds)
+	e := &edge{T: t, api: api, config: config, store: newStore(), req: req}
+	e.store.apply(graph.Serving{Resources: edgeKinds})
+	rep := newReporter(&record.FakeRecorder{}, &record.FakeRecorder{}, req.kindOf)
+	e.work = newWorkers(e.store, req, rep, m, logr.Discard())
+	return e
+}
+
+// run calls f in a bubble while what is in the API server is followed, and n workers work.
+func (e *edge) run(n int, f func(ctx context.Context)) {
+	e.Helper()
+	ctx, stop := context.WithCancel(e.Context())
+	followed := make(chan struct{})
+	client, err := metadata.NewForConfig(e.api.Config())
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, r := range edgeKinds {
+		go func() {
+			fd := &feed{kind: r.GroupResource(), store: e.store}
+			gvr := r.GroupResource().WithVersion(r.Version)
+			newFollower(fd, gvr, client, newHistory(client, logr.Discard()), logr.Discard()).run(ctx, client)
+			followed <- struct{}{}
+		}()
+	}
+	synctest.Wait()
+	worked := make(chan struct{})
+	go func() {
+		e.work.run(ctx, n)
+		close(worked)
+	}()
+	f(ctx)
+	stop()
+	<-worked
+	for range edgeKinds {
+		<-followed
+	}
+}
+
+// put makes an object with owners, each written KIND/NAME, whose uids are those that the API server gives.
+func (e *edge) put(kind schema.GroupResource, name string, owners ...string) {
+	e.Helper()
+	apiVersion, singular := "v1", ""
+	var refs []string
+	for _, r := range edgeKinds {
+		if r.GroupResource() == kind {
+			apiVersion, singular = schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), r.Kind
+		}
+	}
+	for _, o := range owners {
+		k, owner, _ := strings.Cut(o, "/")
+		refs = append(refs, fmt.Sprintf("{apiVersion: v1, kind: %s, name: %s, uid: uid-%s}", k, owner, owner))
+	}
+	e.api.Put(kind.Resource, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: shop, ownerReferences: [%s]}}",
+		apiVersion, singular, name, strings.Join(refs, ", ")))
+}
+
+// key is how the API server calls an object.
+func key(kind schema.GroupResource, name string) string { return kind.String() + "/shop/" + name }
+
+// there tells which of the objects are in the API server.
+func (e *edge) there(kind schema.GroupResource, names ...string) (left []string) {
+	for _, name := range names {
+		if e.api.Get(key(kind, name)) != nil {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// A tripper is a function that stands in for a transport.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,111 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Search says what is deleted, and which of all that then goes is looked for.
+type Search struct {
+	// UID is an object that is deleted with its dependents, but for those of spared kinds; empty for none.
+	UID    types.UID
+	Spared func(schema.GroupResource) bool
+	// Namespace is one of which everything goes; empty for none.
+	Namespace string
+	// Instances is a kind of which every object goes, with its dependents; the zero value for none.
+	Instances schema.GroupResource
+	// Wanted kinds are looked for.
+	Wanted func(schema.GroupResource) bool
+	// Most is how many objects are told at most.
+	Most int
+}
+
+// Caught is an object that goes.
+type Caught struct {
+	Ref
+	Version, KindName string // by which it is read
+}
+
+// Catch finds the objects of wanted kinds that go, sorted, and counts them: there may be more than are told. What is being
+// deleted already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. False:
+// there may be others, since a kind is not listed yet, or the object is not in the graph and something depends on it.
+//
+// It costs what Falls does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
+func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
+	entryID := g.find(s.UID)
+	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
+	f := fall{
+		g: g, spared: s.Spared, spares: map[uint32]bool{},
+		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
+	}
+	wanted := map[uint32]bool{} // by slot
+	f.falls = func(id uint32) {
+		n := g.nodes.at(id)
+		want, known := wanted[n.slot]
+		if !known {
+			gr := g.slots[n.slot].GroupResource()
+			want = !passing[gr] && s.Wanted(gr)
+			wanted[n.slot] = want
+		}
+		if !want || n.flags&deleting != 0 || g.isUsual(n) {
+			return
+		}
+		if count++; count <= s.Most {
+			caught = append(caught, Caught{Ref: g.refOf(id), Version: g.slots[n.slot].Version, KindName: g.slots[n.slot].Kind})
+		}
+	}
+	unseen := false
+	if s.UID != "" && entryID != 0 {
+		node := g.entries.at(entryID).node
+		unseen = node == 0 && g.entries.at(entryID).claim != 0
+		for id := node; id != 0; id = g.nodes.at(id).next {
+			onlyNamespaced = onlyNamespaced && g.slots[g.nodes.at(id).slot].Namespaced
+			f.begin(id)
+		}
+	}
+	if !s.Instances.Empty() {
+		f.instances(s.Instances)
+	}
+	if s.Namespace != "" {
+		f.content(s.Namespace)
+	}
+	f.run()
+	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
+	return caught, count, g.resolved != nil && !unseen && g.holding(false, onlyNamespaced) == ""
+}
+
+// instances has every object of a kind go.
+func (f *fall) instances(kind schema.GroupResource) {
+	slotID := f.g.slotIDs[kind]
+	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
+		return
+	}
+	for id := uint32(1); id < f.g.nodes.next; id++ {
+		if n := f.g.nodes.at(id); n.entry == 0 || n.slot != slotID {
+			continue
+		}
+		if _, already := f.left[id]; !already {
+			f.begin(id)
+			f.falls(id)
+		}
+	}
+}
+
+// content has everything in a namespace go. What depends on it is there, too.
+func (f *fall) content(namespace string) {
+	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
+	if inv == nil {
+		return
+	}
+	for _, kind := range inv.kinds {
+		for _, id := range kind.nodes {
+			if _, already := f.left[id]; !already {
+				f.left[id] = 0
+				f.falls(id)
+			}
+		}
+	}
+}

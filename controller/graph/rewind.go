@@ -1,0 +1,40 @@
+package graph
+
+import "cmp"
+
+// History is how often the API server's history has gone back.
+func (g *Graph) History() uint32 { return g.history }
+
+// rewind forgets everything that was seen: a process that starts knows as much. Nothing is deleted or
+// changed until every kind has been listed anew; only lookups are made.
+func (g *Graph) rewind(reason string) {
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if g.nodes.at(id).entry != 0 {
+			g.remove(id)
+		}
+	}
+	g.orphaned, g.departed = newTombs(maxOrphaned), newTombs(maxDeparted)
+	g.history++
+	g.rewound = cmp.Or(reason, "the API server's history went back")
+	for i := range g.slots {
+		s := &g.slots[i]
+		if s.state == Unwatched {
+			continue
+		}
+		s.state, s.reason, s.behind = Unwatched, "", ""
+		if s.served && s.Collected {
+			s.state = Listing
+		}
+	}
+	g.holdsChanged()
+}
+
+// relisted ends what rewind began: everything is decided about again.
+func (g *Graph) relisted() {
+	g.rewound = ""
+	for id := uint32(1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.entry != 0 && !g.quiet(n) {
+			g.mark(id)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package graph
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ruling is how the deletion of an object goes on that a finalizer of ours holds: see Ruled.
+type ruling struct {
+	finalizer   string
+	propagation metav1.DeletionPropagation
+}
+
+// rule takes in a ruling. One about an object that does not terminate, or does not carry the finalizer, is late: whoever
+// rules is told of each version of such an object.
+func (g *Graph) rule(ev Ruled) {
+	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
+	if id == 0 {
+		return
+	}
+	n := g.nodes.at(id)
+	finalizers := g.finalizersOf(n)
+	if n.flags&deleting == 0 || !slices.Contains(finalizers, ev.Finalizer) {
+		return
+	}
+	now := ruling{ev.Finalizer, ev.Propagation}
+	if ev.Propagation == "" {
+		now = ruling{}
+	}
+	if g.rulings[id] == now {
+		return
+	}
+	g.rulings[id] = now
+	if ev.Propagation == "" {
+		delete(g.rulings, id)
+	}
+	if g.setEnding(id, finalizers, true, true) {
+		g.rejudgeEntry(n.entry)
+	}
+	g.mark(id)
+}
+
+// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled.
+func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (now flags) {
+	r, isRuled := g.rulings[id]
+	if isRuled && (!isDeleting || !slices.Contains(finalizers, r.finalizer)) {
+		delete(g.rulings, id) // nothing is held by it any more
+		isRuled = false
+	}
+	if !isDeleting {
+		return 0
+	}
+	now = deleting
+	if isRuled {
+		now |= ruled
+	}
+	switch {
+	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing
+		return now | orphaning
+	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+		return now | foreground
+	case isRuled && r.propagation == metav1.DeletePropagationOrphan:
+		return now | orphaning
+	case isRuled && r.propagation == metav1.DeletePropagationForeground:
+		return now | foreground
+	}
+	return now
+}

@@ -1,0 +1,186 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+)
+
+var (
+	errNoContact = errors.New("contact with the API server was lost: nothing is written until a read shows that its history goes on")
+	errRewound   = errors.New("the API server's history went back: what was decided before is void")
+)
+
+// history watches over what every decision rests on: that the API server goes on from what was seen of it. When its
+// storage is restored from a backup, objects are there again that were seen to go, with the very uids and
+// resourceVersions that requests carry as preconditions. No request would fail.
+//
+// So it is a gate too. Nothing is written but while a connection is held, and a consistent read that was begun later has
+// shown that the history goes on. Without that, a request that is tried again would be the first thing that a restored
+// API server hears.
+//
+// Proof are consistent reads alone, of each kind with itself: kinds may lie in storages of their own, whose
+// resourceVersions have nothing to do with each other. Namespaces are read all the time; the others when they are listed,
+// and when a watch that broke is taken up again.
+type history struct {
+	client    metadata.Interface
+	heartbeat *heartbeat
+	tether    *tether
+	// aggregated tells whether a kind is served by an API server of its own, which has a history of its own.
+	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
+	// rewind forgets everything and follows it anew; restart does that with one kind. Both return when it has begun.
+	rewind  func(ctx context.Context, reason string)
+	restart func(ctx context.Context, kind schema.GroupResource)
+	log     logr.Logger
+
+	closed atomic.Bool
+	epoch  atomic.Uint64 // how often the history went back
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	losses uint64                                 // of contact, so far
+	opened chan struct{}                          // closed when the gate opens
+	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
+
+	// kinds are those that are followed; nil if none is.
+	kinds func() []followed
+
+	// What asks remembers, and nobody else sees.
+	last reading // of namespaces
+	// trusted is the last of them while there was contact, backAt since when there is again; zero if the gate is open.
+	trusted reading
+	backAt  time.Time
+	denied  time.Time // since when they may not be listed; zero if they may
+	blind   bool      // that has been so for long
+}
+
+func newHistory(client metadata.Interface, log logr.Logger) *history {
+	h := &history{
+		client: client, heartbeat: newHeartbeat(client), log: log, wake: make(chan struct{}, 1),
+		opened: make(chan struct{}), broken: map[schema.GroupVersionResource]string{},
+	}
+	h.tether = &tether{namespaces: client.Resource(namespaces.WithVersion("v1")), lost: h.lost}
+	return h
+}
+
+type epochKey struct{}
+
+// mark remembers in a context which history decisions under it rest on.
+func (h *history) mark(ctx context.Context) context.Context {
+	return context.WithValue(ctx, epochKey{}, h.epoch.Load())
+}
+
+// enter waits until there is contact, and refuses what was decided in another history.
+func (h *history) enter(ctx context.Context) (context.Context, error) {
+	if ctx.Value(epochKey{}) == nil {
+		ctx = h.mark(ctx)
+	}
+	for h.closed.Load() {
+		h.mu.Lock()
+		opened := h.opened
+		h.mu.Unlock()
+		if !h.closed.Load() {
+			break
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return ctx, h.admit(ctx)
+}
+
+// admit is enter for the last moment: it does not wait.
+func (h *history) admit(ctx context.Context) error {
+	if h.closed.Load() {
+		return errNoContact
+	}
+	if epoch, ok := ctx.Value(epochKey{}).(uint64); ok && epoch != h.epoch.Load() {
+		return errRewound
+	}
+	return nil
+}
+
+// lost closes the gate until the history has been asked for.
+func (h *history) lost() {
+	h.mu.Lock()
+	h.losses++
+	was := h.closed.Swap(true)
+	h.mu.Unlock()
+	if !was {
+		h.ask()
+	}
+}
+
+// contradicted says that a kind is not what it was any more.
+func (h *history) contradicted(gvr schema.GroupVersionResource, why string) {
+	h.mu.Lock()
+	h.losses++
+	h.closed.Store(true)
+	h.broken[gvr] = why
+	h.mu.Unlock()
+	h.ask()
+}
+
+func (h *history) ask() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// open lets requests pass, unless contact was lost once more since losses were counted.
+func (h *history) open(losses uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.losses != losses {
+		h.ask()
+		return false
+	}
+	if h.closed.Swap(false) {
+		close(h.opened)
+		h.opened = make(chan struct{})
+	}
+	return true
+}
+
+// reading is how far a history had come at a moment.
+type reading struct {
+	version uint64 // 0: nothing is known
+	at      time.Time
+}
+
+func readingOf(resourceVersion string) reading {
+	return reading{versionNumber(resourceVersion), time.Now()}
+}
+
+// A cluster does not write so much: a history that came so much further is another one. Restores with etcd's
+// --bump-revision leap by a thousand million.
+const (
+	leapAtOnce   = 1_000_000
+	leapASecond  = 100_000
+	mostLeapTime = 24 * time.Hour // what comes later is as if it came then: the product stays small
+)
+
+// contradicts says why a consistent read cannot be of the history that had come as far as before; "" if it can.
+func (r reading) contradicts(before reading) string {
+	if r.version == 0 || before.version == 0 {
+		return ""
+	}
+	if r.version < before.version {
+		return fmt.Sprintf("resourceVersion %d, and it was %d before", r.version, before.version)
+	}
+	took := min(max(r.at.Sub(before.at), 0), mostLeapTime)
+	if r.version-before.version > leapAtOnce+uint64(took.Seconds()*leapASecond) {
+		return fmt.Sprintf("resourceVersion %d, and it was %d only %s before", r.version, before.version, took.Round(time.Millisecond))
+	}
+	return ""
+}

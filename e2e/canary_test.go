@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// seenWithin is how soon policies say that they are not enforced.
+const seenWithin = 35 * time.Second
+
+// TestAWebhookThatIsNotAskedIsSeen: with failurePolicy Ignore nothing shows that the API server does
+// not get through to the webhook, but the condition Enforced. It says why, and when it is over.
+func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
+	t.Parallel()
+	w, pair := newPaired(t, companion, plane.Options{})
+	w.make(`
+		cm one
+		cm two
+	`)
+	guard := w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  protection: {confirmation: Required}`)
+	owners := w.policy("OwnerReferencePolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  blockOwnerDeletion: Deny`)
+	seen := func(why, status, reason, words string) {
+		t.Helper()
+		began := time.Now()
+		for kind, name := range map[string]string{"DeletionPolicy": guard, "OwnerReferencePolicy": owners} {
+			w.awaitEnforced(kind, name, status, reason, words)
+		}
+		took := time.Since(began)
+		t.Logf("%s: seen after %s", why, took.Round(time.Millisecond))
+		if took > seenWithin {
+			t.Errorf("%s: it took %s until it was seen", why, took)
+		}
+		m, err := w.weir.Metrics(w.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		if status == "True" {
+			want = 1
+		}
+		if all, one := m.Sum("weir_webhook_reachable"), m.Sum("weir_webhook_reachable", "reason", reason); all != want || one != want {
+			t.Errorf("%s: weir_webhook_reachable is %v, %v of that %s, want %v", why, all, one, reason, want)
+		}
+	}
+	seen("all is well", "True", "Reached", "")
+	w.until("it is counted what the policies are about", func(context.Context) (bool, error) {
+		one, _, err := unstructured.NestedInt64(w.policyNow("DeletionPolicy", guard).Object, "status", "matched")
+		if err != nil {
+			return false, err
+		}
+		other, _, err := unstructured.NestedInt64(w.policyNow("OwnerReferencePolicy", owners).Object, "status", "matched")
+		return one == 2 && other == 2, err
+	})
+	w.canaryHoldsUpNothing()
+	hidden := w.tokenWritten()
+
+	back := w.killed(w.hook)
+	seen("the webhook is killed", "False", "NotReached", "connection refused")
+	at, err := url.Parse(pair.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impostor := httptest.NewUnstartedServer(http.NotFoundHandler())
+	_ = impostor.Listener.Close() // it has been given a port of its own
+	if impostor.Listener, err = (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:"+at.Port()); err != nil {
+		t.Fatal(err)
+	}
+	impostor.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	impostor.StartTLS()
+	seen("another serves in its place", "False", "NotTrusted", "x509")
+	impostor.Close()
+	back()
+	seen("it is back", "True", "Reached", "")
+
+	stop := func(s syscall.Signal) {
+		if err := syscall.Kill(w.hook.Pid(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop(syscall.SIGSTOP)
+	seen("the webhook hangs", "False", "TooSlow", "")
+	stop(syscall.SIGCONT)
+	seen("it goes on", "True", "Reached", "")
+
+	for kind, name := range map[string]string{"DeletionPolicy": guard, "OwnerReferencePolicy": owners} {
+		text := fmt.Sprint(w.policyNow(kind, name).Object)
+		if strings.Contains(text, hidden) {
+			t.Errorf("the status of %s shows the token", kind)
+		}
+	}
+	told, err := w.typed.CoreV1().Events("default").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + guard + ",reason=TooSlow"})
+	if err != nil || len(told.Items) == 0 {
+		t.Errorf("Events on the policy: %v, %v", told, err)
+	}
+	events, err := w.typed.CoreV1().Events("default").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=weir,reason=NotEnforced"})
+	if err != nil || len(events.Items) == 0 || strings.Contains(fmt.Sprint(events.Items), hidden) {
+		t.Errorf("Events that it is not enforced: %v, %v", events, err)
+	}
+}
+
+// policyNow is a policy as it is.
+func (w *world) policyNow(kind, name string) *unstructured.Unstructured {
+	w.Helper()
+	u, err := w.dynamic.Resource(policyResources[kind]).Get(w.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return u
+}
+
+// awaitEnforced waits until the condition Enforced of a policy is so.
+func (w *world) awaitEnforced(kind, name, status, reason, words string) {
+	w.Helper()
+	last := ""
+	w.until(fmt.Sprintf("%s %s says Enforced %s, %s", kind, name, status, reason), func(context.Context) (bool, error) {
+		conditions, _, err := unstructured.NestedSlice(w.policyNow(kind, name).Object, "status", "conditions")
+		for _, c := range conditions {
+			c := c.(map[string]any)
+			if c["type"] != "Enforced" {
+				continue
+			}
+			if now := fmt.Sprint(c["status"], " ", c["reason"], ": ", c["message"]); now != last {
+				last = now
+				w.Logf("%s: %s", kind, now)
+			}
+			return c["status"] == status && c["reason"] == reason && strings.Contains(c["message"].(string), words), err
+		}
+		return false, err
+	})
+}
+
+// canaryHoldsUpNothing: of deletes only dry runs come to the entry that fails closed, and only of one object.
+func (w *world) canaryHoldsUpNothing() {
+	w.Helper()
+	leases := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem)
+	lease, err := leases.Get(w.Context(), "weir-canary", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	other := lease.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Name: "other", Labels: lease.Labels}
+	if _, err := leases.Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	if err := leases.Delete(w.Context(), "weir-canary", dryRun); !apierrors.IsForbidden(err) {
+		w.Errorf("a dry run of the canary's delete: %v", err)
+	}
+	for _, o := range []metav1.DeleteOptions{dryRun, {}} {
+		if err := leases.Delete(w.Context(), "other", o); err != nil {
+			w.Errorf("another Lease with its label: %v", err)
+		}
+	}
+	if err := leases.Delete(w.Context(), "weir-canary", metav1.DeleteOptions{}); err != nil {
+		w.Errorf("the canary itself: %v", err)
+	}
+	w.until("the canary is made again", func(ctx context.Context) (bool, error) {
+		_, err := leases.Get(ctx, "weir-canary", metav1.GetOptions{})
+		return err == nil, nil
+	})
+}
+
+// tokenWritten is the token in the webhook configurations.
+func (w *world) tokenWritten() string {
+	w.Helper()
+	c, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	u, err := url.Parse(*c.Webhooks[0].ClientConfig.URL)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return strings.Split(u.Path, "/")[1]
+}

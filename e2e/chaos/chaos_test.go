@@ -1,0 +1,227 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"github.com/weir-dev/weir/e2e/load"
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+var (
+	seed    = flag.Uint64("chaos.seed", 0, "seed of the moments; 0: from the clock")
+	kills   = flag.Int("chaos.kills", 3, "how often something is killed")
+	objects = flag.Int("chaos.objects", 1000, "objects of each cascade")
+	each    = flag.Int("chaos.each", 10, "most kills in one cascade")
+)
+
+// world is a cluster of which anything may be killed, and how often what was.
+type world struct {
+	*testing.T
+	random  *rand.Rand
+	plane   *plane.Plane
+	weir    *weir.Process
+	objects dynamic.Interface
+	meta    metadata.Interface
+	killed  map[string]int
+	process sync.Mutex      // held while weir is ended and started again
+	ended   int             // how often it ended by itself, because it found nobody to talk to when it started
+	took    []time.Duration // from the last kill in a cascade to its end
+}
+
+// TestCascadesEndRightWhateverIsKilled is what the package is for; its comment says how.
+func TestCascadesEndRightWhateverIsKilled(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-chaos.seed=%d -chaos.kills=%d -chaos.objects=%d -chaos.each=%d", *seed, *kills, *objects, *each)
+	w := newWorld(t)
+	started, cascades := time.Now(), 0
+	for done := 0; done < *kills; cascades++ {
+		n := w.cascade(cascades, min(*each, *kills-done))
+		if n == 0 || t.Failed() {
+			t.Fatalf("cascade %d: %d kills", cascades, n)
+		}
+		done += n
+	}
+	slices.Sort(w.took)
+	t.Logf("%d cascades of %d objects, killed %v, %s; weir found no API server %d times when it started", cascades, *objects, w.killed,
+		time.Since(started).Round(time.Second), w.ended)
+	t.Logf("from the last kill to convergence: min %.1f s, median %.1f s, max %.1f s",
+		w.took[0].Seconds(), w.took[len(w.took)/2].Seconds(), w.took[len(w.took)-1].Seconds())
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	binary, err := weir.Binary(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the last, when weir has ended
+		if err := weir.Races(); err != nil {
+			t.Error(err)
+		}
+	})
+	// What is killed is started again by hand, and ends with the plane.
+	p, err := plane.Start(context.WithoutCancel(t.Context()), plane.Options{Out: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop() })
+	_, kubeconfig, err := load.ServiceAccount(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, plane: p, random: rand.New(rand.NewPCG(*seed, 0)), killed: map[string]int{}}
+	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.weir.Kill)
+	if w.objects, err = dynamic.NewForConfig(p.Config); err != nil {
+		t.Fatal(err)
+	}
+	if w.meta, err = metadata.NewForConfig(p.Config); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// cascade runs one, and kills at most so often in its middle. It returns how often it did.
+func (w *world) cascade(number, kills int) int {
+	w.Helper()
+	c := newCascade(fmt.Sprintf("c%d", number), *objects)
+	if err := c.make(w.Context(), w.objects); err != nil {
+		w.Fatal(err)
+	}
+	l := newLedger(w.meta, c)
+	ctx, stop := context.WithCancel(w.Context())
+	defer stop()
+	for kind := range kinds {
+		go l.follow(ctx, kind)
+	}
+	go w.keep(ctx)
+	total, _ := l.left()
+	if err := c.delete(ctx, w.objects); err != nil {
+		w.Fatal(err)
+	}
+	n, last := 0, time.Now()
+	var moments []int
+	for ; n < kills; n++ {
+		// At once, sometimes; or when some more is done.
+		left, _ := l.left()
+		next := left - w.random.IntN(1+total/kills)*w.random.IntN(4)/3
+		if next <= 0 {
+			break
+		}
+		if err := l.await(ctx, next); err != nil {
+			w.fail(err)
+		}
+		left, _ = l.left()
+		moments = append(moments, left)
+		if err := w.kill(ctx); err != nil {
+			w.fail(err)
+		}
+		last = time.Now()
+	}
+	if err := l.await(ctx, 0); err != nil {
+		w.fail(err)
+	}
+	took := time.Since(last)
+	w.took = append(w.took, took)
+	if err := w.weir.AwaitReady(ctx); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.weir.AwaitIdle(ctx); err != nil {
+		w.Fatal(err)
+	}
+	wrong, err := l.verdict(ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, what := range wrong[:min(len(wrong), 20)] {
+		w.Error(what)
+	}
+	w.Logf("cascade %d: %d of %d objects to be done, killed when %v were left, %.1f s from then to the end, %d wrong",
+		number, total, len(c.objects), moments, took.Seconds(), len(wrong))
+	return n
+}
+
+// kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is not, so that it
+// may be killed while it starts.
+func (w *world) kill(ctx context.Context) error {
+	var err error
+	switch victim := w.random.IntN(3); victim {
+	case 0:
+		w.process.Lock()
+		defer w.process.Unlock()
+		w.killed["weir"]++
+		w.weir.Kill()
+		err = w.weir.Start(context.WithoutCancel(ctx))
+	case 1, 2:
+		part := []plane.Part{plane.APIServer, plane.Etcd}[victim-1]
+		w.killed[string(part)]++
+		err = w.plane.Crash(ctx, part)
+	}
+	return err
+}
+
+// keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
+// ends it is a failure.
+func (w *world) keep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.exited():
+		}
+		if !w.revive(ctx) {
+			return
+		}
+	}
+}
+
+func (w *world) exited() <-chan struct{} {
+	w.process.Lock()
+	defer w.process.Unlock()
+	return w.weir.Exited()
+}
+
+func (w *world) revive(ctx context.Context) bool {
+	w.process.Lock()
+	defer w.process.Unlock()
+	select {
+	case <-w.weir.Exited():
+	default:
+		return true // somebody killed it, and has started it again
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if tail := w.weir.Tail(3); !strings.Contains(tail, "reach the API server") {
+		w.Errorf("weir ended by itself: %v; its log ends with\n%s", w.weir.Wait(), tail)
+		return false
+	}
+	w.ended++
+	if err := w.weir.Start(context.WithoutCancel(ctx)); err != nil {
+		w.Errorf("start weir again: %v", err)
+		return false
+	}
+	return true
+}
+
+func (w *world) fail(err error) {
+	w.Helper()
+	w.Fatalf("killed %v: %v; weir's log ends with\n%s", w.killed, err, w.weir.Tail(30))
+}

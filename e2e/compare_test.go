@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// TestWhatAWatchDidNotShowIsFoundAndRepaired keeps events from weir: a deletion, an
+// object, and a change. Nothing else would ever tell it (RB 11.24).
+func TestWhatAWatchDidNotShowIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	b := w.startWeirBehind("--compare-graph-every", "10s")
+	w.make(`
+		cm beat
+		cm ghost
+		cm of-ghost  owners=(ghost)
+		cm turns
+	`)
+	w.settle()
+	b.miss("DELETED ghost", "ADDED lost", "MODIFIED turns")
+	w.delete("ghost", background)
+	w.create("cm", "lost", []metav1.OwnerReference{nobody()})
+	w.patch("turns", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"nobody","uid":"nobody"}]}}`)
+	w.awaitMissed(b, "DELETED ghost", "ADDED lost", "MODIFIED turns")
+	beats := 0
+	w.until("garbage that weir was not told of is collected", func(ctx context.Context) (bool, error) {
+		beats++
+		w.patch("beat", `{"data":{"beat":"`+strconv.Itoa(beats)+`"}}`) // without it the next bookmark would tell how far the watch is
+		left, err := w.left(ctx, []string{"of-ghost", "lost", "turns"})
+		return len(left) == 0, err
+	})
+
+	m, err := w.weir.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, what := range []string{"ghost", "missing", "outdated"} {
+		found[what] = m.Sum("weir_graph_faults_total", "what", what, "resource", "configmaps")
+	}
+	if diff := cmp.Diff(map[string]float64{"ghost": 1, "missing": 1, "outdated": 1}, found); diff != "" {
+		t.Errorf("faults of configmaps (-want +found):\n%s", diff)
+	}
+	if n := m.Sum("weir_graph_faults_total"); n != 3 {
+		t.Errorf("%.0f faults in all, want 3", n)
+	}
+}
+
+// TestGraphOfABusyClusterIsFoundLevel compares without a pause while objects come
+// and go: what is on its way is no fault.
+func TestGraphOfABusyClusterIsFoundLevel(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
+	w.startWeir("--compare-graph-every", "2s")
+	const rounds, n = 10, 100
+	for range rounds {
+		leaves := numbered("leaf", n)
+		w.make("cm boss")
+		w.make(dependents("cm", leaves, "boss"))
+		w.delete("boss", foreground)
+		w.awaitGone(append(leaves, "boss")...)
+	}
+	m, err := w.weir.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := m.Sum("weir_graph_comparisons_total", "result", "level")
+	t.Logf("%.0f comparisons were level, %.0f could not be made", level, m.Sum("weir_graph_comparisons_total", "result", "skipped"))
+	if level < 20 { // it was busy for some ten seconds, in which each is to have been compared five times
+		t.Errorf("%.0f comparisons only", level)
+	}
+	if n := m.Sum("weir_graph_faults_total"); n != 0 {
+		t.Errorf("%.0f faults", n)
+	}
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// TestAlertsAndPanelsAskForWhatProcessesTell: a controller and a webhook do a little of all that they do, and each query of the
+// chart finds its series in what both tell of it.
+func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s")
+
+	w.policy("DeletionPolicy", `
+  match: {resources: [{apiGroups: [""], resources: [configmaps]}], HERE}
+  propagation: {default: Foreground}
+`)
+	w.policyNamed("DeletionPolicy", "fails", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+    conditions: [{name: no-such-label, expression: "oldObject.metadata.labels.none == 'x'"}]
+  protection: {confirmation: Required}
+`)
+	w.awaitStamping("cm")
+	w.make(`
+		cm boss
+		cm leaf      owners=(boss)
+		cm waits
+		po for-this  owners=(waits!block) finalizers=(example.com/hold)
+		cm of-secrets
+	`)
+	w.create("po", "stray", []metav1.OwnerReference{nobody()})
+	secrets := numbered("secret", 20)
+	w.make(dependents("sec", secrets, "of-secrets"))
+	w.delete("boss", background)
+	w.awaitGone("boss", "leaf", "stray")
+	w.delete("waits", foreground)
+	release := w.hangDeletes("secrets")
+	w.delete("of-secrets", background)
+	w.awaitPutOff("secrets")
+	for _, name := range []string{"weir_graph_comparisons_total", "weir_graph_faults_total", "weir_ending_owners", "weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
+		w.awaitMetrics(name+" is told", func(m weir.Metrics) bool { return m.Has(name) })
+	}
+
+	dir := t.TempDir()
+	var args []string
+	for job, process := range map[string]*weir.Process{"controller": w.weir, "webhook": w.hook} {
+		text, err := process.Get(t.Context(), "/metrics", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, job)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, job+"="+file)
+	}
+	release()
+	out, err := queries(t.Context(), args...)
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// startHookAndController starts both as startPair does, and the controller with these flags as well.
+func (w *world) startHookAndController(flags ...string) {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
+	port, err := plane.FreePort()
+	if err != nil {
+		w.Fatal(err)
+	}
+	url := fmt.Sprintf("https://localhost:%d", port)
+	kubeconfig, err := identity(ctx, w.plane, hookUser)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.hook = w.runWeir(hookOptions(w.plane, kubeconfig, "hook", url, port))
+	if w.weir, err = startController(ctx, w.plane, replace, url, flags...); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(w.weir.Kill)
+}
+
+// queries runs the program of the charts' module, which has Prometheus: the control plane must not be built with its versions.
+func queries(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./queries"}, args...)...)
+	cmd.Dir = filepath.Join("..", "charts")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("ask the chart's queries: %w", err)
+	}
+	return out, err
+}

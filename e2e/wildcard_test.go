@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+const everything = `
+  match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}`
+
+// TestPoliciesAboutEverythingLeaveTheClusterAtWork: a '*' in every kind of policy.
+func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
+	t.Parallel()
+	for m, controllers := range map[mode]plane.Controllers{replace: plane.WithoutCollectors, companion: plane.All} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			w, _ := newPaired(t, m, plane.Options{Controllers: controllers, Scheduler: true, Kwok: true})
+			w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
+			w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Warn}")
+			w.policyNamed("DrainPolicy", "all", `
+  waves:
+  - {name: pods, resources: [{apiGroups: [""], resources: [pods]}]}
+  - {name: rest, resources: [{apiGroups: ["*"], resources: ["*"]}]}`)
+			w.awaitStamping("cm")
+			w.questionsAreAnswered()
+			w.rolloutGoesOn()
+			w.nodeComesAndGoes()
+			w.namespaceComesAndGoes()
+			w.until("back-fill ends", func(ctx context.Context) (bool, error) {
+				metrics, err := w.weir.Metrics(ctx)
+				return err == nil && metrics.Sum("weir_backfill_last_success_timestamp_seconds") > 0 && metrics.Sum("weir_backfill_objects", "state", "failed") == 0, nil
+			})
+			w.glassBreaks()
+		})
+	}
+}
+
+// Delegated authorization and authentication are objects that are made and kept nowhere.
+func (w *world) questionsAreAnswered() {
+	w.Helper()
+	w.mustKubectl("auth", "can-i", "list", "pods")
+	w.mustKubectl("auth", "whoami")
+	w.mustKubectl("get", "componentstatuses")
+	w.mustKubectl("auth", "can-i", "list", "secrets", "--as", "somebody", "--as-group", "system:masters")
+}
+
+func (w *world) rolloutGoesOn() {
+	w.Helper()
+	w.mustKubectl("create", "deployment", "web", "--image=example.com/web:1", "--replicas=2")
+	w.mustKubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	w.mustKubectl("set", "image", "deployment/web", "web=example.com/web:2")
+	w.mustKubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	w.mustKubectl("delete", "deployment", "web", "--timeout=60s")
+}
+
+func (w *world) nodeComesAndGoes() {
+	w.Helper()
+	name := "node-" + w.namespace
+	if _, err := w.typed.CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	leases := w.typed.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Create(w.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(lease.Finalizers) > 0 {
+		w.Errorf("the Lease has finalizers %v", lease.Finalizers)
+	}
+	w.mustKubectl("delete", "node", name, "--timeout=60s")
+	if err := leases.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.Error(err)
+	}
+}
+
+func (w *world) namespaceComesAndGoes() {
+	w.Helper()
+	name := w.namespace + "-short"
+	w.mustKubectl("create", "namespace", name)
+	w.mustKubectl("create", "configmap", "one", "-n", name)
+	w.mustKubectl("delete", "namespace", name, "--timeout=90s")
+}
+
+// The way past a webhook must not lead through it.
+func (w *world) glassBreaks() {
+	w.Helper()
+	configurations := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	foreign, err := configurations.Create(w.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(foreign.Finalizers) > 0 {
+		w.Errorf("a webhook configuration has finalizers %v", foreign.Finalizers)
+	}
+	w.weir.Kill()
+	w.mustKubectl("delete", "validatingwebhookconfiguration", "weir", "foreign", "--timeout=30s")
+	w.mustKubectl("delete", "mutatingwebhookconfiguration", "weir", "--timeout=30s")
+	for _, name := range []string{"weir", "foreign"} {
+		if _, err := configurations.Get(w.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			w.Errorf("%s is still there: %v", name, err)
+		}
+	}
+	// And nothing stands between the user and what was stamped but the finalizer, which weir release takes off.
+	if out, err := w.kubectl("create", "configmap", fmt.Sprintf("after-%s", w.namespace)); err != nil {
+		w.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,80 @@
+package policies
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Census says how to find out how many objects of a resource policies are about, and about which their conditions fail.
+type Census struct {
+	// All are policies that are about every object.
+	All []PolicyKey
+	// Some are those that have to be asked about each object that Selector selects; nil is every one. Whole tells that they
+	// look at more than metadata.
+	Some     []PolicyKey
+	Selector *metav1.LabelSelector
+	Whole    bool
+}
+
+// CensusOf is that of a resource. Policies that are broken count nothing.
+func (s *Set) CensusOf(gr schema.GroupResource) Census {
+	var out Census
+	var selectors []labels.Selector
+	for _, c := range s.counting(gr) {
+		if !c.asked() {
+			out.All = append(out.All, c.key)
+			continue
+		}
+		out.Some = append(out.Some, c.key)
+		selectors = append(selectors, c.objects)
+		out.Whole = out.Whole || slices.ContainsFunc(c.conditions, func(c condition) bool { return c.whole })
+	}
+	if len(out.Some) > 0 {
+		out.Selector = common(selectors)
+	}
+	return out
+}
+
+// counting are the policies whose objects are of a resource; of a DrainPolicy these are namespaces.
+func (s *Set) counting(gr schema.GroupResource) []*compiled {
+	out := slices.Concat(s.deletion.about(gr), s.owners.about(gr))
+	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() })
+	if gr == (schema.GroupResource{Resource: "namespaces"}) {
+		out = append(out, s.drains...)
+	}
+	return out
+}
+
+// About are those of CensusOf's Some that a stored object passes: a DeletionPolicy as at its DELETE, another as at an
+// UPDATE that changes nothing. Of DrainPolicies the first that selects a namespace holds, and is the only one.
+func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
+	asDelete := evaluation{q: q.asDelete(), shared: s.deletion.shared}
+	asUpdate := evaluation{q: &q, shared: s.owners.shared}
+	drained := false
+	for _, c := range s.counting(q.Resource.GroupResource()) {
+		e := &asUpdate
+		switch {
+		case c.deletion != nil:
+			e = &asDelete
+		case c.drain != nil && drained:
+			continue
+		}
+		ok, err := c.matches(e)
+		switch {
+		case err != nil:
+			errs = append(errs, PolicyError{Policy: c.key, Err: err.Error()})
+		case ok && c.asked():
+			keys = append(keys, c.key)
+		}
+		drained = drained || c.drain != nil && ok
+	}
+	return keys, errs
+}
+
+// asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it depends on the others.
+func (c *compiled) asked() bool {
+	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || c.drain != nil
+}

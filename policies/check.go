@@ -1,0 +1,50 @@
+package policies
+
+import (
+	"net/http"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// CheckRules are the entry for policies that are written. It fails open: what it does not find is in the condition Ready,
+// and nobody may be kept from mending a policy.
+func CheckRules() WebhookRules {
+	scope := admissionregistrationv1.ClusterScope
+	return WebhookRules{
+		Name: string(WebhookPolicies), Webhook: WebhookPolicies, FailurePolicy: admissionregistrationv1.Ignore,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"},
+				Resources: []string{"deletionpolicies", "drainpolicies", "ownerreferencepolicies"}, Scope: &scope},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "spec-changes",
+			Expression: "oldObject == null || !has(oldObject.spec) || !has(object.spec) || object.spec != oldObject.spec"}},
+	}
+}
+
+// Check judges a policy that is written: what weir policy lint calls an error is refused, what it warns of is a warning.
+func Check(q *Question) (Decision, error) {
+	whole, err := q.object.whole(q.Object)
+	if err != nil {
+		return Decision{}, err
+	}
+	var wrong, likely []Problem
+	for _, p := range compile(Source{Object: whole}).problems {
+		if p.Warning {
+			likely = append(likely, p)
+		} else {
+			wrong = append(wrong, p)
+		}
+	}
+	short := func(p Problem) string { return p.Field + ": " + p.Message }
+	d := Decision{Allowed: len(wrong) == 0, Warnings: texts(likely, short)}
+	if !d.Allowed {
+		d.Code, d.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+		d.Message = "the policy cannot work: " + strings.Join(texts(wrong, short), "; ")
+	}
+	return d, nil
+}

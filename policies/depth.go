@@ -1,0 +1,34 @@
+package policies
+
+import "bytes"
+
+// mostDepth is how deeply JSON may be nested: as deeply as the API server's own decoder lets it be, so no object that is
+// stored is refused for it.
+const mostDepth = 10_000
+
+// TooDeep tells whether JSON is nested more deeply than anything that an API server sends. Whatever recurses into JSON must
+// ask this first: a stack that overflows ends the process, and nothing can recover from that. It need not be JSON.
+//
+// Most texts do not have as many brackets, and to count them all is many times faster than to look at each byte.
+func TooDeep(text []byte) bool {
+	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= mostDepth {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			i++ // whatever is escaped ends no string
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > mostDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,163 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// Look asks for objects of a resource that would go, as they are.
+type Look struct {
+	Resource schema.GroupVersionResource
+	Kind     schema.GroupVersionKind
+	// Whole says that more than their metadata is needed.
+	Whole bool
+	// Selector selects what some policy may protect; nil is everything.
+	Selector *metav1.LabelSelector
+	// Objects are those that would go. With More there are others, which are all in Namespace.
+	Objects   []Caught
+	More      bool
+	Namespace string // in which they all are; empty for several, or none
+
+	goes map[types.UID]bool
+}
+
+// Looks are the objects to read. Of an edit, there are none while the owners are there.
+func (c *Cascade) Looks() []Look {
+	if c.self != nil && !c.isDoomed() {
+		return nil
+	}
+	var out []Look
+	for _, o := range c.catch.Objects {
+		i := slices.IndexFunc(out, func(l Look) bool { return l.Resource == o.Resource })
+		if i < 0 {
+			i = len(out)
+			out = append(out, c.look(o))
+		}
+		l := &out[i]
+		l.Objects = append(l.Objects, o)
+		l.goes[o.UID] = true
+		if o.Namespace != l.Namespace {
+			l.Namespace = ""
+		}
+	}
+	if c.catch.Count > len(c.catch.Objects) {
+		for i := range out {
+			out[i].More = true
+			out[i].Namespace = c.search.Namespace
+		}
+	}
+	return out
+}
+
+func (c *Cascade) look(o Caught) Look {
+	l := Look{Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, goes: map[types.UID]bool{}}
+	var selectors []labels.Selector
+	for _, p := range c.about(o.Resource.GroupResource()) {
+		selectors = append(selectors, p.objects)
+		l.Whole = l.Whole || slices.ContainsFunc(p.conditions, func(cond condition) bool { return cond.whole })
+	}
+	l.Selector = common(selectors)
+	return l
+}
+
+// Goes tells whether an object is one of those that a Look asks for.
+func (c *Cascade) Goes(l *Look, namespace string, uid types.UID) bool {
+	if l.More && (namespace != "" && namespace == c.search.Namespace || l.Resource.GroupResource() == c.search.Instances) {
+		return true
+	}
+	return l.goes[uid]
+}
+
+// Saw judges an object of a Look, whose Namespace is nil where it is in none. True: enough is known to refuse.
+func (c *Cascade) Saw(l *Look, obj, namespace map[string]any) bool {
+	o := object(obj)
+	if o.terminating() {
+		return false
+	}
+	d := *c.q
+	d.Operation, d.Kind, d.Resource, d.Subresource = Delete, l.Kind, l.Resource, ""
+	d.RequestKind, d.RequestResource, d.RequestSubresource = schema.GroupVersionKind{}, schema.GroupVersionResource{}, ""
+	d.Namespace, d.Name, d.NamespaceObject = o.namespace(), o.name(), namespace
+	if d.isNamespace() {
+		d.Namespace = d.Name
+	}
+	d.Object, d.object, d.OldObject, d.oldObject, d.Options = nil, nil, obj, nil, nil
+	for _, f := range c.against(&d, &verdict{set: c.set, q: c.q}) {
+		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d), confirm: howToAnnotate(&d)})
+	}
+	c.early = c.early || slices.ContainsFunc(c.losses, func(l *loss) bool { return !l.by.onTrial() && len(l.objects) >= mostNames })
+	return c.early
+}
+
+// shortName is the name, with the namespace where that is not the request's.
+func (c *Cascade) shortName(d *Question) string {
+	if !d.namespaced() || d.Namespace == c.q.Namespace || c.q.isNamespace() && d.Namespace == c.q.name() {
+		return d.name()
+	}
+	return d.Namespace + "/" + d.name()
+}
+
+// against is what the policies have against the delete of an object, one finding for each.
+func (c *Cascade) against(d *Question, v *verdict) []finding {
+	v.failing = func(p *compiled, why error) {
+		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
+	}
+	c.set.protect(d, carriage{policy: v1alpha1.Background}, newAsker(d, &c.set.guards, "the delete of ", v))
+	var out []finding
+	for _, f := range slices.Concat(v.refused, v.warned, v.audited) {
+		if !slices.ContainsFunc(out, func(o finding) bool { return o.policy == f.policy }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (c *Cascade) lose(key PolicyKey, o lost) {
+	i := slices.IndexFunc(c.losses, func(l *loss) bool { return l.by.key == key })
+	if i < 0 {
+		i = len(c.losses)
+		c.losses = append(c.losses, &loss{by: c.policy(key)})
+	}
+	c.losses[i].objects = append(c.losses[i].objects, o)
+}
+
+func (c *Cascade) policy(key PolicyKey) *compiled {
+	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
+}
+
+// TooMany says that not all objects of a Look were read, because there are too many. A user can bring that about, so it is
+// refused, whatever the failurePolicy.
+func (c *Cascade) TooMany(l *Look, read int) {
+	gr := l.Resource.GroupResource()
+	for _, p := range c.about(gr) {
+		if c.failed[p.key] {
+			continue
+		}
+		c.failed[p.key] = true
+		c.v.add(p, finding{code: 403,
+			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %d were looked at", c.does(), gr, read),
+			way:  "Delete fewer of them at a time, or have inCascades of the policy set to Ignore",
+		}, p.actions)
+	}
+}
+
+func (c *Cascade) does() string {
+	if c.q.Operation == Delete {
+		return "the delete of " + c.q.what()
+	}
+	return "this edit of the owner references of " + c.q.what()
+}
+
+// Unread says that the objects of a Look could not be read.
+func (c *Cascade) Unread(l *Look, why error) {
+	for _, p := range c.about(l.Resource.GroupResource()) {
+		c.fail(p, fmt.Errorf("%s that would be deleted cannot be read: %w", l.Resource.GroupResource(), why))
+	}
+}

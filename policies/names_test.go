@@ -1,0 +1,107 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is certain is an error, at its line; what may be served one day, or is in a group of somebody else, is none.
+func TestResourcesThatNobodyServes(t *testing.T) {
+	for rule, want := range map[string]string{
+		"{apiGroups: [apps], resources: [deployments]}":                     "",
+		"{apiGroups: [apps], resources: [statefulsets, deployment]}":        `2: there are no deployment in API group "apps": write deployments`,
+		"{apiGroups: [''], resources: [po]}":                                `1: there are no po in API group "": write pods`,
+		"{apiGroups: [networking.k8s.io], resources: [ingress]}":            `1: there are no ingress in API group "networking.k8s.io": write ingresses`,
+		"{apiGroups: [networking.k8s.io], resources: [networkpolicy]}":      `1: there are no networkpolicy in API group "networking.k8s.io": write networkpolicies`,
+		"{apiGroups: [storage.k8s.io], resources: [storageclass]}":          `1: there are no storageclass in API group "storage.k8s.io": write storageclasses`,
+		"{apiGroups: [''], resources: [endpoint]}":                          `1: there are no endpoint in API group "": write endpoints`,
+		"{apiGroups: [''], resources: [deployments]}":                       `1: there are no deployments in API group "": they are in "apps"`,
+		"{apiGroups: ['', apps], resources: [pods, deployments]}":           "",
+		"{apiGroups: ['', apps], resources: [pods, deploy]}":                `2: there are no deploy in API group "apps": write deployments`,
+		"{apiGroups: ['*'], resources: [deployment]}":                       "",
+		"{apiGroups: [apps], resources: ['*']}":                             "",
+		"{apiGroups: [example.com], resources: [deployment]}":               "",
+		"{apiGroups: [apps, example.com], resources: [deployment]}":         "",
+		"{apiGroups: [apps], resources: [gizmos]}":                          "",
+		"{apiGroups: [apiextensions.k8s.io], resources: [crds]}":            `1: there are no crds in API group "apiextensions.k8s.io": write customresourcedefinitions`,
+		"{apiGroups: [metrics.k8s.io], resources: [pods]}":                  "",
+		"{apiGroups: [events.k8s.io, ''], resources: [events]}":             "",
+		"{apiGroups: [policy], resources: [poddisruptionbudgets, budgets]}": "",
+	} {
+		var got []string
+		for _, p := range Build(nil, sources(t, "p.yaml", "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  protection: {maxDependents: 0}\n  match:\n    resources:\n    - "+
+			strings.NewReplacer("resources: [", "resources: [\n      ", ", d", ",\n      d").Replace(rule)+"\n"), Options{}).Problems() {
+			if p.Warning || !strings.HasPrefix(p.Field, "spec.match.resources[0].resources[") {
+				t.Errorf("%s: %s", rule, p)
+			}
+			got = append(got, fmt.Sprintf("%d: %s", p.Line-8, p.Message))
+		}
+		if diff := cmp.Diff(want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", rule, diff)
+		}
+	}
+}
+
+// Every name that a policy writes is looked at.
+func TestResourcesAreLookedAtEverywhere(t *testing.T) {
+	const head = "apiVersion: weir.dev/v1alpha1\nmetadata: {name: p}\n"
+	for text, field := range map[string]string{
+		head + "kind: OwnerReferencePolicy\nspec: {match: {resources: [{apiGroups: [''], resources: [pod]}]}, blockOwnerDeletion: Deny}":                                                                                                    "spec.match.resources[0].resources[0]",
+		head + "kind: DrainPolicy\nspec: {waves: [{name: a, resources: [{apiGroups: [''], resources: [pods]}]}, {name: b, resources: [{apiGroups: [''], resources: [pv, svc]}]}]}":                                                          "spec.waves[1].resources[0].resources[0] spec.waves[1].resources[0].resources[1]",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [statefulsets]}]}, propagation: {dependents: [{apiGroups: [''], resources: [pvc], action: Orphan}]}}":                                       "spec.propagation.dependents[0].resources[0]",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [statefulsets]}]}, propagation: {dependents: [{apiGroups: [''], resources: [persistentvolumes], action: Orphan}]}}":                         "spec.propagation.dependents[0].resources",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [example.com], resources: [teams]}]}, propagation: {dependents: [{apiGroups: [''], resources: [persistentvolumes], action: Orphan}]}}":                         "",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [''], resources: [nodes]}]}, propagation: {dependents: [{apiGroups: [storage.k8s.io], resources: [csinodes], action: Orphan}]}}":                               "",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}}":                                       "warning spec.propagation.dependents[0].resources",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}]}, propagation: {dependents: [{apiGroups: [''], resources: [pods, persistentvolumeclaims], action: Orphan}]}}": "",
+	} {
+		var got []string
+		for _, p := range Build(nil, sources(t, "p.yaml", text), Options{}).Problems() {
+			at := p.Field
+			if p.Warning {
+				at = "warning " + at
+			}
+			got = append(got, at)
+		}
+		if diff := cmp.Diff(field, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
+	for rest, want := range map[string]string{
+		"protection: {maxDependents: 0}; object.spec.replicas > 1":                             "5: error: it can never be true",
+		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "5: warning: object is null at a DELETE",
+		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                          "",
+		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                   "",
+		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":               "5: error: a policy with propagation cannot ask about the request",
+		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'": "",
+	} {
+		spec, expression, _ := strings.Cut(rest, "; ")
+		text := "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
+		var got []string
+		set := Build(nil, sources(t, "p.yaml", text), Options{})
+		for _, p := range set.Problems() {
+			level := "error"
+			if p.Warning {
+				level = "warning"
+			}
+			message, _, _ := strings.Cut(p.Message, ",")
+			message, _, _ = strings.Cut(message, ":")
+			got = append(got, fmt.Sprintf("%d: %s: %s", p.Line, level, message))
+		}
+		if len(got) == 0 && want == "" {
+			continue
+		}
+		if len(got) != 1 || !strings.HasPrefix(got[0], want) || want == "" {
+			t.Errorf("%s: %v, want %s", rest, got, want)
+		}
+		if ready := set.Statuses()[0].Ready; ready != !strings.Contains(want, "error") {
+			t.Errorf("%s: ready: %t", rest, ready)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// [Warn] and [Audit] never refuse, whatever there would be to refuse, and whatever goes wrong.
+func TestTrialRefusesNothing(t *testing.T) {
+	for name, c := range map[string]struct{ rest, says string }{
+		"confirmation":              {"protection: {confirmation: Required}", `deployments.apps "web" in namespace "shop" may not be deleted without confirmation`},
+		"a condition that fails":    {"protection: {confirmation: Required}, failurePolicy: Fail, match: {conditions: [{name: c, expression: 'oldObject.metadata.none == 1'}]}", "cannot be judged, and the policy's failurePolicy is Fail"},
+		"a count that is not known": {"protection: {maxDependents: 3}, failurePolicy: Fail", "the ownership graph is not known yet"},
+		"what may be asked for":     {"propagation: {allowed: [Orphan]}", "may not be deleted with propagation policy Background: allowed is Orphan"},
+	} {
+		for actions, where := range map[string]string{"[Warn]": "warnings", "[Audit]": "audited", "[Warn, Audit]": "both", "[Deny]": "message"} {
+			text := delpol("p", strings.Split(c.rest, ", match:")[0]+", validationActions: "+actions)
+			if _, match, ok := strings.Cut(c.rest, ", match: {"); ok {
+				text = strings.Replace(text, "resources: [deployments]}]", "resources: [deployments]}], "+strings.TrimSuffix(match, "}"), 1)
+			}
+			set := Build(nil, sources(t, "f", text), Options{})
+			q := web(nil)
+			q.Options, q.Facts = map[string]any{"propagationPolicy": "Background"}, Facts{}
+			d := set.Decide(q)
+			warned, audited := strings.Join(d.Warnings, "\n"), d.Audit[AuditAudited]
+			switch ok := d.Allowed && d.Code == 0; {
+			case where == "message":
+				if d.Allowed || !strings.Contains(d.Message, c.says) {
+					t.Errorf("%s %s: %+v", name, actions, d)
+				}
+			case !ok:
+				t.Errorf("%s %s: refused: %s", name, actions, d.Message)
+			case strings.Contains(warned, c.says) != (where != "audited"), strings.Contains(audited, c.says) != (where != "warnings"):
+				t.Errorf("%s %s: warned %q, audited %q", name, actions, warned, audited)
+			}
+		}
+	}
+}
+
+// The API server must not refuse either, because Weir is down.
+func TestTrialIsAskedUnderIgnore(t *testing.T) {
+	for actions, want := range map[string]admissionregistrationv1.FailurePolicyType{"[Deny]": "Fail", "[Warn]": "Ignore", "[Audit]": "Ignore"} {
+		set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}, failurePolicy: Fail, validationActions: "+actions)+
+			"---\n{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Deny, failurePolicy: Fail, validationActions: "+actions+"}}\n"), Options{})
+		for _, w := range set.Webhooks(keptKinds) {
+			if w.Webhook == WebhookCascade {
+				continue // always Ignore
+			}
+			if system := strings.HasPrefix(w.Name, "system."); w.FailurePolicy != want && !system || system && want != "Fail" {
+				t.Errorf("%s: %s is asked under %s", actions, w.Name, w.FailurePolicy)
+			}
+		}
+	}
+	// Rules have actions of their own.
+	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {cycle: Deny}, failurePolicy: Fail, validationActions: [Warn]}}"), Options{})
+	if w := set.Webhooks(keptKinds); len(w) != 2 || w[0].Name != "fail.owners.weir.dev" || w[0].FailurePolicy != "Fail" {
+		t.Errorf("%+v", w)
+	}
+}
+
+// Propagation on trial says what it would change, and changes nothing.
+func TestPropagationOnTrialIsToldOnly(t *testing.T) {
+	for name, c := range map[string]struct{ trial, others, asks, says string }{
+		"another way":             {"propagation: {default: Foreground}", "", "", `deployments.apps "web" in namespace "shop" would be deleted with propagation Foreground, not Background (DeletionPolicy "trial")`},
+		"the same way":            {"propagation: {default: Foreground}", "", "Foreground", ""},
+		"dependents":              {"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}", "", "", "would be deleted with propagation Background, and its dependents as the policy says"},
+		"in place of another":     {"propagation: {default: Orphan}, priority: 7", delpol("real", "propagation: {default: Foreground}"), "", "would be deleted with propagation Orphan, not Foreground"},
+		"behind another":          {"propagation: {default: Orphan}, priority: -7", delpol("real", "propagation: {default: Foreground}"), "", ""},
+		"as another has it":       {"propagation: {default: Foreground}, priority: 7", delpol("real", "propagation: {default: Foreground}"), "", ""},
+		"what may not be asked":   {"propagation: {default: Foreground, allowed: [Foreground]}", "", "Orphan", "may not be deleted with propagation policy Orphan: allowed is Foreground"},
+		"it fails, under Fail":    {"propagation: {default: Foreground}, failurePolicy: Fail, match: oldObject.metadata.none == 1", "", "", "cannot be judged"},
+		"it fails, beside others": {"propagation: {default: Orphan}, priority: 7, match: oldObject.metadata.none == 1", delpol("real", "propagation: {default: Foreground}"), "", ""},
+	} {
+		rest, condition, failing := strings.Cut(c.trial, ", match: ")
+		text := delpol("trial", rest+", validationActions: [Warn, Audit]")
+		if failing {
+			text = strings.Replace(text, "resources: [deployments]}]", "resources: [deployments]}], conditions: [{name: c, expression: '"+condition+"'}]", 1)
+		}
+		set := Build(nil, sources(t, "f", text+"---\n"+c.others), Options{})
+		q := web(nil)
+		if c.asks != "" {
+			q.Options = map[string]any{"propagationPolicy": c.asks}
+		}
+		d := set.Decide(q)
+		if got := strings.Join(d.Warnings, "\n"); !d.Allowed || (got != "") != (c.says != "") || !strings.Contains(got, c.says) || !strings.Contains(d.Audit[AuditAudited], c.says) {
+			t.Errorf("%s: %+v\nwant %s", name, d, c.says)
+		}
+		if real := c.others != ""; (d.By == "real") != real || d.Shaped != real || d.Arm != real {
+			t.Errorf("%s: goes by %q, is shaped %t, armed %t", name, d.By, d.Shaped, d.Arm)
+		}
+		m, errs := set.StampFor(storedAs(deployments))
+		if some, _ := set.Stamps(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
+			t.Errorf("%s: stamps %t by %q, %v", name, some, m.By, errs)
+		}
+		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookStamp }) != (c.others != "") {
+			t.Errorf("%s: writes come to Weir", name)
+		}
+	}
+}
+
+func TestOwnerReferencesOnTrial(t *testing.T) {
+	refs := []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": "u1", "blockOwnerDeletion": true}}
+	for field, c := range map[string]struct{ text, patched string }{
+		"blockOwnerDeletion: Deny":              {"may not block the deletion of its owner", ""},
+		"blockOwnerDeletion: RequirePermission": {"may not block the deletion of its owner", ""},
+		"changes: RequirePermission":            {"may be changed only by who may delete it", ""},
+		"blockOwnerDeletion: Clear":             {"blockOwnerDeletion of the reference of", "[{replace /metadata/ownerReferences/0/blockOwnerDeletion false}]"},
+	} {
+		for actions, deny := range map[string]bool{"[Deny]": true, "[Warn, Audit]": false} {
+			set := Build(nil, sources(t, "f", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, %s, validationActions: %s}}", field, actions)), Options{})
+			q := web(map[string]any{"ownerReferences": refs})
+			q.Operation, q.Object = Update, q.OldObject
+			q.OldObject = web(nil).OldObject
+			q.Facts.Kind = func(schema.GroupVersionKind) Kind {
+				return Kind{Known: true, Served: true, Namespaced: true, Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}}
+			}
+			q.Answers = map[Access]Answer{}
+			d := set.Decide(q)
+			for len(d.Needs) > 0 {
+				for _, a := range d.Needs {
+					q.Answers[a] = false
+				}
+				d = set.Decide(q)
+			}
+			clear := c.patched != ""
+			if d.Allowed != (!deny || clear) {
+				t.Errorf("%s %s: %+v", field, actions, d)
+			}
+			// Clear says in any case what it does, or would do.
+			if told := strings.Join(d.Warnings, "\n"); strings.Contains(told, c.text) != (!deny || clear) || strings.Contains(d.Audit[AuditAudited], c.text) != (!deny || clear) {
+				t.Errorf("%s %s: %+v", field, actions, d)
+			}
+			patched := ""
+			if len(d.Patch) > 0 {
+				patched = fmt.Sprint(d.Patch)
+			}
+			if want := map[bool]string{true: c.patched}[deny]; patched != want {
+				t.Errorf("%s %s: patched %s, want %s", field, actions, patched, want)
+			}
+		}
+	}
+}

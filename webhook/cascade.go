@@ -1,0 +1,146 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// reading is how much is read to find out whether anything is protected that a request takes with it: one by one while there
+// are few, and in pages when there are more. A condition that looks further than metadata needs the whole of an object, of
+// which few fit into memory at once.
+type reading struct {
+	single int   // objects that are read one by one
+	page   int64 // objects in a page
+	pages  int
+}
+
+var (
+	readSlim  = reading{single: 256, page: 500, pages: 8}
+	readWhole = reading{single: 64, page: 20, pages: 20}
+)
+
+const (
+	// lookTime is how long it may take: an answer has to come in time.
+	lookTime = 5 * time.Second
+	// looksAtOnce is how many objects are read at the same time for one request.
+	looksAtOnce = 8
+)
+
+// cascade judges what a request takes with it.
+func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Decision, error) {
+	c := j.policies.Set().Cascade(*q)
+	if c == nil {
+		return policies.Decision{Allowed: true}, nil
+	}
+	looking, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	for _, o := range c.Owners() {
+		owner, m, err := j.arm.lister.Get(looking, o.Resource, o.Namespace, o.Ref.Name, false)
+		switch {
+		case errors.Is(err, errBusy):
+			return policies.Decision{}, err
+		case apierrors.IsNotFound(err):
+			owner, err = nil, nil
+		case err == nil && (m.Name != o.Ref.Name || m.Namespace != o.Namespace):
+			err = fmt.Errorf("the API server answers with %q in namespace %q", m.Name, m.Namespace)
+		}
+		c.Owner(o, owner, err)
+	}
+	for _, l := range c.Looks() {
+		enough, err := j.look(looking, c, &l)
+		if errors.Is(err, errBusy) {
+			return policies.Decision{}, err
+		}
+		if err != nil {
+			c.Unread(&l, err)
+		}
+		if enough {
+			break
+		}
+	}
+	d := c.Decide(nil)
+	if answers := j.mayBeTold(ctx, q, d); answers != nil {
+		d = c.Decide(answers)
+	}
+	return d, nil
+}
+
+// look reads the objects of a Look. True: enough is known.
+func (j *judge) look(ctx context.Context, c *policies.Cascade, l *policies.Look) (enough bool, err error) {
+	most := readSlim
+	if l.Whole {
+		most = readWhole
+	}
+	read := 0
+	var mu sync.Mutex
+	saw := func(object map[string]any, m *metav1.ObjectMeta) (bool, error) {
+		var namespace map[string]any
+		if m.Namespace != "" {
+			ns, err := j.policies.NamespaceNow(ctx, m.Namespace)
+			if err != nil {
+				return false, err
+			}
+			namespace = ns
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		read++
+		enough = enough || c.Goes(l, m.Namespace, m.UID) && c.Saw(l, object, namespace)
+		return enough, nil
+	}
+	all := true
+	if !l.More && len(l.Objects) <= most.single {
+		err = j.lookSingly(ctx, l, saw)
+	} else {
+		all, err = j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Whole, l.Selector, most.page, most.pages, saw)
+	}
+	if apierrors.IsNotFound(err) {
+		err = nil // the kind is not served any more
+	}
+	// How long it takes is up to who made the objects.
+	if !enough && (!all && err == nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
+		c.TooMany(l, read)
+		return false, nil
+	}
+	return enough, err
+}
+
+// lookSingly reads one object after the other, some at a time.
+func (j *judge) lookSingly(ctx context.Context, l *policies.Look, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(looksAtOnce)
+	for _, o := range l.Objects {
+		group.Go(func() error {
+			object, m, err := j.arm.lister.Get(reading, l.Resource, o.Namespace, o.Name, l.Whole)
+			if apierrors.IsNotFound(err) || err == nil && (m.Name != o.Name || m.Namespace != o.Namespace) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read %s %q: %w", l.Resource.GroupResource(), o.Name, err)
+			}
+			enough, err := saw(object, m)
+			if enough {
+				return errEnough
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return nil
+}
+
+// errEnough ends reading.
+var errEnough = errors.New("enough has been read")

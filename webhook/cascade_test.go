@@ -1,0 +1,112 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+const aWeb = `{operation: DELETE, resource: {group: apps, version: v1, resource: deployments}, kind: {group: apps, version: v1, kind: Deployment}, namespace: shop, name: web, userInfo: {username: alice}, oldObject: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: uid-web}}}`
+
+// falling are facts by which so many ConfigMaps go with whatever is deleted.
+func falling(n int) policies.Facts {
+	f := someFacts()
+	f.Catch = func(s policies.Search) policies.Catch {
+		c := policies.Catch{Count: n, Complete: true}
+		for i := range min(n, policies.MostCaught) {
+			c.Objects = append(c.Objects, policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+				Namespace: "shop", Name: fmt.Sprintf("c%05d", i), UID: types.UID(fmt.Sprintf("uid-c%05d", i))})
+		}
+		return c
+	}
+	return f
+}
+
+// What is read to find protected objects is bounded; what is too much is refused, whatever the failurePolicy.
+func TestFewObjectsAreReadForACascade(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects, protected int // of so many, the place of one that is protected; -1: none is
+		condition          string
+		says               string // empty: it is allowed
+		most               int    // requests
+	}{
+		"few":                            {readSlim.single, -1, "true", "", readSlim.single},
+		"few, of which one is protected": {readSlim.single, 3, "true", "1 configmaps", readSlim.single},
+		"many":                           {1999, -1, "true", "", 4},
+		"many, the last is protected":    {1999, 1998, "true", "1 configmaps", 4},
+		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were looked at", readSlim.pages},
+		"too many, one of the first":     {5000, 9, "true", "1 configmaps", readSlim.pages},
+		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were looked at", readSlim.pages},
+		"few, and all of them":           {readWhole.single, -1, "has(oldObject.data)", "", readWhole.single},
+		"many, and all of them":          {300, 299, "!has(oldObject.data)", "1 configmaps", 16},
+		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were looked at", readWhole.pages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBenchWith(t, falling(c.objects), func(b *bench) {
+				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, conditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
+				for i := range min(c.objects, 5000) {
+					b.api.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: shop, labels: {keep: "yes"}}}`, i))
+				}
+				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: shop, labels: {keep: "yes"}}}`) // does not go
+				var requests atomic.Int32                                                                                                       // some are sent side by side
+				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if strings.Contains(r.Path, "/configmaps") {
+						requests.Add(1)
+						if strings.HasSuffix(r.Path, "/configmaps") && !strings.Contains(r.Query, "labelSelector=keep+in+%28yes%29") {
+							t.Errorf("listed without the selector of the policy: %s", r.Query)
+						}
+					}
+					return b.review(r)
+				})
+				code, body := b.ask("cascade", aWeb)
+				if code != 200 || strings.Contains(string(body), `"allowed":true`) != (c.says == "") || !strings.Contains(string(body), c.says) || int(requests.Load()) > c.most {
+					b.Errorf("%d after %d requests, at most %d: %.500s", code, requests.Load(), c.most, body)
+				}
+			})
+		})
+	}
+}
+
+// An answer comes in time, though the API server takes its own; a user could make it.
+func TestCascadeThatTakesLongIsRefused(t *testing.T) {
+	onBenchWith(t, falling(300), func(b *bench) {
+		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`)
+		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/configmaps") {
+				<-time.After(2 * lookTime)
+			}
+			return nil
+		})
+		if code, body := b.ask("cascade", aWeb); code != 200 || !strings.Contains(string(body), "would delete too many configmaps") {
+			b.Errorf("%d %s", code, body)
+		}
+	})
+}
+
+// What the API server does not answer is the failurePolicy's to decide.
+func TestCascadeThatCannotBeReadIsTheFailurePolicys(t *testing.T) {
+	for failure, want := range map[string]string{"Ignore": `"allowed":true`, "Fail": "configmaps that would be deleted cannot be read"} {
+		for _, n := range []int{3, 300} {
+			onBenchWith(t, falling(n), func(b *bench) {
+				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}, failurePolicy: ` + failure + `}}`)
+				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if strings.Contains(r.Path, "/configmaps") {
+						return apitest.Refuse(403, "Forbidden", "weir may not")
+					}
+					return nil
+				})
+				if code, body := b.ask("cascade", aWeb); code != 200 || !strings.Contains(string(body), want) {
+					b.Errorf("%s, %d: %d %s", failure, n, code, body)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/stamps"
+)
+
+// A review is what somebody says who reached the port. Nothing is written, and nothing told of what an object holds, on its
+// word: the object is read, and has to be the one that the review is about.
+
+// checkNames finds names that are not one segment of a path: they become part of one, and could lead elsewhere.
+func checkNames(q *policies.Question) error {
+	for _, n := range []struct{ what, name string }{
+		{"group", q.Resource.Group}, {"version", q.Resource.Version}, {"resource", q.Resource.Resource},
+		{"namespace", q.Namespace}, {"name", q.Name},
+	} {
+		if wrong := content.IsPathSegmentName(n.name); len(wrong) > 0 {
+			return fmt.Errorf("the request's %s %.100q: %s", n.what, n.name, wrong[0])
+		}
+	}
+	return nil
+}
+
+// confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same question about it as it is; the
+// metadata is nil where it is gone, or another is in its place. A review that is about no object that could be is an error.
+func confirm(ctx context.Context, lister *stamps.Lister, q *policies.Question, whole bool) (policies.Question, *metav1.ObjectMeta, error) {
+	said := stamps.MetaOf(q.OldObject)
+	if err := contradiction(q, said); err != nil {
+		return policies.Question{}, nil, err
+	}
+	object, live, err := lister.Get(ctx, q.Resource, said.Namespace, said.Name, whole)
+	if apierrors.IsNotFound(err) {
+		return policies.Question{}, nil, nil
+	}
+	if err != nil {
+		return policies.Question{}, nil, fmt.Errorf("read %s %q: %w", q.Resource.GroupResource(), said.Name, err)
+	}
+	if live.UID != said.UID {
+		return policies.Question{}, nil, nil
+	}
+	if live.Name != said.Name || live.Namespace != said.Namespace {
+		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q", q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
+	}
+	if kind := schema.FromAPIVersionAndKind(policies.KindOf(object)); whole && kind != q.Kind {
+		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s", q.Resource.GroupResource(), said.Name, kind, q.Kind)
+	}
+	return q.Of(object), live, nil
+}
+
+// contradiction says why a request cannot be about its own object.
+func contradiction(q *policies.Question, said *metav1.ObjectMeta) error {
+	switch wrong := content.IsPathSegmentName(said.Name); {
+	case said.UID == "":
+		return errors.New("the oldObject has no uid")
+	case said.Name == "" || len(wrong) > 0:
+		return fmt.Errorf("the oldObject's name is %.100q", said.Name)
+	case q.Name != "" && q.Name != said.Name:
+		return fmt.Errorf("the request is about %.100q, its oldObject is %.100q", q.Name, said.Name)
+	case q.Resource.GroupResource() == namespaces: // a request says that it is in itself
+		if q.Namespace != "" && q.Namespace != said.Name || said.Namespace != "" {
+			return fmt.Errorf("the request is about namespace %.100q, its oldObject is %.100q", q.Namespace, said.Name)
+		}
+	case q.Namespace != said.Namespace:
+		return fmt.Errorf("the request is about namespace %.100q, its oldObject is in %.100q", q.Namespace, said.Namespace)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// A policy that cannot be judged lets pass under Ignore, and nobody would see it in what is allowed.
+func TestPoliciesThatFailAreCounted(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
+		reg := prometheus.NewRegistry()
+		var err error
+		if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Registry: reg, Log: logr.Discard()}); err != nil {
+			t.Fatal(err)
+		}
+		for _, labels := range []string{"{}", "{tier: y}", "{other: x}"} {
+			if code, body := b.ask("delete", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: alice},
+				oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: u1, labels: `+labels+`}}}`); code != 200 || !strings.Contains(string(body), `"allowed":true`) {
+				t.Fatalf("%d %s", code, body)
+			}
+		}
+		requests, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range requests {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if (l.GetName() == "policy" || l.GetName() == "result") && m.GetCounter().GetValue() > 0 {
+						got[l.GetValue()] += m.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(map[string]float64{"DeletionPolicy/label": 2, "error": 2, "allowed": 1}, got); diff != "" {
+			t.Errorf("policies that failed, and results (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Names come and go; their series do not stay for ever.
+func TestSeriesOfPoliciesThatFailAreBounded(t *testing.T) {
+	m := testMetrics(t)
+	for i := range 3 * mostFailing {
+		m.failed([]policies.PolicyError{{Policy: policies.PolicyKey{Kind: "DeletionPolicy", Name: fmt.Sprint(i)}}})
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(m.failures)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(families[0].GetMetric()); n > mostFailing {
+		t.Errorf("%d series", n)
+	}
+}

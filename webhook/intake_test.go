@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// listening is a server of the handler, with this intake.
+func listening(t *testing.T, in *intake, judge reviewer) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard())))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// begin sends the beginning of a review whose body has so many bytes, and as much of it as is taken.
+func begin(t *testing.T, s *httptest.Server, token string, size int, body []byte) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")) //nolint:noctx // it is local
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	if err := conn.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "POST /%s/delete HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", token, size); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = conn.Write(body) }() // until nobody takes any more
+	return conn
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// 150 clients send 16 MiB less a byte, and hang: 2.4 GB, if it were all held.
+func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
+	in := newIntake()
+	in.bodyTime = 2 * time.Second
+	s := listening(t, in, yes)
+	body := bytes.Repeat([]byte("["), mostBody-1)
+	before := heap()
+	conns := make([]net.Conn, 150)
+	for i := range conns {
+		conns[i] = begin(t, s, testToken, mostBody, body)
+	}
+	for i := range 20 {
+		began := time.Now()
+		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, strings.NewReader(request(aDelete))) //nolint:noctx // it is local
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if took := time.Since(began); resp.StatusCode != 200 || took > time.Second {
+			t.Errorf("review %d beside them: %d after %s", i, resp.StatusCode, took)
+		}
+	}
+	if held := heap() - before; held > 150<<20 {
+		t.Errorf("%d MiB are held", held>>20)
+	}
+	codes := map[int]int{}
+	for _, c := range conns {
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			codes[0]++ // the connection was closed under what it still sent
+			continue
+		}
+		_ = resp.Body.Close()
+		codes[resp.StatusCode]++
+	}
+	if codes[400] < 4 || codes[400]+codes[429]+codes[0] != len(conns) {
+		t.Errorf("they were answered %v", codes)
+	}
+	if !in.large.TryAcquire(mostLarge) || !in.small.TryAcquire(mostSmall) || !in.reviews.TryAcquire(mostAtOnce) {
+		t.Error("what they held is not free")
+	}
+}
+
+func TestBodyThatDoesNotComeIsGivenUp(t *testing.T) {
+	in := newIntake()
+	in.bodyTime = 20 * time.Millisecond
+	s := listening(t, in, yes)
+	resp, err := http.ReadResponse(bufio.NewReader(begin(t, s, testToken, 1000, []byte("{"))), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 400 || !strings.Contains(string(text), "read the review: ") || !strings.Contains(string(text), "timeout") {
+		t.Errorf("%d %s, %v", resp.StatusCode, text, err)
+	}
+}
+
+// Who is not known is not waited for either.
+func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
+	s := listening(t, newIntake(), yes)
+	conn := begin(t, s, "guessed", 1000, []byte("{"))
+	from := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 404 {
+		t.Errorf("%d, %v", resp.StatusCode, err)
+	}
+	if _, err := from.ReadByte(); err == nil {
+		t.Error("the connection goes on")
+	}
+}
+
+// The time of a body is over when it has come: to judge it may take longer, and so may the next.
+func TestTimeOfABodyEndsWithIt(t *testing.T) {
+	in := newIntake()
+	in.bodyTime = 50 * time.Millisecond
+	gone := make(chan bool, 2)
+	s := listening(t, in, func(r *http.Request, q policies.Question) answer {
+		select {
+		case <-r.Context().Done():
+			gone <- true
+		case <-time.After(4 * in.bodyTime):
+			gone <- false
+		}
+		return yes(r, q)
+	})
+	for range 2 { // on one connection
+		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, strings.NewReader(request(aDelete))) //nolint:noctx // it is local
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Error(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 || <-gone {
+			t.Errorf("%d: the client was given up though it waited", resp.StatusCode)
+		}
+	}
+}
+
+func TestReviewsPastWhatIsTaken(t *testing.T) {
+	in := newIntake()
+	in.roomTime = time.Millisecond
+	m := testMetrics(t)
+	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
+	small, large := request(aDelete), request(aDelete+`,"weather":"`+strings.Repeat("x", smallReview)+`"`)
+	send := func(body string, sized bool) int {
+		var from io.Reader = strings.NewReader(body)
+		if !sized {
+			from = io.MultiReader(from)
+		}
+		return post(h, "/delete", aJSON, from).Code
+	}
+	want := func(what string, smallCode, largeCode, unsizedCode int) {
+		t.Helper()
+		if a, b, c := send(small, true), send(large, true), send(small, false); a != smallCode || b != largeCode || c != unsizedCode {
+			t.Errorf("%s: a small one %d, a large one %d, one of any size %d; want %d, %d, %d", what, a, b, c, smallCode, largeCode, unsizedCode)
+		}
+	}
+	want("with room for all", 200, 200, 200)
+	in.large.TryAcquire(mostLarge - smallReview)
+	want("with little room for large ones", 200, 429, 429)
+	in.large.Release(mostLarge - smallReview)
+	in.small.TryAcquire(mostSmall)
+	want("with no room for small ones", 429, 200, 200)
+	in.small.Release(mostSmall)
+	in.reviews.TryAcquire(mostAtOnce)
+	want("with as many as there may be", 429, 429, 429)
+	in.reviews.Release(mostAtOnce)
+	want("when they are over", 200, 200, 200)
+	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 6 {
+		t.Errorf("counted %v, want 6 busy", counted(t, m.requests))
+	}
+}
+
+// Room that is about to be there is waited for.
+func TestReviewWaitsForRoom(t *testing.T) {
+	in := newIntake()
+	in.roomTime = time.Minute
+	in.small.TryAcquire(mostSmall)
+	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+	var code int
+	var wg sync.WaitGroup
+	wg.Go(func() { code = post(h, "/delete", aJSON, strings.NewReader(request(aDelete))).Code })
+	in.small.Release(mostSmall)
+	wg.Wait()
+	if code != 200 {
+		t.Errorf("%d", code)
+	}
+}

@@ -1,0 +1,45 @@
+package webhook
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// What a user can bring about is refused, whatever the failurePolicy: 429, and clients come again.
+func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.policies(kept)
+		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+		config := b.api.Config()
+		config.RateLimiter = newPace(0.1, 1) // enough for the read, and not for the stamp
+		arm, err := newArmer(Options{Config: config, Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
+		if err != nil {
+			b.Fatal(err)
+		}
+		j := &judge{policies: b.state, arm: arm, metrics: testMetrics(t), log: newSayer(logr.Discard())}
+		a := j.answer(b.Context(), policies.WebhookDelete, policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: "shop", Name: "one",
+			OldObject: map[string]any{"metadata": map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "labels": map[string]any{"kept": "yes"}}}})
+		if a.err != nil || a.response.Allowed || a.response.Result.Code != 429 || a.response.Result.Details.RetryAfterSeconds != 1 {
+			b.Errorf("%+v", a)
+		}
+	})
+}
+
+func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
+	onBench(t, func(b *bench) {
+		config := b.api.Config()
+		config.RateLimiter = newPace(0.1, 1)
+		a, err := newAccess(config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, err = a.ask(b.Context(), policies.User{Name: "alice"}, []policies.Access{{Verb: "get", Resource: "a"}, {Verb: "get", Resource: "b"}})
+		if !errors.Is(err, errBusy) {
+			b.Errorf("error %v", err)
+		}
+	})
+}
