@@ -201,7 +201,7 @@ func (b *batch) orphaned(r *run, step int) map[string]bool {
 func (b *batch) level(ctx context.Context, s *Side, r *run, differ []Difference) error {
 	for _, d := range differ {
 		switch {
-		case d.Reference == nil || d.Weir == nil || d.Reference.Terminating != d.Weir.Terminating:
+		case d.Reference == nil || d.Weir == nil || d.Reference.Terminating != d.Weir.Terminating || d.lacks():
 			if err := s.erase(ctx, r, d.Name); err != nil {
 				return err
 			}
@@ -214,6 +214,12 @@ func (b *batch) level(ctx context.Context, s *Side, r *run, differ []Difference)
 		}
 	}
 	return nil
+}
+
+// lacks tells whether an object has lost a finalizer that it cannot be given again: no API server adds one to what
+// terminates.
+func (d Difference) lacks() bool {
+	return d.Weir.Terminating && slices.ContainsFunc(d.Weir.Finalizers, func(f string) bool { return !slices.Contains(d.Reference.Finalizers, f) })
 }
 
 // after does something with all runs on both sides, and returns their states once both have settled.

@@ -55,8 +55,11 @@ func (c Case) explain(differ []Difference) (causes []string, ok bool) {
 }
 
 // follows tells whether an object differs because another one, which lives on one side only, is its owner, or
-// blocks it.
+// blocks it; or because its owner, which was freed under the reference, is not deleted foreground there.
 func (c Case) follows(d, other Difference) bool {
+	if d.terminating() < 0 && other.Reference != nil && other.Reference.Terminating && len(c.freed(other.Name)) > 0 {
+		return slices.ContainsFunc(c.written(d.Name), func(r Reference) bool { return r.Owner == other.Name })
+	}
 	if d.held() && other.Reference != nil {
 		blocks := func(o *Object) bool {
 			return o != nil && slices.ContainsFunc(o.Owners, func(r Reference) bool { return r.Owner == d.Name && r.Block == Blocking })
@@ -194,20 +197,43 @@ func afterOrphaning(c Case, d Difference) bool {
 }
 
 // noCycle: the reference takes blockOwnerDeletion off an object that waits for a dependent being deleted
-// foreground, cycle or not. Its owner may be gone for that before the object is deleted, or wait no more.
+// foreground, cycle or not, whether it was set or left out. Its owner may be gone for that before the object is
+// deleted, or wait no more.
 func noCycle(c Case, d Difference) bool {
+	if d.heldByWeir() {
+		return c.unblocked(d.Name)
+	}
 	if d.Reference == nil {
 		return false
 	}
-	freed := slices.DeleteFunc(minus(d.Reference.Owners, c.written(d.Name)), func(r Reference) bool {
-		was := Reference{r.Owner, r.Flaw, Blocking}
-		return r.Block != Free || !slices.Contains(c.written(d.Name), was)
-	})
+	freed := c.freed(d.Name)
 	if d.Weir == nil || !d.ownersOnly() {
 		return len(freed) > 0 && d.terminating() < 0
 	}
 	more, less := minus(d.Reference.Owners, d.Weir.Owners), minus(d.Weir.Owners, d.Reference.Owners)
 	return len(more) > 0 && len(more) == len(less) && len(minus(more, freed)) == 0
+}
+
+// freed are the references of an object that block no more under the reference, though nobody asked for that.
+func (c Case) freed(name string) []Reference {
+	return slices.DeleteFunc(minus(c.Reference[name].Owners, c.written(name)), func(r Reference) bool {
+		return r.Block != Free || !slices.ContainsFunc(c.written(name), func(was Reference) bool {
+			return was.Owner == r.Owner && was.Flaw == r.Flaw
+		})
+	})
+}
+
+// unblocked tells whether a dependent that blocks the owner under Weir was freed from that under the reference.
+func (c Case) unblocked(owner string) bool {
+	for name, o := range c.Weir {
+		for _, r := range o.Owners {
+			free := Reference{r.Owner, r.Flaw, Free}
+			if r.Owner == owner && r.Block == Blocking && (slices.Contains(c.freed(name), free) || slices.Contains(c.BeforeReference[name].Owners, free)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // terminating is positive if only the reference deletes the object, or deleted it, and negative if only Weir.
@@ -223,11 +249,13 @@ func (d Difference) terminating() int {
 }
 
 // held tells whether the object waits for dependents under the reference, and not under Weir.
-func (d Difference) held() bool {
-	waits := func(o *Object) bool {
-		return o != nil && o.Terminating && slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents)
-	}
-	return waits(d.Reference) && !waits(d.Weir)
+func (d Difference) held() bool { return waits(d.Reference) && !waits(d.Weir) }
+
+// heldByWeir is the reverse.
+func (d Difference) heldByWeir() bool { return waits(d.Weir) && !waits(d.Reference) }
+
+func waits(o *Object) bool {
+	return o != nil && o.Terminating && slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
 func (d Difference) ownersOnly() bool {
