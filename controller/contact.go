@@ -25,7 +25,7 @@ func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
-		if err := g.history.admit(req.Context()); err != nil {
+		if err := g.history.prove(req.Context()); err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // nothing was sent of it
 			}

@@ -22,9 +22,9 @@ var (
 // storage is restored from a backup, objects are there again that were seen to go, with the very uids and
 // resourceVersions that requests carry as preconditions. No request would fail.
 //
-// So it is a gate too. Nothing is written but while a connection is held, and a consistent read that was begun later has
-// shown that the history goes on. Without that, a request that is tried again would be the first thing that a restored
-// API server hears.
+// So it is a gate too. Nothing is written but while a connection is held, and a consistent read that was begun later, and
+// not long ago, has shown that the history goes on. Without that, a request that is tried again would be the first thing
+// that a restored API server hears; and one whose storage alone is exchanged ends no connection.
 //
 // Proof are consistent reads alone, of each kind with itself: kinds may lie in storages of their own, whose
 // resourceVersions have nothing to do with each other. Namespaces are read all the time; the others when they are listed,
@@ -47,6 +47,8 @@ type history struct {
 	mu     sync.Mutex
 	losses uint64                                 // of contact, so far
 	opened chan struct{}                          // closed when the gate opens
+	proved time.Time                              // when the last read began that showed that the history goes on
+	looked chan struct{}                          // closed and replaced when a look has ended
 	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
 
 	// kinds are those that are followed; nil if none is.
@@ -64,7 +66,7 @@ type history struct {
 func newHistory(client metadata.Interface, log logr.Logger) *history {
 	h := &history{
 		client: client, heartbeat: newHeartbeat(client), log: log, wake: make(chan struct{}, 1),
-		opened: make(chan struct{}), broken: map[schema.GroupVersionResource]string{},
+		opened: make(chan struct{}), looked: make(chan struct{}), broken: map[schema.GroupVersionResource]string{},
 	}
 	h.tether = &tether{namespaces: client.Resource(namespaces.WithVersion("v1")), lost: h.lost}
 	return h
@@ -96,6 +98,45 @@ func (h *history) enter(ctx context.Context) (context.Context, error) {
 		}
 	}
 	return ctx, h.admit(ctx)
+}
+
+// freshFor is how old the proof may be that a write rests on. No storage is stopped, exchanged and started in less. Where
+// it is half as old it is renewed while writes go on.
+const freshFor = 500 * time.Millisecond
+
+// prove waits until there is a fresh proof that the history goes on; not for long: what cannot be proved is tried again.
+func (h *history) prove(ctx context.Context) error {
+	const looks = 2 // one may have begun too long ago
+	for n := 0; ; n++ {
+		h.mu.Lock()
+		age, looked := time.Since(h.proved), h.looked
+		h.mu.Unlock()
+		if age > freshFor/2 && !h.closed.Load() {
+			h.ask()
+		}
+		switch {
+		case age <= freshFor:
+			return h.admit(ctx)
+		case n == looks || h.closed.Load():
+			return errNoContact
+		}
+		select {
+		case <-looked:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// hasLooked tells that a look which began then has ended, and whether it was a proof.
+func (h *history) hasLooked(began time.Time, proved bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if proved {
+		h.proved = began
+	}
+	close(h.looked)
+	h.looked = make(chan struct{})
 }
 
 // admit is enter for the last moment: it does not wait.

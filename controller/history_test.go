@@ -460,11 +460,13 @@ func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
 			e.api.Put("leases", "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: apiserver-1, namespace: kube-system, uid: lease, labels: {apiserver.kubernetes.io/identity: kube-apiserver}}}")
 		}
 		renew()
+		e.configMap("leaf", "")
 		e.whole()
 		restore := e.api.Snapshot()
 		e.configMap("late", "")
 		renew()
 		e.pass(findEvery)
+		decided := e.history.mark(e.Context())
 		cached := e.api.Get("leases.coordination.k8s.io/kube-system/apiserver-1")["metadata"].(map[string]any)["resourceVersion"]
 		e.fail(func(r apitest.Request) *apitest.Reply {
 			if strings.HasSuffix(r.Path, "/namespaces") && strings.Contains(r.Query, "limit=1") {
@@ -473,8 +475,13 @@ func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
 			}
 			return nil
 		})
+		leaf := graph.Ref{Kind: configMapKind, UID: "uid-leaf", Namespace: "shop", Name: "leaf"}
 		restore(0)
 		renew()
+		// No connection has ended: what was decided before, and waited for its turn, is the first to know.
+		if err := testRequester(t, e).delete(decided, leaf, "Background"); !errors.Is(err, errRewound) && !errors.Is(err, errNoContact) {
+			t.Errorf("what was decided before was sent: %v", err)
+		}
 		e.until(probeEvery, "it is noticed", func() bool { return len(e.back()) > 0 })
 		if !strings.Contains(e.back()[0], "Lease apiserver-1 has resourceVersion") {
 			t.Errorf("it was noticed by %q", e.back())

@@ -36,8 +36,10 @@ func (h *history) run(ctx context.Context) {
 		case <-timer.C:
 		case <-h.wake:
 		}
-		next := probeEvery
-		if !h.look(ctx) {
+		next, began := probeEvery, time.Now()
+		goesOn := h.look(ctx)
+		h.hasLooked(began, goesOn)
+		if !goesOn {
 			next, pause = pause, min(2*pause, mostProbe)
 		} else {
 			pause = firstProbe
@@ -46,7 +48,7 @@ func (h *history) run(ctx context.Context) {
 	}
 }
 
-// look asks once, and tells whether the gate is open.
+// look asks once, and tells whether the history goes on as far as can be known, so that the gate is open.
 func (h *history) look(ctx context.Context) bool {
 	h.mu.Lock()
 	losses := h.losses
@@ -77,7 +79,7 @@ func (h *history) look(ctx context.Context) bool {
 			h.log.V(1).Info("cannot ask whether the history goes on", "err", err.Error())
 			h.lost()
 		}
-		return !h.closed.Load()
+		return false
 	}
 	h.denied, h.blind = time.Time{}, false
 	if why := now.contradicts(h.last); why != "" {
