@@ -62,7 +62,8 @@ func TestFactsCountWhatFalls(t *testing.T) {
 	of := func(fall policies.Fall, ok bool) answer { return answer{fall, ok} }
 	tests := map[string]struct{ got, want answer }{
 		"with an object":                 {of(f.Falls("uid-web", func(schema.GroupResource) bool { return false })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
-		"with an object, but for a kind": {of(f.Falls("uid-web", func(gr schema.GroupResource) bool { return gr == pods })), answer{policies.Fall{Kinds: []policies.FallKind{replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Falls("uid-web-1", func(gr schema.GroupResource) bool { return gr == pods })), answer{policies.Fall{}, true}},
+		"but for a kind further down":    {of(f.Falls("uid-web", func(gr schema.GroupResource) bool { return gr == pods })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
 		"with what has no dependents":    {of(f.Falls("uid-a", nil)), answer{policies.Fall{}, true}},
 		"with what was never seen":       {of(f.Falls("uid-x", nil)), answer{}},
 		"of a kind":                      {of(f.Instances(replicaSets)), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},

@@ -75,7 +75,7 @@ type Question struct {
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
 // cannot be judged. Of a Fall, false means that it is at least that much.
 type Facts struct {
-	// Falls counts what falls with an object: its dependents and theirs, without those of spared kinds.
+	// Falls counts what falls with an object: its dependents, without those of spared kinds, and theirs.
 	Falls func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (Fall, bool)
@@ -94,7 +94,7 @@ type Facts struct {
 
 // Search says what is deleted, and which of what then falls is looked for.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for spared ones; empty for none.
+	// UID is an object that is deleted with its dependents, but for its own of spared kinds; empty for none.
 	UID    types.UID
 	Spared func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.

@@ -10,7 +10,7 @@ import (
 
 // Search says what is deleted, and which of all that then goes is looked for.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for those of spared kinds; empty for none.
+	// UID is an object that is deleted with its dependents, but for its own of spared kinds; empty for none.
 	UID    types.UID
 	Spared func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
@@ -38,7 +38,7 @@ func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
 	entryID := g.find(s.UID)
 	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
 	f := fall{
-		g: g, spared: s.Spared, spares: map[uint32]bool{},
+		g: g, root: entryID, spared: s.Spared, spares: map[uint32]bool{},
 		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
 	}
 	wanted := map[uint32]bool{} // by slot

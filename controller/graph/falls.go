@@ -20,9 +20,9 @@ type Fallen struct {
 const someNames = 3
 
 // Falls counts what falls when an object is deleted with its dependents: every object that depends on it
-// and has no reference left that keeps it. Objects of spared kinds, and what depends on them, stay. It is
-// the least set for which that holds, as collectors find it: in a cycle that something outside leads to,
-// nobody goes first.
+// and has no reference left that keeps it. Dependents of spared kinds lose their reference to the object, and
+// stay if they have no other; further down nothing is spared. It is the least set for which that holds, as
+// collectors find it: in a cycle that something outside leads to, nobody goes first.
 //
 // The names are the first three. False: it is at least that much. The object is not in the graph, or a
 // kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not
@@ -37,7 +37,7 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 	root := g.nodes.at(g.entries.at(entryID).node)
 	complete := g.holding(false, g.slots[root.slot].Namespaced) == ""
 	f := fall{
-		g: g, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
+		g: g, root: entryID, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
 		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
 	}
 	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
@@ -50,6 +50,7 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 // fall is how far a count has come.
 type fall struct {
 	g         *Graph
+	root      uint32 // entry of the object whose own dependents are spared
 	namespace uint32 // of what is deleted
 	spared    func(schema.GroupResource) bool
 	spares    map[uint32]bool  // by slot: what spared said
@@ -84,24 +85,31 @@ func (f *fall) drop(owner uint32) {
 			continue
 		}
 		for _, d := range claim.dependents {
-			f.lose(d.node, claim.verdict)
+			f.lose(d.node, claim)
 		}
 	}
 }
 
-// lose takes one reference from a node.
-func (f *fall) lose(id uint32, v verdict) {
+// lose takes one reference from a node. Where it is spared, those to the root are taken off: it goes as its other owners
+// do, and stays if it has none.
+func (f *fall) lose(id uint32, c *claim) {
 	n := f.g.nodes.at(id)
 	left, seen := f.left[id]
+	spared := f.spare(n.slot)
 	switch {
-	case !seen && f.spare(n.slot):
+	case seen && left == 0:
 		return
 	case !seen:
 		left = f.g.keeping(n)
-	case left == 0:
-		return
+		if spared {
+			released, kept := f.toRoot(n)
+			if released == len(n.owners) {
+				return
+			}
+			left -= kept
+		}
 	}
-	if v == solid {
+	if c.verdict == solid && !(spared && c.entry == f.root) {
 		left--
 	}
 	f.left[id] = left
@@ -123,6 +131,19 @@ func (f *fall) lose(id uint32, v verdict) {
 func (g *Graph) keeping(n *node) int32 {
 	t := g.tally(n)
 	return int32(len(n.owners) - t[absent] - t[waiting])
+}
+
+// toRoot counts the references of a node to what is deleted, and those of them that keep it.
+func (f *fall) toRoot(n *node) (all int, keep int32) {
+	for _, e := range n.owners {
+		if c := f.g.claims.at(e.claim); c.entry == f.root {
+			all++
+			if c.verdict != absent && c.verdict != waiting {
+				keep++
+			}
+		}
+	}
+	return all, keep
 }
 
 func (f *fall) spare(slot uint32) bool {

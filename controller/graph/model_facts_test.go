@@ -29,16 +29,19 @@ func (m *model) falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 		return down[o] && !m.leavesOrphans(o) && (o.UID == uid || !slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents))
 	}
 	falls := func(o *mObject) bool {
-		lost := false
+		lost, others := false, 0
 		for _, r := range o.Owners {
 			owner, class := m.meant(wordsOf(r, o.Namespace)), m.class(r, o.Namespace)
 			drop := owner != nil && drops(owner)
-			if class == "O" || !drop && class != "A" && class != "W" {
+			lost = lost || drop
+			if r.UID == uid && spared(o.Kind) {
+				continue // is taken off
+			}
+			if others++; class == "O" || !drop && class != "A" && class != "W" {
 				return false
 			}
-			lost = lost || drop
 		}
-		return lost && !spared(o.Kind)
+		return lost && others > 0
 	}
 	var fallen []*mObject
 	for again := true; again; {

@@ -125,9 +125,10 @@ type Propagation struct {
 	// +listType=set
 	Allowed []PropagationPolicy `json:"allowed,omitempty"`
 
-	// Dependents decide per kind of dependent, in this order, and the first that names a kind wins. They hold where the
-	// deletion is carried out in Background or Foreground. Left out, and for kinds that none names, dependents share
-	// the deletion's fate.
+	// Dependents decide per kind of dependent, in this order, and the first that names a kind wins. They are about
+	// objects that name the deleted one as their owner, not about the dependents of those, and hold where the deletion
+	// is carried out in Background or Foreground. Left out, and for kinds that none names, dependents share the
+	// deletion's fate.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
