@@ -56,7 +56,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 					b.api.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: shop, labels: {keep: "yes"}}}`, i))
 				}
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: shop, labels: {keep: "yes"}}}`) // does not go
-				var requests atomic.Int32                                                                                                       // some are sent side by side
+				var requests atomic.Int32
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 					if strings.Contains(r.Path, "/configmaps") {
 						requests.Add(1)
