@@ -263,12 +263,12 @@ func (r *requester) delete(ctx context.Context, ref graph.Ref, propagation metav
 	return err
 }
 
-// patch sends the metadata that an action wants, for the given resourceVersion. A JSON merge patch: the
-// one kind that built-in and custom resources both accept, so there is no 415 to learn from (RB 3.19).
-func (r *requester) patch(ctx context.Context, a graph.Action, resourceVersion string) (*metav1.PartialObjectMetadata, error) {
+// patch sends the metadata that an action wants, for the given resourceVersion; errNoEffect if nothing has come of it. A
+// JSON merge patch: the one kind that built-in and custom resources both accept, so there is no 415 to learn from (RB 3.19).
+func (r *requester) patch(ctx context.Context, a graph.Action, resourceVersion string) error {
 	gv, err := r.versionOf(a.Object.Kind)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	change := map[string]any{"uid": a.Object.UID, "resourceVersion": resourceVersion}
 	if a.Verb == graph.Unfinalize {
@@ -278,10 +278,23 @@ func (r *requester) patch(ctx context.Context, a graph.Action, resourceVersion s
 	}
 	body, err := json.Marshal(map[string]any{"metadata": change})
 	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
+		return fmt.Errorf("encode patch: %w", err)
 	}
 	req := object(r.client.Patch(types.MergePatchType), gv, a.Object.Kind.Resource, a.Object.Namespace, a.Object.Name).Body(body)
-	return r.doForMetadata(ctx, "patch", a.Object.Kind, req)
+	after, err := r.doForMetadata(ctx, "patch", a.Object.Kind, req)
+	if err == nil && !tookEffect(a, after) {
+		return errNoEffect
+	}
+	return err
+}
+
+// tookEffect tells whether the API server's answer to a patch is as the patch wanted it. The
+// resourceVersion would not tell: it stays when the last finalizer goes, and the object with it.
+func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
+	if a.Verb == graph.Unfinalize {
+		return !slices.Contains(after.Finalizers, a.Finalizer)
+	}
+	return len(after.OwnerReferences) == len(a.Owners)
 }
 
 // orNull is what makes a merge patch remove the last element of a list.

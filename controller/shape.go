@@ -264,11 +264,7 @@ func (s *shaper) carryOut(ctx context.Context, v graph.View, m *metav1.PartialOb
 		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1alpha1.Finalizer,
 		Finalizers: slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer }),
 	}
-	after, err := s.requester.patch(ctx, a, ref.ResourceVersion)
-	if err == nil && !tookEffect(a, after) {
-		err = errNoEffect
-	}
-	if err != nil {
+	if err := s.requester.patch(ctx, a, ref.ResourceVersion); err != nil {
 		return s.after(a, err)
 	}
 	s.forget(v.UID)
@@ -321,10 +317,7 @@ func (s *shaper) release(ctx context.Context, owner graph.View, step shapeStep) 
 			}
 		}
 		group.Go(func() error {
-			after, err := s.requester.patch(ctx, a, d.ResourceVersion)
-			if err == nil && !tookEffect(a, after) {
-				err = errNoEffect
-			}
+			err := s.requester.patch(ctx, a, d.ResourceVersion)
 			switch outcomeOf(err) {
 			case ok:
 				s.store.accepted(a) // it is not asked for again, and not deleted, before the watch shows it

@@ -2,14 +2,12 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -152,20 +150,7 @@ func (w *workers) send(ctx context.Context, a graph.Action, version string) erro
 		}
 		return err
 	}
-	after, err := w.requester.patch(ctx, a, version)
-	if err == nil && !tookEffect(a, after) {
-		return errNoEffect
-	}
-	return err
-}
-
-// tookEffect tells whether the API server's answer to a patch is as the patch wanted it. The
-// resourceVersion would not tell: it stays when the last finalizer goes, and the object with it.
-func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
-	if a.Verb == graph.Unfinalize {
-		return !slices.Contains(after.Finalizers, a.Finalizer)
-	}
-	return len(after.OwnerReferences) == len(a.Owners)
+	return w.requester.patch(ctx, a, version)
 }
 
 // settle takes in how a request ended.
