@@ -77,6 +77,7 @@ func (b *backFill) tell(tallies map[string]tally, done bool) {
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
 func (b *backFill) run(ctx context.Context) {
+	var last *look // that was complete, while nothing but policies has changed since
 	for {
 		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
 		passCtx, cancel := context.WithCancel(ctx)
@@ -89,7 +90,8 @@ func (b *backFill) run(ctx context.Context) {
 			cancel()
 		}()
 		b.tell(nil, false)
-		err := b.pass(passCtx)
+		next := b.newLook(last)
+		err := next.run(passCtx)
 		cut := passCtx.Err() != nil
 		cancel()
 		stop()
@@ -102,14 +104,18 @@ func (b *backFill) run(ctx context.Context) {
 		case err != nil:
 			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
 			pause = backFillRetry
+		default:
+			last = next
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
+			continue
 		case <-relabelled:
 		case <-time.After(pause):
 		}
+		last = nil
 	}
 }
 
@@ -117,10 +123,11 @@ func (b *backFill) run(ctx context.Context) {
 type look struct {
 	*backFill
 	set   *policies.Set
+	seen  *look // at kinds about which policies are the same it is not looked again; nil: at all
 	group errgroup.Group
 
 	mu      sync.Mutex
-	tallies map[string]tally
+	tallies map[schema.GroupResource]map[string]tally // by kind and policy
 	changed map[stamps.Result]int64
 	pending int64
 	errs    []error
@@ -129,11 +136,18 @@ type look struct {
 // tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
 type tally struct{ matched, stamped int64 }
 
-func (b *backFill) pass(ctx context.Context) error {
-	p := &look{backFill: b, set: b.policies.Set(), tallies: map[string]tally{}, changed: map[stamps.Result]int64{}}
+func (b *backFill) newLook(seen *look) *look {
+	p := &look{
+		backFill: b, set: b.policies.Set(), seen: seen,
+		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[stamps.Result]int64{},
+	}
 	p.group.SetLimit(backFillPar)
+	return p
+}
+
+func (p *look) run(ctx context.Context) error {
 	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
-	for _, v := range b.store.finalized(v1alpha1.Finalizer) {
+	for _, v := range p.store.finalized(v1alpha1.Finalizer) {
 		if v.Deleting {
 			continue
 		}
@@ -143,19 +157,23 @@ func (b *backFill) pass(ctx context.Context) error {
 		stamped[v.Kind][v.UID] = v.Ref
 	}
 	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
-	for _, k := range b.store.stats().Kinds {
+	for _, k := range p.store.stats().Kinds {
 		versions[k.GroupResource()] = k.Version
 		some, whole := p.set.Stamps(k.GroupResource())
 		about[k.GroupResource()] = some // be it served now or not
 		if !some || !k.Served || !k.Listable {
 			continue
 		}
+		if p.unchanged(k.GroupResource()) {
+			continue
+		}
+		p.begin(k.GroupResource())
 		if err := p.kind(ctx, k, whole, stamped[k.GroupResource()]); err != nil {
 			p.failed(err)
 		}
 	}
 	// What carries the finalizer, and no policy is about any more.
-	for _, v := range b.store.finalized(v1alpha1.Finalizer) {
+	for _, v := range p.store.finalized(v1alpha1.Finalizer) {
 		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
 			p.take(ctx, v.Kind.WithVersion(versions[v.Kind]), &metav1.ObjectMeta{
 				Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
@@ -222,16 +240,16 @@ func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 	mark, errs := p.set.StampFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
 	switch {
 	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
-		p.count(mark.By, tally{1, 1})
+		p.count(gvr.GroupResource(), mark.By, tally{1, 1})
 	case mark.By != "":
-		p.count(mark.By, tally{1, 0})
+		p.count(gvr.GroupResource(), mark.By, tally{1, 0})
 		p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (stamps.Result, error) {
 			result, err := p.stamper.Put(ctx, gvr, m, mark)
 			switch result {
 			case stamps.Done, stamps.Already:
-				p.count(mark.By, tally{0, 1})
+				p.count(gvr.GroupResource(), mark.By, tally{0, 1})
 			case stamps.Gone:
-				p.count(mark.By, tally{-1, 0})
+				p.count(gvr.GroupResource(), mark.By, tally{-1, 0})
 			case stamps.Changed, stamps.Failed:
 			}
 			return result, err
@@ -266,7 +284,7 @@ func (p *look) do(ctx context.Context, kind schema.GroupResource, change func(co
 		p.pending--
 		p.changed[result]++
 		if result == stamps.Done && p.changed[stamps.Done]%showEvery == 0 {
-			p.tell(maps.Clone(p.tallies), false)
+			p.tell(p.totalsLocked(), false)
 		}
 		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
 		if err != nil && ctx.Err() == nil {
@@ -279,10 +297,40 @@ func (p *look) do(ctx context.Context, kind schema.GroupResource, change func(co
 // showEvery is after how many changes progress is told.
 const showEvery = 100
 
-func (p *look) count(by string, t tally) {
+// unchanged takes over what was found of a kind if policies about it are as they were.
+func (p *look) unchanged(kind schema.GroupResource) bool {
+	if p.seen == nil || p.seen.tallies[kind] == nil || !p.set.SameDeletions(kind, p.seen.set) {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tallies[by] = tally{p.tallies[by].matched + t.matched, p.tallies[by].stamped + t.stamped}
+	p.tallies[kind] = p.seen.tallies[kind]
+	return true
+}
+
+func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.stamped + o.stamped} }
+
+func (p *look) begin(kind schema.GroupResource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[kind] = map[string]tally{}
+}
+
+func (p *look) count(kind schema.GroupResource, by string, t tally) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[kind][by] = p.tallies[kind][by].plus(t)
+}
+
+// totalsLocked are the tallies of policies, of all kinds.
+func (p *look) totalsLocked() map[string]tally {
+	out := map[string]tally{}
+	for _, kind := range p.tallies {
+		for by, t := range kind {
+			out[by] = out[by].plus(t)
+		}
+	}
+	return out
 }
 
 func (p *look) failed(err error) {
@@ -303,8 +351,8 @@ func (p *look) end(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	total := int64(0)
-	for _, t := range p.tallies {
+	tallies, total := p.totalsLocked(), int64(0) // nobody else counts any more
+	for _, t := range tallies {
 		total += t.stamped
 	}
 	p.metrics.backFill.WithLabelValues("stamped").Set(float64(total))
@@ -312,10 +360,11 @@ func (p *look) end(ctx context.Context) error {
 	if n := p.changed[stamps.Done] + p.changed[stamps.Failed]; n > 0 {
 		p.log.Info("back-fill", "stamped", total, "changed", p.changed[stamps.Done], "failed", p.changed[stamps.Failed])
 	}
-	p.tell(p.tallies, len(p.errs) == 0)
+	p.tell(tallies, len(p.errs) == 0)
 	if len(p.errs) > 0 {
 		return errors.Join(p.errs...)
 	}
+	p.seen = nil // its part is taken over
 	p.metrics.backFillSuccess.SetToCurrentTime()
 	return nil
 }

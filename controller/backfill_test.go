@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,7 +135,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 					stamped = append(stamped, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 				}
 				b := filler(t, api, state, 1000, stamped...)
-				if err := b.pass(t.Context()); err != nil {
+				if err := b.newLook(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for key, want := range c.want {
@@ -146,7 +148,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 					t.Errorf("done=%t, tallies (-want +got):\n%s", done, diff)
 				}
 				api.Requests()
-				if err := b.pass(t.Context()); err != nil {
+				if err := b.newLook(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for _, r := range api.Requests() {
@@ -190,7 +192,7 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 					return nil
 				})
 				b := filler(t, api, state, 1000, stamped...)
-				if err := b.pass(t.Context()); err != nil {
+				if err := b.newLook(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if reads.Load() != int64(want) {
@@ -207,6 +209,73 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A policy that changes has those kinds looked at again that it is about.
+func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	for i := range 3 {
+		putConfigMap(api, fmt.Sprint("c", i), kept)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Foreground}"))
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		var mu sync.Mutex
+		var lists []string
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && r.Method == "GET" && kind != "namespaces" {
+				lists = append(lists, kind)
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.run(ctx)
+		}()
+		synctest.Wait()
+		for _, step := range []struct {
+			what string
+			do   func()
+			want []string
+		}{
+			{"at the start", func() {}, []string{"configmaps", "secrets"}},
+			{"a policy about secrets", func() {
+				api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Orphan}"))
+			}, []string{"secrets"}},
+			{"a policy about something else", func() {
+				api.Put("deletionpolicies", delpol("services", "services", "propagation: {default: Orphan}"))
+			}, nil},
+			{"a policy about both", func() {
+				api.Put("deletionpolicies", delpol("both", "secrets, configmaps", "propagation: {default: Orphan}"))
+			}, []string{"configmaps", "secrets"}},
+			{"it goes", func() { api.Remove("deletionpolicies.weir.dev/both") }, []string{"configmaps", "secrets"}},
+			{"labels of a namespace", func() {
+				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
+			}, []string{"configmaps", "secrets"}},
+			{"time", func() { <-time.After(backFillEvery) }, []string{"configmaps", "secrets"}},
+		} {
+			step.do()
+			settlePolicies(state)
+			mu.Lock()
+			slices.Sort(lists)
+			if diff := cmp.Diff(step.want, lists); diff != "" {
+				t.Errorf("%s: kinds listed (-want +have):\n%s", step.what, diff)
+			}
+			lists = nil
+			mu.Unlock()
+			if tallies, done, _ := b.progress(); !done || tallies["p"].plus(tallies["both"]) != (tally{3, 3}) {
+				t.Errorf("%s: done %t, %v", step.what, done, tallies)
+			}
+		}
+		cancel()
+		<-done
+	})
 }
 
 // A list that grows too old goes on where it was.
@@ -230,7 +299,7 @@ func TestBackFillCountsNothingTwice(t *testing.T) {
 			return nil
 		})
 		b := filler(t, api, state, 1000)
-		if err := b.pass(t.Context()); err != nil {
+		if err := b.newLook(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if tallies, _, _ := b.progress(); !expired || tallies["p"] != (tally{n, n}) {
@@ -248,7 +317,7 @@ func TestBackFillKeepsItsPace(t *testing.T) {
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 10)
 		began := time.Now()
-		if err := b.pass(t.Context()); err != nil {
+		if err := b.newLook(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// The first ten go at once.
@@ -271,7 +340,7 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			return nil
 		})
 		b := filler(t, api, state, 1000)
-		if err := b.pass(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
+		if err := b.newLook(nil).run(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
 			t.Errorf("error %v", err)
 		}
 		if tallies, done, _ := b.progress(); done || tallies["p"] != (tally{2, 1}) {
@@ -283,7 +352,7 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			}
 			return nil
 		})
-		if err := b.pass(t.Context()); err == nil || err.Error() != "list configmaps: may not list" {
+		if err := b.newLook(nil).run(t.Context()); err == nil || err.Error() != "list configmaps: may not list" {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -299,7 +368,7 @@ func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 		m := stamps.MetaOf(api.Get("configmaps/shop/right"))
 		b := filler(t, api, state, 1000, graph.Object{Kind: configMapKind, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 		b.store.apply(graph.Serving{Resources: []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
-		if err := b.pass(t.Context()); err != nil {
+		if err := b.newLook(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := finalizersOf(api, "configmaps/shop/right"); got != "[weir.dev/propagation]" {
@@ -325,7 +394,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 			}
 			return nil
 		})
-		if err := b.pass(t.Context()); err != nil {
+		if err := b.newLook(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := finalizersOf(api, "configmaps/shop/one"); !changed || got != "[weir.dev/propagation]" {

@@ -210,6 +210,11 @@ func (s *Set) StampSelector(gr schema.GroupResource) (selector string, some bool
 	return metav1.FormatLabelSelector(of), true
 }
 
+// SameDeletions tells whether the DeletionPolicies about a resource are those of another set, which this one came from.
+func (s *Set) SameDeletions(gr schema.GroupResource, other *Set) bool {
+	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr))
+}
+
 // Decide answers a question. It does not change the question, and asking again gives the same answer.
 func (s *Set) Decide(q Question) Decision {
 	d := Decision{Allowed: true}
