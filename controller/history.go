@@ -47,7 +47,7 @@ type history struct {
 	mu     sync.Mutex
 	losses uint64                                 // of contact, so far
 	opened chan struct{}                          // closed when the gate opens
-	proved time.Time                              // when the last read began that showed that the history goes on
+	proved time.Time                              // when it was last known that the history goes on
 	looked chan struct{}                          // closed and replaced when a look has ended
 	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
 
@@ -100,13 +100,14 @@ func (h *history) enter(ctx context.Context) (context.Context, error) {
 	return ctx, h.admit(ctx)
 }
 
-// freshFor is how old the proof may be that a write rests on. No storage is stopped, exchanged and started in less. Where
-// it is half as old it is renewed while writes go on.
+// freshFor is how old the proof may be that a write rests on, not counting how long it took: a slow API server must not
+// stop all work. No storage is stopped, exchanged and started in less. Where it is half as old it is renewed while writes
+// go on.
 const freshFor = 500 * time.Millisecond
 
 // prove waits until there is a fresh proof that the history goes on; not for long: what cannot be proved is tried again.
 func (h *history) prove(ctx context.Context) error {
-	const looks = 2 // one may have begun too long ago
+	const looks = 2 // that may fail
 	for n := 0; ; n++ {
 		h.mu.Lock()
 		age, looked := time.Since(h.proved), h.looked
@@ -128,12 +129,12 @@ func (h *history) prove(ctx context.Context) error {
 	}
 }
 
-// hasLooked tells that a look which began then has ended, and whether it was a proof.
-func (h *history) hasLooked(began time.Time, proved bool) {
+// hasLooked tells that a look has ended, and whether it was a proof.
+func (h *history) hasLooked(proved bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if proved {
-		h.proved = began
+		h.proved = time.Now()
 	}
 	close(h.looked)
 	h.looked = make(chan struct{})

@@ -452,6 +452,31 @@ func TestReadThatBeganBeforeContactWasLostProvesNothing(t *testing.T) {
 	})
 }
 
+// Writes wait for a read that shows that the history goes on, and go on themselves however long it takes.
+func TestSlowProofsDoNotStopWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.configMap("leaf", "")
+		e.whole()
+		e.pass(probeEvery)
+		const slow = 3 * time.Second
+		e.fail(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/namespaces") && strings.Contains(r.Query, "limit=1") {
+				<-time.After(slow)
+			}
+			return nil
+		})
+		e.pass(freshFor)
+		began := time.Now()
+		if err := testRequester(t, e).delete(e.Context(), graph.Ref{Kind: configMapKind, UID: "uid-leaf", Namespace: "shop", Name: "leaf"}, "Background"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < slow || took > 2*slow {
+			t.Errorf("it took %s, want to wait for one read of %s", took, slow)
+		}
+	})
+}
+
 // An API server whose storage is replaced under it goes on listing what it had cached, at the resourceVersions of before.
 func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

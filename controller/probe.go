@@ -36,9 +36,8 @@ func (h *history) run(ctx context.Context) {
 		case <-timer.C:
 		case <-h.wake:
 		}
-		next, began := probeEvery, time.Now()
-		goesOn := h.look(ctx)
-		h.hasLooked(began, goesOn)
+		next, goesOn := probeEvery, h.look(ctx)
+		h.hasLooked(goesOn)
 		if !goesOn {
 			next, pause = pause, min(2*pause, mostProbe)
 		} else {
