@@ -194,7 +194,11 @@ func patchThatIsUndoneIsTriedEverLess(w *world) {
 	h.allow()
 	w.awaitOwners("leaf", "staying")
 	w.alive("leaf", "staying")
-	if have := w.requests(weirUser, "leaf"); have["patch"] == 0 || len(have) != 1 {
+	have := w.requests(weirUser, "leaf")
+	if have["get"] == 1 {
+		delete(have, "get") // the first patch left its mark in managedFields, and was tried again before the watch showed that
+	}
+	if have["patch"] == 0 || len(have) != 1 {
 		w.Errorf("requests: %v, want patches only", have)
 	}
 }
