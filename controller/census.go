@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,15 +60,16 @@ func (c *census) now(set *policies.Set) (map[policies.PolicyKey]counted, <-chan 
 
 // run counts until ctx ends.
 func (c *census) run(ctx context.Context) {
+	var last *returns
 	for {
 		changed := c.policies.Changed()
-		set := c.policies.Set()
-		found := c.count(ctx, set)
+		found := c.count(ctx, c.policies.Set(), last)
 		if ctx.Err() != nil {
 			return
 		}
+		last = found
 		c.mu.Lock()
-		c.counted, c.of = found, set
+		c.counted, c.of = found.totals(), found.set
 		close(c.told)
 		c.told = make(chan struct{})
 		c.mu.Unlock()
@@ -74,30 +78,54 @@ func (c *census) run(ctx context.Context) {
 			return
 		case <-changed:
 		case <-time.After(censusEvery):
+			last = nil
 		}
 	}
 }
 
-// count looks at each kind once.
-func (c *census) count(ctx context.Context, set *policies.Set) map[policies.PolicyKey]counted {
-	out := map[policies.PolicyKey]counted{}
-	add := func(keys []policies.PolicyKey, one counted) {
-		for _, k := range keys {
-			have := out[k]
-			have.matched += one.matched
-			have.failed += one.failed
-			have.unknown = have.unknown || one.unknown
-			if one.last != "" {
-				have.last = one.last
-			}
-			out[k] = have
-		}
+// returns are what a census has found.
+type returns struct {
+	set    *policies.Set
+	listed map[schema.GroupResource]tallied // of the kinds that had to be listed
+	known  []tallied                        // what the graph told
+}
+
+type tallied map[policies.PolicyKey]counted
+
+func (t tallied) add(key policies.PolicyKey, one counted) {
+	have := t[key]
+	have.matched += one.matched
+	have.failed += one.failed
+	have.unknown = have.unknown || one.unknown
+	if one.last != "" {
+		have.last = one.last
 	}
-	for _, s := range set.Statuses() {
+	t[key] = have
+}
+
+// totals are those of each policy.
+func (r *returns) totals() tallied {
+	out := tallied{}
+	for _, s := range r.set.Statuses() {
 		if s.Ready {
 			out[s.Policy] = counted{} // about nothing, as far as is known
 		}
 	}
+	all := slices.Clone(r.known)
+	for _, kind := range slices.SortedFunc(maps.Keys(r.listed), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }) {
+		all = append(all, r.listed[kind])
+	}
+	for _, of := range all {
+		for key, one := range of {
+			out.add(key, one)
+		}
+	}
+	return out
+}
+
+// count looks at each kind once, but for kinds about which the policies are those of the last census.
+func (c *census) count(ctx context.Context, set *policies.Set, last *returns) *returns {
+	out := &returns{set: set, listed: map[schema.GroupResource]tallied{}}
 	for _, k := range c.store.stats().Kinds {
 		if !k.Served || !k.Listable || ctx.Err() != nil {
 			continue
@@ -107,48 +135,57 @@ func (c *census) count(ctx context.Context, set *policies.Set) map[policies.Poli
 			var all graph.Fallen
 			var complete bool
 			c.store.read(func(g *graph.Graph) { all, complete = g.Instances(k.GroupResource()) })
-			add(how.All, counted{matched: int64(all.Count), unknown: !complete})
+			known := tallied{}
+			for _, key := range how.All {
+				known.add(key, counted{matched: int64(all.Count), unknown: !complete})
+			}
+			out.known = append(out.known, known)
 		}
-		if len(how.Some) == 0 {
-			continue
-		}
-		kind, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
-		selector := ""
-		if how.Selector != nil {
-			selector = metav1.FormatLabelSelector(how.Selector)
-		}
-		found := map[policies.PolicyKey]counted{}
-		err := c.lister.EachSelected(ctx, gvr, selector, how.Whole, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
-			c.look(set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
-			return ctx.Err()
-		})
-		for key, one := range found {
-			add([]policies.PolicyKey{key}, one)
-		}
-		if err != nil && ctx.Err() == nil {
-			c.log.V(1).Info("cannot count what policies are about", "kind", k.GroupResource().String(), "err", err.Error())
-			add(how.Some, counted{unknown: true})
+		switch {
+		case len(how.Some) == 0:
+		case last != nil && last.listed[k.GroupResource()] != nil && set.SameCensus(k.GroupResource(), last.set):
+			out.listed[k.GroupResource()] = last.listed[k.GroupResource()]
+		default:
+			out.list(ctx, c, k, how)
 		}
 	}
 	return out
 }
 
-// look counts one object.
-func (c *census) look(set *policies.Set, q policies.Question, m *metav1.ObjectMeta, found map[policies.PolicyKey]counted) {
+// list counts a kind by asking about each object.
+func (r *returns) list(ctx context.Context, c *census, k graph.KindStats, how policies.Census) {
+	kind, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
+	selector := ""
+	if how.Selector != nil {
+		selector = metav1.FormatLabelSelector(how.Selector)
+	}
+	found := tallied{}
+	err := c.lister.EachSelected(ctx, gvr, selector, how.Whole, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
+		judgeObject(r.set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
+		return ctx.Err()
+	})
+	if err == nil {
+		r.listed[k.GroupResource()] = found
+		return
+	}
+	c.log.V(1).Info("cannot count what policies are about", "kind", k.GroupResource().String(), "err", err.Error())
+	for _, key := range how.Some {
+		found.add(key, counted{unknown: true})
+	}
+	r.known = append(r.known, found) // is listed again the next time
+}
+
+// judgeObject counts one object.
+func judgeObject(set *policies.Set, q policies.Question, m *metav1.ObjectMeta, found tallied) {
 	if m.DeletionTimestamp != nil {
 		return // nobody is judged for it any more
 	}
 	about, errs := set.About(q)
 	for _, key := range about {
-		one := found[key]
-		one.matched++
-		found[key] = one
+		found.add(key, counted{matched: 1})
 	}
 	for _, e := range errs {
-		one := found[e.Policy]
-		one.failed++
-		one.last = fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))
-		found[e.Policy] = one
+		found.add(e.Policy, counted{failed: 1, last: fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))})
 	}
 }
 

@@ -60,7 +60,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			return nil
 		})
 		got := map[string]string{}
-		for key, n := range c.count(t.Context(), state.Set()) {
+		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
 			got[key.String()] = fmt.Sprint(n.matched, " ", n.failed, " ", n.unknown, " ", n.last)
 		}
 		if diff := cmp.Diff(map[string]string{
@@ -88,7 +88,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			}
 			return nil
 		})
-		for key, n := range c.count(t.Context(), state.Set()) {
+		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
 			if about := key.Kind != "DrainPolicy" && key.Name != "secrets" && key.Name != "prod"; n.unknown != about {
 				t.Errorf("configmaps cannot be listed: %s is unknown: %t", key, n.unknown)
 			}
@@ -119,11 +119,60 @@ func TestCountingAsksForLittle(t *testing.T) {
 			return nil
 		})
 		key := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
-		if n := c.count(t.Context(), state.Set())[key]; n.matched != 600 {
+		if n := c.count(t.Context(), state.Set(), nil).totals()[key]; n.matched != 600 {
 			t.Errorf("counted %+v", n)
 		}
 		if diff := cmp.Diff(map[string]bool{"kept in (yes)": true}, selectors); diff != "" {
 			t.Errorf("selectors (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A policy that changes has those kinds listed again that it is about.
+func TestCensusListsAgainOnlyWhatAPolicyIsAbout(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	putConfigMap(api, "c", kept)
+	api.Put("deletionpolicies", keptOnly)
+	const selected = "match: {resources: [{apiGroups: [''], resources: [secrets]}], objectSelector: {matchLabels: {a: '%s'}}}, propagation: {default: Orphan}"
+	secrets := func(label string) {
+		api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: s}, spec: {"+fmt.Sprintf(selected, label)+"}}")
+	}
+	secrets("b")
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 50)
+		c := newCensus(b.store, b.lister, state, logr.Discard())
+		var lists []string
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && !strings.Contains(r.Query, "watch=") {
+				lists = append(lists, kind)
+			}
+			return nil
+		})
+		count := func(last *returns) (*returns, string) {
+			lists = nil
+			found := c.count(t.Context(), state.Set(), last)
+			return found, strings.Join(lists, " ")
+		}
+		first, listed := count(nil)
+		if listed != "configmaps secrets" {
+			t.Errorf("listed %s at first", listed)
+		}
+		changed := state.Changed()
+		secrets("c")
+		<-changed
+		second, listed := count(first)
+		if listed != "secrets" {
+			t.Errorf("listed %q, want secrets alone", listed)
+		}
+		if n := second.totals()[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}]; n.matched != 1 {
+			t.Errorf("counted %+v", n)
+		}
+		if _, listed = count(second); listed != "" {
+			t.Errorf("listed %q though nothing has changed", listed)
+		}
+		if _, listed = count(nil); listed != "configmaps secrets" {
+			t.Errorf("listed %q when it is time", listed)
 		}
 	})
 }

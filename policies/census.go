@@ -38,6 +38,12 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 	return out
 }
 
+// SameCensus tells whether the policies that are counted by objects of a resource are those of another set, which this one
+// came from.
+func (s *Set) SameCensus(gr schema.GroupResource, other *Set) bool {
+	return slices.Equal(s.counting(gr), other.counting(gr))
+}
+
 // counting are the policies whose objects are of a resource; of a DrainPolicy these are namespaces.
 func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	out := slices.Concat(s.deletion.about(gr), s.owners.about(gr))
