@@ -52,11 +52,13 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// 150 clients send 16 MiB less a byte, and hang: 2.4 GB, if it were all held.
+// 150 clients send 16 MiB less a byte, and hang: 2.4 GB, if it were all held. They hang for as long as the test takes, so
+// that a review that waited for one of them would not be answered at all.
 func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
 	in := newIntake()
-	in.bodyTime = 2 * time.Second
+	in.bodyTime = time.Hour
 	s := listening(t, in, yes)
+	client := &http.Client{Timeout: time.Minute}
 	body := bytes.Repeat([]byte("["), mostBody-1)
 	before := heap()
 	conns := make([]net.Conn, 150)
@@ -64,14 +66,13 @@ func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
 		conns[i] = begin(t, s, testToken, mostBody, body)
 	}
 	for i := range 20 {
-		began := time.Now()
-		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, strings.NewReader(request(aDelete))) //nolint:noctx // it is local
+		resp, err := client.Post(s.URL+"/"+testToken+"/delete", aJSON, strings.NewReader(request(aDelete))) //nolint:noctx // it is local
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("review %d beside them: %v", i, err)
 		}
 		_ = resp.Body.Close()
-		if took := time.Since(began); resp.StatusCode != 200 || took > time.Second {
-			t.Errorf("review %d beside them: %d after %s", i, resp.StatusCode, took)
+		if resp.StatusCode != 200 {
+			t.Errorf("review %d beside them: %d", i, resp.StatusCode)
 		}
 	}
 	if held := heap() - before; held > 150<<20 {
@@ -79,6 +80,7 @@ func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
 	}
 	codes := map[int]int{}
 	for _, c := range conns {
+		_ = c.(*net.TCPConn).CloseWrite() // it may be closed already
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			codes[0]++ // the connection was closed under what it still sent
@@ -131,7 +133,7 @@ func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
 // The time of a body is over when it has come: to judge it may take longer, and so may the next.
 func TestTimeOfABodyEndsWithIt(t *testing.T) {
 	in := newIntake()
-	in.bodyTime = 50 * time.Millisecond
+	in.bodyTime = 250 * time.Millisecond
 	gone := make(chan bool, 2)
 	s := listening(t, in, func(r *http.Request, q policies.Question) answer {
 		select {
