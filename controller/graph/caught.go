@@ -35,6 +35,24 @@ type Caught struct {
 //
 // It costs what Falls does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
 func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
+	complete = g.search(s, func(id uint32) {
+		if count++; count <= s.Most {
+			slot := &g.slots[g.nodes.at(id).slot]
+			caught = append(caught, Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind})
+		}
+	})
+	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
+	return caught, count, complete
+}
+
+// Going are the uids of all that Catch counts, in no order.
+func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
+	complete = g.search(s, func(id uint32) { uids = append(uids, g.uidOf(g.nodes.at(id).entry)) })
+	return uids, complete
+}
+
+// search tells of each object that is looked for.
+func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 	entryID := g.find(s.UID)
 	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
 	f := fall{
@@ -50,11 +68,8 @@ func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
 			want = !passing[gr] && s.Wanted(gr)
 			wanted[n.slot] = want
 		}
-		if !want || n.flags&deleting != 0 || g.isUsual(n) {
-			return
-		}
-		if count++; count <= s.Most {
-			caught = append(caught, Caught{Ref: g.refOf(id), Version: g.slots[n.slot].Version, KindName: g.slots[n.slot].Kind})
+		if want && n.flags&deleting == 0 && !g.isUsual(n) {
+			found(id)
 		}
 	}
 	unseen := false
@@ -73,8 +88,7 @@ func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
 		f.content(s.Namespace)
 	}
 	f.run()
-	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
-	return caught, count, g.resolved != nil && !unseen && g.holding(false, onlyNamespaced) == ""
+	return g.resolved != nil && !unseen && g.holding(false, onlyNamespaced) == ""
 }
 
 // instances has every object of a kind go.

@@ -30,6 +30,12 @@ const someNames = 3
 //
 // It costs a step for each reference of what falls, and of what loses an owner and stays.
 func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]Fallen, bool) {
+	return g.FallsWithin(uid, spared, 0)
+}
+
+// FallsWithin is Falls that stops counting after so many references, and says then that it is at least that much; 0 is no
+// bound.
+func (g *Graph) FallsWithin(uid types.UID, spared func(schema.GroupResource) bool, most int) ([]Fallen, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return nil, false
@@ -37,14 +43,14 @@ func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 	root := g.nodes.at(g.entries.at(entryID).node)
 	complete := g.holding(false, g.slots[root.slot].Namespaced) == ""
 	f := fall{
-		g: g, root: entryID, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
+		g: g, root: entryID, most: most, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
 		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
 	}
 	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
 		f.begin(id)
 	}
 	f.run()
-	return f.sorted(), complete
+	return f.sorted(), complete && !f.spent()
 }
 
 // fall is how far a count has come.
@@ -58,7 +64,12 @@ type fall struct {
 	fallen    map[uint32]*Fallen
 	falls     func(id uint32) // is told of each; nil: nobody
 	todo      []uint32        // nodes that fall, whose dependents have not heard of it
+	most      int             // references that are looked at; 0: all
+	looked    int             // references that were
 }
+
+// spent tells whether no more may be looked at.
+func (f *fall) spent() bool { return f.most > 0 && f.looked >= f.most }
 
 // begin is with a node that falls whoever keeps it.
 func (f *fall) begin(id uint32) {
@@ -69,7 +80,7 @@ func (f *fall) begin(id uint32) {
 }
 
 func (f *fall) run() {
-	for len(f.todo) > 0 {
+	for len(f.todo) > 0 && !f.spent() {
 		id := f.todo[len(f.todo)-1]
 		f.todo = f.todo[:len(f.todo)-1]
 		f.drop(id)
@@ -85,6 +96,10 @@ func (f *fall) drop(owner uint32) {
 			continue
 		}
 		for _, d := range claim.dependents {
+			if f.spent() {
+				return
+			}
+			f.looked++
 			f.lose(d.node, claim)
 		}
 	}

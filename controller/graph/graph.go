@@ -112,7 +112,7 @@ type edge struct {
 }
 
 // Apply takes in one event and returns the objects whose decision may have changed, each once. Every
-// object that is still in the graph and whose decision did change is among them.
+// object that is still in the graph and whose decision did change is among them. Their order follows from the events.
 func (g *Graph) Apply(ev Event) []types.UID {
 	switch ev := ev.(type) {
 	case Observed:

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -203,7 +204,7 @@ func (g *Graph) holdsChanged() {
 	kinds := g.listingKinds()
 	if kinds != g.heldKinds {
 		g.heldKinds, g.held = kinds, held
-		for id := range g.ending {
+		for _, id := range slices.Sorted(maps.Keys(g.ending)) {
 			g.mark(id)
 		}
 	}

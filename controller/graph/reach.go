@@ -1,6 +1,10 @@
 package graph
 
-import "bytes"
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
 
 // blockedOwners calls f for each owner that a node's references block.
 func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
@@ -92,7 +96,7 @@ func (g *Graph) markCycle(id uint32) {
 	if n.blocking == 0 || len(n.owners) == 0 {
 		return // nothing goes through it
 	}
-	for m := range g.component(id, func(uint32) bool { return true }) {
+	for _, m := range slices.Sorted(maps.Keys(g.component(id, func(uint32) bool { return true }))) {
 		g.mark(m)
 	}
 }

@@ -28,7 +28,8 @@
 //	inventory NAMESPACE                  what it holds
 //	caught [UID] [namespace=NAMESPACE] [instances=KIND] wanted=(KIND, …) [spared=(KIND, …)] [most=N]
 //	                                     which objects of some kinds fall
-//	falls UID [spared=(KIND, …)]         what falls with an object
+//	falls UID [spared=(KIND, …)] [most=N]
+//	                                     what falls with an object, as far as N references tell
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what falls with a namespace
 //	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,7 +12,7 @@ import (
 
 // facts answers what policies ask.
 func (r *Runner) facts(verb string, words []string) (string, error) {
-	a, err := newArgs(words, "spared")
+	a, err := newArgs(words, "spared", "most")
 	if err != nil {
 		return "", err
 	}
@@ -32,7 +33,18 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		f, ok := r.Graph.Falls(types.UID(which[0]), spared)
+		if a.named["most"] == "" {
+			f, ok := r.Graph.Falls(types.UID(which[0]), spared)
+			return fallen(f, ok), nil
+		}
+		most, err := strconv.Atoi(a.named["most"])
+		if err != nil {
+			return "", fmt.Errorf("most: %w", err)
+		}
+		f, ok := r.Graph.FallsWithin(types.UID(which[0]), spared, most)
+		if !ok && len(f) > 0 {
+			return "at least\n" + fallen(f, true), nil
+		}
 		return fallen(f, ok), nil
 	case "instances":
 		kind, err := kindOf(which[0])
