@@ -60,7 +60,7 @@ func (c *census) now(set *policies.Set) (map[policies.PolicyKey]counted, <-chan 
 
 // run counts until ctx ends.
 func (c *census) run(ctx context.Context) {
-	var last *returns
+	var last *censusResult
 	for {
 		changed := c.policies.Changed()
 		found := c.count(ctx, c.policies.Set(), last)
@@ -83,16 +83,16 @@ func (c *census) run(ctx context.Context) {
 	}
 }
 
-// returns are what a census has found.
-type returns struct {
+// censusResult is what a census has found.
+type censusResult struct {
 	set    *policies.Set
-	listed map[schema.GroupResource]tallied // of the kinds that had to be listed
-	known  []tallied                        // what the graph told
+	listed map[schema.GroupResource]policyCounts // of the kinds that had to be listed
+	other  []policyCounts                        // what the graph told, and kinds that could not be listed
 }
 
-type tallied map[policies.PolicyKey]counted
+type policyCounts map[policies.PolicyKey]counted
 
-func (t tallied) add(key policies.PolicyKey, one counted) {
+func (t policyCounts) add(key policies.PolicyKey, one counted) {
 	have := t[key]
 	have.matched += one.matched
 	have.failed += one.failed
@@ -104,14 +104,14 @@ func (t tallied) add(key policies.PolicyKey, one counted) {
 }
 
 // totals are those of each policy.
-func (r *returns) totals() tallied {
-	out := tallied{}
+func (r *censusResult) totals() policyCounts {
+	out := policyCounts{}
 	for _, s := range r.set.Statuses() {
 		if s.Ready {
 			out[s.Policy] = counted{} // about nothing, as far as is known
 		}
 	}
-	all := slices.Clone(r.known)
+	all := slices.Clone(r.other)
 	for _, kind := range slices.SortedFunc(maps.Keys(r.listed), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }) {
 		all = append(all, r.listed[kind])
 	}
@@ -124,8 +124,8 @@ func (r *returns) totals() tallied {
 }
 
 // count looks at each kind once, but for kinds about which the policies are those of the last census.
-func (c *census) count(ctx context.Context, set *policies.Set, last *returns) *returns {
-	out := &returns{set: set, listed: map[schema.GroupResource]tallied{}}
+func (c *census) count(ctx context.Context, set *policies.Set, last *censusResult) *censusResult {
+	out := &censusResult{set: set, listed: map[schema.GroupResource]policyCounts{}}
 	for _, k := range c.store.stats().Kinds {
 		if !k.Served || !k.Listable || ctx.Err() != nil {
 			continue
@@ -135,11 +135,11 @@ func (c *census) count(ctx context.Context, set *policies.Set, last *returns) *r
 			var all graph.Fallen
 			var complete bool
 			c.store.read(func(g *graph.Graph) { all, complete = g.Instances(k.GroupResource()) })
-			known := tallied{}
+			known := policyCounts{}
 			for _, key := range how.All {
 				known.add(key, counted{matched: int64(all.Count), unknown: !complete})
 			}
-			out.known = append(out.known, known)
+			out.other = append(out.other, known)
 		}
 		switch {
 		case len(how.Some) == 0:
@@ -153,13 +153,13 @@ func (c *census) count(ctx context.Context, set *policies.Set, last *returns) *r
 }
 
 // list counts a kind by asking about each object.
-func (r *returns) list(ctx context.Context, c *census, k graph.KindStats, how policies.Census) {
+func (r *censusResult) list(ctx context.Context, c *census, k graph.KindStats, how policies.Census) {
 	kind, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector := ""
 	if how.Selector != nil {
 		selector = metav1.FormatLabelSelector(how.Selector)
 	}
-	found := tallied{}
+	found := policyCounts{}
 	err := c.lister.EachSelected(ctx, gvr, selector, how.Whole, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
 		judgeObject(r.set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
 		return ctx.Err()
@@ -172,11 +172,11 @@ func (r *returns) list(ctx context.Context, c *census, k graph.KindStats, how po
 	for _, key := range how.Some {
 		found.add(key, counted{unknown: true})
 	}
-	r.known = append(r.known, found) // is listed again the next time
+	r.other = append(r.other, found) // is listed again the next time
 }
 
 // judgeObject counts one object.
-func judgeObject(set *policies.Set, q policies.Question, m *metav1.ObjectMeta, found tallied) {
+func judgeObject(set *policies.Set, q policies.Question, m *metav1.ObjectMeta, found policyCounts) {
 	if m.DeletionTimestamp != nil {
 		return // nobody is judged for it any more
 	}

@@ -149,7 +149,7 @@ func TestCensusListsAgainOnlyWhatAPolicyIsAbout(t *testing.T) {
 			}
 			return nil
 		})
-		count := func(last *returns) (*returns, string) {
+		count := func(last *censusResult) (*censusResult, string) {
 			lists = nil
 			found := c.count(t.Context(), state.Set(), last)
 			return found, strings.Join(lists, " ")

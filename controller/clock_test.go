@@ -31,12 +31,17 @@ func (c *town) hold(namespace, name string) {
 	c.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s, finalizers: [example.com/hold]}}", namespace, name))
 }
 
+// heldFirst makes a namespace shop, whose first wave lasts a minute, because a ConfigMap of it is held, and whose second is a pod p.
+func (c *town) heldFirst() {
+	c.obey(configsFirst)
+	c.found("shop", "first")
+	c.hold("shop", "held")
+	c.fill("v1", "pods", "Pod", "shop", "p")
+}
+
 func TestAWaveLastsAsLongWhateverTheClocksSay(t *testing.T) {
 	inTowns(t, func(c *town) {
-		c.obey(configsFirst)
-		c.found("shop", "first")
-		c.hold("shop", "held")
-		c.fill("v1", "pods", "Pod", "shop", "p")
+		c.heldFirst()
 		c.start()
 		c.end("shop")
 		c.pass(50 * time.Second)
@@ -48,10 +53,7 @@ func TestAWaveLastsAsLongWhateverTheClocksSay(t *testing.T) {
 
 func TestAWaveLastsAsLongForTheNextLeader(t *testing.T) {
 	inTowns(t, func(c *town) {
-		c.obey(configsFirst)
-		c.found("shop", "first")
-		c.hold("shop", "held")
-		c.fill("v1", "pods", "Pod", "shop", "p")
+		c.heldFirst()
 		stop := c.start()
 		c.end("shop")
 		c.pass(30 * time.Second)

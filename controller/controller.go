@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -134,7 +135,7 @@ func New(o Options) (*Controller, error) {
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}),
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
 		req.kindOf)
-	c.watcher = newWatcher(disco, meta, s, ignoredByDefault.Union(sets.New(o.Ignored...)), req.serve, o.Log, m)
+	c.watcher = newWatcher(disco, meta, s, kinds.Ignored.Union(sets.New(o.Ignored...)), req.serve, o.Log, m)
 	if o.CompareEvery == 0 {
 		o.CompareEvery = DefaultCompareEvery
 	}

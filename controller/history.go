@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	errNoContact = errors.New("contact with the API server was lost: nothing is written until a read shows that its history goes on")
+	errNoContact = errors.New("nothing is written until a read shows that the API server's history goes on: contact was lost, or reads are not answered")
 	errRewound   = errors.New("the API server's history went back: what was decided before is void")
 )
 
@@ -101,8 +101,8 @@ func (h *history) enter(ctx context.Context) (context.Context, error) {
 }
 
 // freshFor is how old the proof may be that a write rests on, not counting how long it took: a slow API server must not
-// stop all work. No storage is stopped, exchanged and started in less. Where it is half as old it is renewed while writes
-// go on.
+// stop all work. A storage that is exchanged within that time goes unnoticed by the write. A proof that is half as old is
+// renewed while writes go on.
 const freshFor = 500 * time.Millisecond
 
 // prove waits until there is a fresh proof that the history goes on; not for long: what cannot be proved is tried again.

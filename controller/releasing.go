@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/stamps"
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -53,7 +54,7 @@ type releaseFailed struct {
 
 // run looks at every kind, and at those in which there was something again, until there is nothing.
 func (w *releasing) run(ctx context.Context) error {
-	resources, unheard, err := discover(w.discovery, nil, nil)
+	resources, unheard, err := kinds.Discover(w.discovery, nil, nil)
 	if resources == nil {
 		return err // an error about single groups is in unheard
 	}
@@ -114,7 +115,7 @@ func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int)
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
-	slices.SortFunc(some, compareResources)
+	slices.SortFunc(some, kinds.Compare)
 	return some, nil
 }
 

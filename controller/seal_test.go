@@ -48,10 +48,7 @@ func TestWaveThatSomebodyElseWroteCountsForNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTown(t, func(c *town) {
 				c.options.Seals = &wax{}
-				c.obey(configsFirst)
-				c.found("shop", "first")
-				c.hold("shop", "held")
-				c.fill("v1", "pods", "Pod", "shop", "p")
+				c.heldFirst()
 				stop := c.start()
 				c.end("shop")
 				c.pass(20 * time.Second)
@@ -79,10 +76,7 @@ func TestSealedWaveGoesOnAfterARestart(t *testing.T) {
 	inTowns(t, func(c *town) {
 		key := &wax{}
 		c.options.Seals = key
-		c.obey(configsFirst)
-		c.found("shop", "first")
-		c.hold("shop", "held")
-		c.fill("v1", "pods", "Pod", "shop", "p")
+		c.heldFirst()
 		stop := c.start()
 		c.end("shop")
 		c.pass(30 * time.Second)
@@ -101,10 +95,7 @@ func TestSealedWaveGoesOnAfterARestart(t *testing.T) {
 // A wave that is said to begin in a year would have all the time till then.
 func TestTimeToComeHoldsNoWave(t *testing.T) {
 	inTowns(t, func(c *town) {
-		c.obey(configsFirst)
-		c.found("shop", "first")
-		c.hold("shop", "held")
-		c.fill("v1", "pods", "Pod", "shop", "p")
+		c.heldFirst()
 		stop := c.start()
 		c.end("shop")
 		c.pass(20 * time.Second)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 )
 
 var (
@@ -90,7 +91,7 @@ func (w *watcher) run(ctx context.Context) {
 	failed := false // as a whole: no namespace can go before it succeeds
 	refresh := func() {
 		began := w.discoveries.begins()
-		found, unknown, err := discover(w.discovery, w.ignored, known)
+		found, unknown, err := kinds.Discover(w.discovery, w.ignored, known)
 		if err != nil {
 			w.metrics.discoveryErrors.Inc()
 			w.log.Info("discovery is incomplete", "err", err.Error())

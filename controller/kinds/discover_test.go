@@ -1,4 +1,4 @@
-package controller
+package kinds
 
 import (
 	"testing"
@@ -76,7 +76,7 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, resourcesOf(tc.groups, tc.lists, ignoredByDefault)); diff != "" {
+			if diff := cmp.Diff(tc.want, resourcesOf(tc.groups, tc.lists, Ignored)); diff != "" {
 				t.Errorf("%s\n(-want +got)\n%s", tc.reason, diff)
 			}
 		})

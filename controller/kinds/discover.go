@@ -1,4 +1,5 @@
-package controller
+// Package kinds asks an API server which kinds it serves, and makes of the answer what the graph wants to know.
+package kinds
 
 import (
 	"cmp"
@@ -15,18 +16,20 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// ignoredByDefault are kinds that own nothing and are owned by nothing, and change all the time. The
+// Ignored are kinds that own nothing and are owned by nothing, and change all the time. The
 // same as the reference (RB 1.2).
-var ignoredByDefault = sets.New(
+var Ignored = sets.New(
 	schema.GroupResource{Resource: "events"},
 	schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
 )
 
-// discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// Discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
 // them: an aggregated API that is down has not ceased to exist. An answer without namespaces is an error: every cluster has them.
 //
 // unknown are the group versions that do not answer and of which nothing was known.
-func discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
+func Discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
 	groups, lists, err := client.ServerGroupsAndResources()
 	failed := sets.New[schema.GroupVersion]()
 	var partly *discovery.ErrGroupDiscoveryFailed
@@ -100,7 +103,7 @@ func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ign
 		slices.Sort(r.Versions)
 		resources = append(resources, r)
 	}
-	slices.SortFunc(resources, compareResources)
+	slices.SortFunc(resources, Compare)
 	return resources
 }
 
@@ -142,7 +145,7 @@ func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVers
 		old.Versions = kept
 		found = append(found, old)
 	}
-	slices.SortFunc(found, compareResources)
+	slices.SortFunc(found, Compare)
 	for gv := range unheard {
 		unknown = append(unknown, gv.String())
 	}
@@ -150,7 +153,8 @@ func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVers
 	return found, unknown
 }
 
-func compareResources(a, b graph.Resource) int {
+// Compare sorts kinds by group and resource.
+func Compare(a, b graph.Resource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 }
 
