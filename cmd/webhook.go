@@ -29,6 +29,7 @@ type serverFlags struct {
 	armingWindow  time.Duration
 	shutdownDelay time.Duration
 	clientCA      string
+	summaries     bool
 }
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
@@ -36,6 +37,7 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after an object was stamped no DELETE of it is let through; "+
 		"with less than the API server's 34s an object can be lost whose DELETE began before")
 	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until nobody sends any more")
+	fs.BoolVar(&f.summaries, "delete-summaries", true, "warn at deletes that are only tried (kubectl delete --dry-run=server) or refused of how much would fall; known where a policy asks for the ownership graph")
 	fs.StringVar(&f.clientCA, "webhook-client-ca", "", "file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission webhooks, with a client certificate; default: everybody")
 }
 
@@ -166,7 +168,7 @@ func whenNeeded(ctx context.Context, state *live.State, follow func(context.Cont
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay).
 func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, source certs.Source, token *certs.Token) (context.Context, error) {
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -117,7 +117,3 @@ func (c *Cascade) letGo(l *loss, told Fall) []string {
 	}
 	return []string{"To let them go: " + strings.Join(out, "; ") + ", and try again"}
 }
-
-func howToAnnotate(q *Question) string {
-	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
-}

@@ -22,14 +22,18 @@ func (s *Set) protect(q *Question, w carriage, ask *asker) {
 		if !q.Part.has(c) {
 			continue
 		}
-		if p.Confirmation == v1alpha1.ConfirmationRequired && confirmed(q.judged()) {
-			continue
+		var stale string
+		if p.Confirmation == v1alpha1.ConfirmationRequired {
+			var yes bool
+			if yes, stale = q.confirmed(w); yes {
+				continue
+			}
 		}
 		if p.MaxDependents == nil {
 			// What terminates has been deleted, be it by a mistake: it is only about what becomes of its dependents.
 			if !object(q.OldObject).terminating() && ask.matches(i) {
 				ask.v.add(c, finding{code: 403,
-					text: q.what() + " may not be deleted without confirmation",
+					text: q.what() + " may not be deleted without confirmation" + stale,
 					way:  "To delete it, confirm and delete again: " + howToConfirm(q),
 				}, c.actions)
 			}
@@ -44,13 +48,13 @@ func (s *Set) protect(q *Question, w carriage, ask *asker) {
 		}
 		accepted := unknown == nil && fall.Total() <= int(*p.MaxDependents)
 		if !accepted && ask.matches(i) {
-			c.limit(q, w, fall, unknown, ask.v)
+			c.limit(q, w, fall, unknown, stale, ask.v)
 		}
 	}
 }
 
 // limit says that more falls with an object than the policy accepts, or that nobody knows how much does.
-func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, v *verdict) {
+func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if fall.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if unknown != nil {
@@ -59,15 +63,10 @@ func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, v *v
 		return
 	}
 	f := finding{code: 409,
-		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s",
-			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.told(q, fall))}
+		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s%s",
+			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.told(q, fall), stale)}
 	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
 	v.add(c, f, c.actions)
-}
-
-func confirmed(o object) bool {
-	uid := string(o.uid())
-	return uid != "" && o.annotation(v1alpha1.ConfirmDeleteAnnotation) == uid
 }
 
 // howToConfirm is a command. It is pasted: nothing may come behind it on its line.

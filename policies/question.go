@@ -77,6 +77,10 @@ type Question struct {
 type Facts struct {
 	// Falls counts what falls with an object: its dependents, without those of spared kinds, and theirs.
 	Falls func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
+	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
+	Digest func(Search) (digest string, complete bool)
+	// Some is Falls that takes a few milliseconds at most, and counts no further then.
+	Some func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (Fall, bool)
 	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -45,6 +46,8 @@ type judge struct {
 	metrics  *metrics
 	log      *sayer
 	sealed   func(text, seal string) bool
+	// summaries: a delete that is only tried, or refused, is answered with what would fall.
+	summaries bool
 }
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
@@ -95,6 +98,9 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	if !d.Allowed && evicts {
 		d = evicting(&q, d)
 	}
+	if s := j.summary(asked, &q, d); s != "" {
+		d.Warnings = append(d.Warnings, s)
+	}
 	if !d.Allowed {
 		return refused(d, 0)
 	}
@@ -106,6 +112,15 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 		return refused(d, wait)
 	}
 	return allowed(d)
+}
+
+// summary is what falls with an object whose delete is only tried, or refused; empty where that is not told. The API server
+// tells a warning once, however many of our entries give it.
+func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
+	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would fall with it") {
+		return ""
+	}
+	return j.policies.Set().Summary(*q)
 }
 
 // confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is found by their names, which

@@ -48,8 +48,10 @@ type Options struct {
 	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
 	// those may take 60 s.
 	ArmingWindow time.Duration
-	Registry     prometheus.Registerer
-	Log          logr.Logger
+	// NoSummaries leaves out the warning that says what falls with an object whose delete is only tried, or refused.
+	NoSummaries bool
+	Registry    prometheus.Registerer
+	Log         logr.Logger
 }
 
 // New makes the handler of all webhooks.
@@ -80,7 +82,7 @@ func New(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: log, sealed: o.Sealed}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
 	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:

@@ -1,0 +1,64 @@
+package policies
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// A confirmation is the object's uid, or UID/DIGEST: then it holds for just the objects that go along as long as no other
+// comes, and none of them goes by itself.
+
+// confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.
+func (q *Question) confirmed(w carriage) (yes bool, stale string) {
+	o := q.judged()
+	uid, digest, exact := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/")
+	switch {
+	case uid == "" || uid != string(o.uid()):
+		return false, ""
+	case !exact:
+		return true, ""
+	}
+	now, known := q.digest(w)
+	switch {
+	case !known:
+		return false, "; it was confirmed for exactly what fell with it then, and what would now is not all known yet"
+	case now != digest:
+		return false, "; it was confirmed for exactly what fell with it then, and that has changed: look again with kubectl weir plan"
+	}
+	return true, ""
+}
+
+// digest stands for what a DELETE takes along.
+func (q *Question) digest(w carriage) (digest string, known bool) {
+	s := Search{Wanted: func(schema.GroupResource) bool { return true }}
+	if w.policy != v1alpha1.Orphan {
+		s.UID, s.Spared = q.judged().uid(), w.spares
+	}
+	switch {
+	case q.isNamespace():
+		s.Namespace = q.name()
+	case q.isCRD():
+		gr, err := q.defines()
+		if err != nil {
+			return "", false
+		}
+		s.Instances = gr
+	}
+	if q.Facts.Digest == nil {
+		return "", false
+	}
+	return q.Facts.Digest(s)
+}
+
+// Confirmation is the value of the annotation that confirms a DELETE for exactly what it takes along now; false if that is not all
+// known, or if the webhook would not know it, because no policy has it hold the graph.
+func (s *Set) Confirmation(q Question) (value string, known bool) {
+	if !s.NeedsGraph() {
+		return "", false
+	}
+	digest, known := q.digest(s.carry(&q, s.askDeletions(&q, &verdict{set: s, q: &q})))
+	return string(q.judged().uid()) + "/" + digest, known
+}

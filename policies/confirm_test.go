@@ -1,0 +1,75 @@
+package policies
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+func TestConfirmationForWhatGoesAlong(t *testing.T) {
+	for name, c := range map[string]struct {
+		value  string
+		change func(*Question)
+		says   string // of the refusal; empty: it is confirmed
+	}{
+		"of the object":                        {"u1", nil, ""},
+		"of what goes along":                   {"u1/aa", nil, ""},
+		"of what went along":                   {"u1/bb", nil, "that has changed: look again with kubectl weir plan"},
+		"of another object":                    {"u2/aa", nil, "may not be deleted: 3 objects would fall with it"},
+		"of nothing that goes along":           {"u1/", nil, "that has changed"},
+		"of what goes along, which is unknown": {"u1/aa", func(q *Question) { q.Facts.Digest = nil }, "is not all known yet"},
+		"of what goes along, not all known": {"u1/aa", func(q *Question) {
+			q.Facts.Digest = func(Search) (string, bool) { return "aa", false }
+		}, "is not all known yet"},
+	} {
+		for kind, policy := range map[string]string{"what falls": "protection: {maxDependents: 0, confirmation: Required}", "each delete": "protection: {confirmation: Required}"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				set := Build(nil, sources(t, "f", delpol("p", policy)), Options{})
+				q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})
+				q.Facts.Digest = func(s Search) (string, bool) {
+					if s.UID != "u1" || s.Namespace != "" || !s.Wanted(schema.GroupResource{Resource: "anything"}) {
+						t.Errorf("the digest is of %+v", s)
+					}
+					return "aa", true
+				}
+				if c.change != nil {
+					c.change(&q)
+				}
+				d := set.Decide(q)
+				want := c.says
+				if name == "of another object" && kind == "each delete" {
+					want = "without confirmation"
+				}
+				if d.Allowed != (want == "") || !strings.Contains(d.Message, want) {
+					t.Errorf("allowed %t, %q, want %q", d.Allowed, d.Message, want)
+				}
+			})
+		}
+	}
+}
+
+// What a plan prints is what confirms.
+func TestConfirmationIsOfTheSameSearch(t *testing.T) {
+	digests := func(s Search) (string, bool) { return string(s.UID) + s.Namespace + s.Instances.String(), true }
+	for name, q := range map[string]Question{
+		"an object":                     web(nil),
+		"one whose dependents are kept": func() Question { q := web(nil); q.Options = map[string]any{"propagationPolicy": "Orphan"}; return q }(),
+		"another":                       web(map[string]any{"uid": "u9"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}")), Options{})
+			q.Facts.Digest = digests
+			value, known := set.Confirmation(q)
+			if !known {
+				t.Fatal("it is not known")
+			}
+			q.OldObject["metadata"].(map[string]any)["annotations"] = map[string]any{v1alpha1.ConfirmDeleteAnnotation: value}
+			if d := set.Decide(q); !d.Allowed {
+				t.Errorf("%s does not confirm: %s", value, d.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Summary says in a sentence what a DELETE lets fall, for who only tries it, or may not do it; empty where nothing falls or
+// nothing is known. It has no names: who asks may not be allowed to see them.
+func (s *Set) Summary(q Question) string {
+	if q.Operation != Delete || q.Subresource != "" || object(q.OldObject).terminating() {
+		return ""
+	}
+	q.Facts.Falls = q.Facts.Some // it must not take long
+	w := s.carry(&q, s.askDeletions(&q, &verdict{set: s, q: &q}))
+	fall, unknown := falls(&q, w)
+	if fall.Total() == 0 {
+		return ""
+	}
+	atLeast := ""
+	if unknown != nil {
+		atLeast = "at least "
+	}
+	var kinds []string
+	rest := 0
+	for i, k := range fall.largest() {
+		if i < mostKinds {
+			kinds = append(kinds, fmt.Sprintf("%d %s", k.Count, k.Resource))
+		} else {
+			rest += k.Count
+		}
+	}
+	if rest > 0 {
+		kinds = append(kinds, fmt.Sprintf("%d of other kinds", rest))
+	}
+	verb := "fall"
+	if fall.Total() == 1 {
+		verb = "falls"
+	}
+	return fmt.Sprintf("if %s is deleted, %s%s %s with it: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(kinds, ", "))
+}
