@@ -20,13 +20,21 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart differential chaos
+.PHONY: help build install test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart differential chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/weir
+build: ## build bin/weir and bin/kubectl-weir
 	$(GO) build -trimpath -o bin/weir .
+	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
+
+# Where kubectl finds plugins is the user's PATH.
+PREFIX ?= $(shell $(GO) env GOPATH)
+install: build ## kubectl-weir, the plugin of kubectl, and its completion, in PREFIX/bin (GOPATH/bin by default)
+	install -D -m 755 bin/kubectl-weir $(PREFIX)/bin/kubectl-weir
+	printf '#!/usr/bin/env sh\nexec kubectl-weir __complete "$$@"\n' > $(PREFIX)/bin/kubectl_complete-weir
+	chmod 755 $(PREFIX)/bin/kubectl_complete-weir
 
 chart: ## lint, schema, suites and rendering of the chart, with Helm 4 and Helm 3 (built first, some minutes, once)
 	cd charts && $(GO) test -count=1 ./...
@@ -46,9 +54,10 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once); those that kill and compare with the race detector
 	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
 	$(GO) build $(RACE) -trimpath -o bin/weir-race .
+	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$)
-	cd e2e && WEIR=$(CURDIR)/bin/weir-race $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$)
+	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
 	cd e2e/certs && $(GO) test -v -count=1 ./...
 
 # The stories want a cluster with real pods; what differs between these three is whose.
@@ -86,13 +95,13 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test ./policies ./webhook -run '^$$' -bench 'Decide|Review'
-	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --out $(CURDIR)/docs/benchmarks.md $(BENCH_ARGS)
+	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/docs/benchmarks.md $(BENCH_ARGS)
 
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 
 differential: build ## random worlds under kube-controller-manager's collector and under Weir, compared: WORLDS=200
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 0 ./differential \
+	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 ./differential \
 	  -differential.seed=0 -differential.worlds=$(WORLDS) $(DIFFERENTIAL_ARGS)
 
 chaos: build ## kill -9 of Weir, the API server and etcd in the middle of cascades of 10,000 objects: KILLS=100

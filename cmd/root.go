@@ -2,14 +2,10 @@
 package cmd
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/spf13/cobra"
 )
 
-// Root returns the weir command. Under the name kubectl-weir it is a kubectl plugin.
+// Root returns the weir command.
 func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
@@ -17,9 +13,6 @@ func Root() *cobra.Command {
 		Long: `Weir collects garbage in a Kubernetes cluster: it holds the ownership graph of all objects, deletes
 what nobody owns any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
-	}
-	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
 	}
 	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), policyCommand(), versionCommand())
 	return root

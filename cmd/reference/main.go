@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/weir-dev/weir/cmd"
+	"github.com/weir-dev/weir/cmd/ask"
 )
 
 func main() {
@@ -16,12 +17,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: reference DIRECTORY")
 		os.Exit(2)
 	}
-	root := cmd.Root()
-	root.CompletionOptions.DisableDefaultCmd = true
-	quiet(root)
-	if err := doc.GenMarkdownTree(root, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "reference:", err)
-		os.Exit(1)
+	for _, root := range []*cobra.Command{cmd.Root(), ask.Root()} {
+		root.CompletionOptions.DisableDefaultCmd = true
+		quiet(root)
+		if err := doc.GenMarkdownTree(root, os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "reference:", err)
+			os.Exit(1)
+		}
 	}
 }
 

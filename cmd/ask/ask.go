@@ -1,0 +1,249 @@
+// Package ask is kubectl weir, the plugin that answers questions about deletions: flags in, a World read, an answer out.
+//
+// It is no part of the weir command: what kubectl's flags and ways to name objects take along is a third of the binary, and
+// weighs on a controller that has no use for it.
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
+)
+
+// askVersion is the apiVersion of what these commands print as JSON and YAML.
+const askVersion = "insight.weir.dev/v1alpha1"
+
+// Root returns the plugin's command.
+func Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-weir",
+		Short: "Says what falls when something is deleted, in what order, and who has to act",
+		Long: `Says what falls when something in a Kubernetes cluster is deleted, in what order, and who has to act. Nothing has to be
+installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
+		SilenceUsage: true,
+	}
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand())
+	return root
+}
+
+// ExitError ends the process with a code of its own, and says nothing more.
+type ExitError struct{ Code int }
+
+// exit ends a command so.
+func exit(cmd *cobra.Command, code int) error {
+	cmd.SilenceErrors = true
+	return ExitError{code}
+}
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
+
+// asking is what the commands that ask about a cluster share: kubectl's flags, which objects are meant, and the output.
+type asking struct {
+	flags         *genericclioptions.ConfigFlags
+	files         resource.FilenameOptions
+	selector      string
+	allNamespaces bool
+	all           bool
+	output        string
+	full          bool
+}
+
+func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlags(true)} }
+
+func (a *asking) register(cmd *cobra.Command, outputs ...string) {
+	a.flags.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // in help texts, whoever asks for them
+	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
+	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
+	// client-go logs each failed discovery, and the error that comes of it says the same.
+	cmd.PreRun = func(*cobra.Command, []string) {
+		klog.SetLogger(logr.Discard())
+		debug.SetGCPercent(400) // it reads, answers and ends
+	}
+}
+
+// registerNames completes the arguments, which name objects.
+func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.complete }
+
+// registerObjects adds the flags by which objects are meant.
+func (a *asking) registerObjects(cmd *cobra.Command) {
+	a.registerNames(cmd)
+	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil, "files, directories or URLs that name the objects")
+	cmd.Flags().BoolVarP(&a.files.Recursive, "recursive", "R", false, "look into the subdirectories of --filename")
+	cmd.Flags().StringVarP(&a.selector, "selector", "l", "", "the objects that have these labels")
+	cmd.Flags().BoolVar(&a.all, "all", false, "all objects of the types that are named, in the namespace")
+}
+
+// checkOutput fails for an output that the command does not have.
+func (a *asking) checkOutput(outputs ...string) error {
+	if a.output == "" {
+		return nil
+	}
+	for _, o := range outputs {
+		if a.output == o {
+			return nil
+		}
+	}
+	return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
+}
+
+// style is how text is drawn for a writer.
+func (a *asking) style(w io.Writer) insight.Style {
+	f, isFile := w.(*os.File)
+	return insight.Style{
+		Full: a.full, Wide: a.output == "wide",
+		Colour: isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
+}
+
+// objects are those that the arguments and flags mean, as they are now.
+func (a *asking) objects(args []string) ([]*resource.Info, error) {
+	if len(args) == 0 && len(a.files.Filenames) == 0 {
+		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
+	}
+	namespace, enforce, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return a.objectsIn(namespace, enforce, args)
+}
+
+// objectsIn are objects in a namespace, where they are in one.
+func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
+	infos, err := resource.NewBuilder(a.flags).Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &a.files).
+		LabelSelectorParam(a.selector).SelectAllParam(a.all).
+		ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten().Do().Infos()
+	return infos, unanswered(err)
+}
+
+// unanswered says of an API server that cannot be reached what to do about it.
+func unanswered(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return fmt.Errorf("the API server does not answer: %w; choose the cluster with --kubeconfig, --context or KUBECONFIG", failed)
+	}
+	return err
+}
+
+// namespace is the one that the commands are about that name no object; empty for all.
+func (a *asking) namespace() (string, error) {
+	if a.allNamespaces {
+		return "", nil
+	}
+	namespace, _, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// read reads a namespace, or the cluster if it is empty.
+func (a *asking) read(ctx context.Context, namespace string) (*insight.World, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	disco, err := a.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	disco.Invalidate() // what a cache on disk has never heard of would be missing from every answer
+	w, err := (&snapshot.Reader{Config: config, Discovery: disco}).Read(ctx, namespace)
+	return w, unanswered(err)
+}
+
+// policies are those of the cluster; nil if there are none.
+func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Policies, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return (&snapshot.Reader{Config: config}).Policies(ctx, w)
+}
+
+// scopeOf is the namespace to read for objects: theirs if they are all in the same, or else everything. A namespaced
+// object has dependents in its namespace only.
+func scopeOf(objects []*resource.Info) string {
+	scope := ""
+	for n, o := range objects {
+		if o.Namespace == "" || n > 0 && o.Namespace != scope {
+			return ""
+		}
+		scope = o.Namespace
+	}
+	return scope
+}
+
+// print writes JSON or YAML; false if another output is asked for.
+func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error) {
+	if a.output != "json" && a.output != "yaml" {
+		return false, nil
+	}
+	data, err := encode(kind, of)
+	if err != nil {
+		return true, err
+	}
+	if a.output == "yaml" {
+		if data, err = yaml.JSONToYAML(data); err != nil {
+			return true, err
+		}
+		_, err = w.Write(data)
+		return true, err
+	}
+	_, err = fmt.Fprintln(w, string(data))
+	return true, err
+}
+
+// encode makes JSON of something, with what it is.
+func encode(kind string, of map[string]any) ([]byte, error) {
+	of["apiVersion"], of["kind"] = askVersion, kind
+	return json.MarshalIndent(of, "", "  ")
+}
+
+// say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
+func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format+"\n", args...) }
+
+// unread says at the end which kinds could not be read: what was printed may lack them.
+func unread(w io.Writer, world *insight.World) {
+	for _, u := range world.Unread() {
+		say(w, "incomplete: %s could not be read: %s", u.Kind, u.Reason)
+	}
+}
+
+// interruptible is a context that ends with Ctrl-C.
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt)
+}
+
+// infoOf names an object as it was asked for.
+func infoOf(i *resource.Info) string {
+	name := i.Mapping.Resource.GroupResource().String() + " " + i.Name
+	if i.Namespace != "" {
+		name = i.Namespace + "/" + name
+	}
+	return name
+}
+
+// whole is the object of an Info.
+func whole(i *resource.Info) *unstructured.Unstructured {
+	u, _ := i.Object.(*unstructured.Unstructured)
+	return u
+}

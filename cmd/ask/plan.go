@@ -1,0 +1,225 @@
+package ask
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/weir-dev/weir/controller/insight"
+)
+
+// The exit codes of plan --exit-code.
+const (
+	exitStuck      = 2
+	exitIncomplete = 3
+	exitChanged    = 4
+)
+
+func planCommand() *cobra.Command {
+	a := newAsking()
+	var cascade, out, check string
+	var exitCode bool
+	outputs := []string{"wide", "json", "yaml", "name"}
+	cmd := &cobra.Command{
+		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | TYPE -l SELECTOR | TYPE --all)",
+		Short: "Show what a delete would do, before it is done",
+		Long: `Show what a delete would do, before it is done: what is deleted and in what order, what is kept and why, what waits
+for finalizers and who takes them off. Nothing is changed, and nothing has to be installed in the cluster: the objects are
+listed with your own rights, and what you may not list is said to be unknown.
+
+  ✗  may not be deleted: what a policy says, judged for you
+  -  is deleted
+  !  is deleted, and waits: for a finalizer that somebody else takes off, or for ever
+  ~  is kept, and loses its reference to an owner that goes
+  ?  is kept because something about its owners cannot be told
+
+Where Weir's policies are in the cluster, and you may read them, they are judged as at the delete, by you.
+
+What follows from finalizers is shown as if they came off in the end. Steps (-o wide) count what depends on what: objects
+that do not depend on each other go in any order.`,
+		Example: `  kubectl weir plan deployment web
+  kubectl weir plan namespace shop --full
+  kubectl weir plan -f manifests/ --cascade=foreground -o json
+  kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			propagation, err := propagationOf(cascade)
+			if err != nil {
+				return err
+			}
+			if check != "" {
+				changed, err := a.checkPlan(cmd.OutOrStdout(), check, args)
+				if err == nil && changed && exitCode {
+					err = exit(cmd, exitChanged)
+				}
+				return err
+			}
+			objects, err := a.objects(args)
+			if err != nil {
+				return err
+			}
+			p, err := a.plan(objects, propagation)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				if err := keepPlan(out, p); err != nil {
+					return err
+				}
+			}
+			if err := a.printPlan(cmd.OutOrStdout(), p); err != nil {
+				return err
+			}
+			switch t := p.Totals(); {
+			case exitCode && t.Refused+t.Stuck+t.Held > 0:
+				return exit(cmd, exitStuck)
+			case exitCode && p.Incomplete():
+				return exit(cmd, exitIncomplete)
+			}
+			return nil
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerObjects(cmd)
+	cmd.Flags().StringVar(&cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read, and with 4 if --check finds that the plan has changed")
+	cmd.Flags().StringVar(&out, "out", "", "keep the plan in this file, for --check")
+	cmd.Flags().StringVar(&check, "check", "", "make the plan that is kept in this file anew, and say what has changed since")
+	return cmd
+}
+
+func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
+	switch cascade {
+	case "background":
+		return metav1.DeletePropagationBackground, nil
+	case "foreground":
+		return metav1.DeletePropagationForeground, nil
+	case "orphan":
+		return metav1.DeletePropagationOrphan, nil
+	}
+	return "", fmt.Errorf("--cascade %q: must be background, foreground or orphan", cascade)
+}
+
+// plan reads all that the plan of some deletes needs, and makes it.
+func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropagation) (*insight.Plan, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	w, err := a.read(ctx, scopeOf(objects))
+	if err != nil {
+		return nil, err
+	}
+	d := insight.Deletion{Propagation: propagation}
+	judge, err := a.policies(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		uid := whole(o).GetUID()
+		if _, ok := w.Graph.Find(uid); !ok {
+			if uid, ok = w.Find(o.Mapping.Resource.GroupResource(), o.Namespace, o.Name); !ok {
+				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
+			}
+		}
+		d.Roots = append(d.Roots, uid)
+		if judge == nil {
+			continue
+		}
+		verdict, err := judge.Judge(ctx, whole(o), o.Mapping.Resource, propagation)
+		if err != nil {
+			return nil, err
+		}
+		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name, UID: uid}
+		d.Verdicts = append(d.Verdicts, verdict)
+	}
+	if judge != nil {
+		d.Shape, d.Waves = judge.Shape(ctx), judge.Waves(ctx)
+	}
+	return w.Plan(d), nil
+}
+
+// keepPlan writes a plan into a file.
+func keepPlan(file string, p *insight.Plan) error {
+	data, err := encode("Plan", told(p))
+	if err == nil {
+		err = os.WriteFile(file, append(data, '\n'), 0o600) // it names what is in the cluster
+	}
+	if err != nil {
+		return fmt.Errorf("keep the plan: %w", err)
+	}
+	return nil
+}
+
+// checkPlan makes a plan anew that was kept, and tells whether it has changed.
+func (a *asking) checkPlan(w io.Writer, file string, args []string) (changed bool, err error) {
+	if len(args) > 0 {
+		return false, errors.New("--check: the file says which objects are meant; name none")
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return false, fmt.Errorf("read the plan: %w", err)
+	}
+	var kept struct {
+		metav1.TypeMeta
+		insight.Plan
+	}
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return false, fmt.Errorf("read the plan: %s is not what plan --out has written: %w", file, err)
+	}
+	if kept.APIVersion != askVersion || kept.Kind != "Plan" {
+		return false, fmt.Errorf("read the plan: %s is not what plan --out has written: it is of apiVersion %q and kind %q", file, kept.APIVersion, kept.Kind)
+	}
+	var objects []*resource.Info
+	for _, r := range kept.Roots {
+		found, err := a.objectsIn(r.Namespace, false, []string{r.Kind + "/" + r.Name})
+		if err != nil {
+			return false, err
+		}
+		if uid := whole(found[0]).GetUID(); uid != r.UID {
+			return false, fmt.Errorf("%s is another object now: its uid is %s, and was %s", r, uid, r.UID)
+		}
+		objects = append(objects, found...)
+	}
+	p, err := a.plan(objects, kept.Propagation)
+	if err != nil {
+		return false, err
+	}
+	changes := p.ChangesSince(&kept.Plan)
+	done, err := a.print(w, "PlanChanges", map[string]any{"changes": changes, "summary": p.Summary()})
+	if !done && err == nil {
+		err = insight.DrawChanges(w, changes)
+	}
+	return len(changes) > 0, err
+}
+
+// told is all that there is to say about a plan.
+func told(p *insight.Plan) map[string]any {
+	return map[string]any{
+		"roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items, "unread": p.Unread,
+		"totals": p.Totals(), "summary": p.Summary(),
+	}
+}
+
+func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
+	if done, err := a.print(w, "Plan", told(p)); done {
+		return err
+	}
+	if a.output == "name" {
+		for _, i := range p.Items {
+			if i.Outcome == insight.Deleted || i.Outcome == insight.Stuck {
+				if _, err := fmt.Fprintln(w, i.Object); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return p.Draw(w, a.style(w))
+}

@@ -1,0 +1,92 @@
+package ask
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/insight"
+)
+
+func treeCommand() *cobra.Command {
+	a := newAsking()
+	var up, down bool
+	outputs := []string{"json", "yaml", "dot"}
+	cmd := &cobra.Command{
+		Use:   "tree (TYPE NAME | TYPE/NAME)",
+		Short: "Show who owns an object, and what it owns",
+		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what is being deleted,
+what holds it and what blocks its owner. Nothing has to be installed in the cluster.
+
+  ▶  the object
+  !  is being deleted
+  ?  names an owner that is not there`,
+		Example: `  kubectl weir tree deployment web
+  kubectl weir tree pod/web-5d9c-x2x5k --up`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if up && down {
+				return errors.New("--up and --down: only one of them; without either, both are drawn")
+			}
+			way := insight.Both
+			if up {
+				way = insight.Up
+			} else if down {
+				way = insight.Down
+			}
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			w, uid, err := a.one(args)
+			if err != nil {
+				return err
+			}
+			if err := a.printTree(cmd.OutOrStdout(), w, uid, way); err != nil {
+				return err
+			}
+			unread(cmd.ErrOrStderr(), w)
+			return nil
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	cmd.Flags().BoolVar(&up, "up", false, "owners only")
+	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
+	return cmd
+}
+
+// one is the object that the arguments mean, and all that hangs together with it.
+func (a *asking) one(args []string) (*insight.World, types.UID, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	objects, err := a.objects(args)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(objects) != 1 {
+		return nil, "", fmt.Errorf("name one object: these are %d", len(objects))
+	}
+	w, err := a.read(ctx, readFor(objects[0]))
+	if err != nil {
+		return nil, "", err
+	}
+	uid := whole(objects[0]).GetUID()
+	if _, ok := w.Graph.Find(uid); !ok {
+		return nil, "", fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(objects[0]))
+	}
+	return w, uid, nil
+}
+
+func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, way insight.Direction) error {
+	if a.output == "dot" {
+		return w.DOT(out, uid)
+	}
+	roots := w.Tree(uid, way, time.Now())
+	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
+		return err
+	}
+	return insight.DrawTree(out, roots, a.style(out))
+}

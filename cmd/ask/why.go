@@ -1,0 +1,118 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/controller/insight"
+)
+
+func whyCommand() *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml"}
+	cmd := &cobra.Command{
+		Use:   "why (TYPE NAME | TYPE/NAME)",
+		Short: "Say why an object is there, why it does not go, and who has to act",
+		Long: `Say why an object is there, or still there: what it waits for, who has to act, what that rests on, and which command
+shows more. Evidence is told as what was found; it proves no more than it says. Nothing has to be installed in the cluster.`,
+		Example: `  kubectl weir why namespace shop
+  kubectl weir why pvc/data-0`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			ctx, stop := interruptible()
+			defer stop()
+			objects, err := a.objects(args)
+			if err != nil {
+				return err
+			}
+			if len(objects) != 1 {
+				return fmt.Errorf("name one object: these are %d", len(objects))
+			}
+			o := objects[0]
+			w, err := a.read(ctx, readFor(o))
+			if err != nil {
+				return err
+			}
+			answer, ok := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now())
+			if !ok {
+				return fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
+			}
+			defer unread(cmd.ErrOrStderr(), w)
+			if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
+				"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
+			}); done {
+				return err
+			}
+			return answer.Draw(cmd.OutOrStdout())
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	return cmd
+}
+
+// readFor is the namespace to read for an object.
+func readFor(o *resource.Info) string { return scopeOf([]*resource.Info{o}) }
+
+var (
+	podKind        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodeKind       = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// facts reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
+func (a *asking) facts(ctx context.Context, o *resource.Info) insight.Facts {
+	f := insight.Facts{Object: whole(o)}
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return f
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return f
+	}
+	switch o.Mapping.Resource.GroupResource() {
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		if pods, err := client.Resource(podKind).Namespace(o.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+			f.Pods = pods.Items
+		}
+	case podKind.GroupResource():
+		if node, _, _ := unstructured.NestedString(f.Object.Object, "spec", "nodeName"); node != "" {
+			_, err := client.Resource(nodeKind).Get(ctx, node, metav1.GetOptions{})
+			if gone := apierrors.IsNotFound(err); gone || err == nil {
+				f.NodeGone = &gone
+			}
+		}
+	case schema.GroupResource{Resource: "namespaces"}:
+		if services, err := client.Resource(apiServiceKind).List(ctx, metav1.ListOptions{}); err == nil {
+			f.APIServices = unavailable(services.Items)
+		}
+	}
+	return f
+}
+
+// unavailable are the APIServices that are not available, and why.
+func unavailable(services []unstructured.Unstructured) map[string]string {
+	out := map[string]string{}
+	for i := range services {
+		conditions, _, _ := unstructured.NestedSlice(services[i].Object, "status", "conditions")
+		for _, one := range conditions {
+			c, _ := one.(map[string]any)
+			if c["type"] == "Available" && c["status"] != "True" {
+				out[services[i].GetName()] = fmt.Sprint(c["message"])
+			}
+		}
+	}
+	return out
+}

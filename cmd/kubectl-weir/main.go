@@ -1,0 +1,20 @@
+// Command kubectl-weir is the plugin of kubectl that says what falls when something is deleted, and why something does not go.
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/weir-dev/weir/cmd/ask"
+)
+
+func main() {
+	err := ask.Root().Execute()
+	var exit ask.ExitError
+	switch {
+	case errors.As(err, &exit):
+		os.Exit(exit.Code)
+	case err != nil:
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,317 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Style says how a plan or a tree is drawn.
+type Style struct {
+	// Full draws every object, in as many lines as that takes.
+	Full bool
+	// Colour puts colours on, for terminals.
+	Colour bool
+	// Wide tells steps and propagation, too.
+	Wide bool
+}
+
+// mostLines is how long a drawing may be that is not Full: one screen.
+const mostLines = 40
+
+// The symbols are those that people know from terraform plan.
+var symbols = map[Outcome]string{Deleted: "-", Released: "~", Unknown: "?", Stuck: "!"}
+
+var colours = map[string]string{"-": "\x1b[31m", "~": "\x1b[33m", "?": "\x1b[35m", "!": "\x1b[1;31m"}
+
+func (s Style) paint(symbol, text string) string {
+	if !s.Colour || colours[symbol] == "" {
+		return text
+	}
+	return colours[symbol] + text + "\x1b[0m"
+}
+
+// branch is a line of a drawing with what hangs below it; alike siblings are one branch.
+type branch struct {
+	symbol string
+	names  []string // of the objects that it stands for, as they are shown
+	note   string
+	below  []*branch
+	sign   int // is the same for siblings that are alike
+}
+
+// folding makes one branch of alike siblings. What a branch is like is a number: a text would be as long as all that is
+// below it.
+type folding struct {
+	style Style
+	signs map[string]int
+}
+
+func newFolding(style Style) *folding { return &folding{style, map[string]int{}} }
+
+// Draw writes a plan as a tree, from the roots to what falls with them.
+func (p *Plan) Draw(w io.Writer, style Style) error {
+	namespace := ""
+	for n, r := range p.Roots {
+		in := r.Namespace
+		if r.Kind == namespaces.String() {
+			in = r.Name
+		}
+		if n > 0 && namespace != in {
+			namespace = ""
+			break
+		}
+		namespace = in
+	}
+	out := p.said(style)
+	lines := drawn(p.branches(namespace, style), style)
+	if len(lines) > 0 {
+		out += strings.Join(lines, "\n") + "\n\n"
+	}
+	for _, u := range p.Unread {
+		out += style.paint("?", fmt.Sprintf("? %s could not be read: %s", u.Kind, u.Reason)) + "\n"
+	}
+	_, err := io.WriteString(w, out+p.Summary()+"\n")
+	return err
+}
+
+// said is what policies say about the deletes that are asked about.
+func (p *Plan) said(style Style) string {
+	var b strings.Builder
+	for _, v := range p.Verdicts {
+		if v.Refused {
+			b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: a policy refuses the delete: %s", v.Object, v.Message)) + "\n")
+			if v.Confirm != "" {
+				b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
+			}
+			b.WriteByte('\n')
+		}
+		for _, w := range v.Warnings {
+			b.WriteString(style.paint("~", fmt.Sprintf("⚠ %s: %s", v.Object, w)) + "\n\n")
+		}
+	}
+	return b.String()
+}
+
+// Summary says in a sentence what the plan comes to.
+func (p *Plan) Summary() string {
+	t := p.Totals()
+	var parts []string
+	add := func(n int, one, many string) {
+		if n == 1 {
+			parts = append(parts, "1 "+one)
+		} else if n > 1 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	add(t.Deleted, "object is deleted", "objects are deleted")
+	if t.Deleted > 0 && t.Steps > 1 {
+		parts[0] += fmt.Sprintf(" in %d steps", t.Steps)
+	}
+	add(t.Held, "of them waits for finalizers that others take off", "of them wait for finalizers that others take off")
+	add(t.Later, "goes only after that", "go only after that")
+	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
+	add(t.Unknown, "is kept because its owners cannot be told for certain", "are kept because their owners cannot be told for certain")
+	add(t.Stuck, "never goes as things are", "never go as things are")
+	if len(parts) == 0 {
+		parts = []string{"nothing is deleted"}
+	}
+	s := "Plan: "
+	switch {
+	case t.Refused == len(p.Roots) && t.Refused > 0:
+		s += "policies refuse it; without them "
+	case t.Refused > 0:
+		s += fmt.Sprintf("policies refuse %d of %d deletes; without them ", t.Refused, len(p.Roots))
+	}
+	s += strings.Join(parts, ", ") + "."
+	if len(p.Unread) > 0 {
+		s += fmt.Sprintf(" Incomplete: %d of the kinds could not be read.", len(p.Unread))
+	}
+	return s
+}
+
+// Incomplete tells whether there may be more than the plan says.
+func (p *Plan) Incomplete() bool { return len(p.Unread) > 0 }
+
+// branches are the roots' with all that hangs below them: each item once, under the first of its owners that is met.
+func (p *Plan) branches(namespace string, style Style) []*branch {
+	byUID := map[types.UID]*Item{}
+	below := map[types.UID][]*Item{}
+	for _, i := range p.Items {
+		byUID[i.UID] = i
+	}
+	for _, i := range p.Items {
+		for _, o := range i.owners {
+			if byUID[o] != nil {
+				below[o] = append(below[o], i)
+			}
+		}
+		if i.via != "" {
+			below[i.via] = append(below[i.via], i)
+		}
+	}
+	met := map[types.UID]bool{}
+	fold := newFolding(style)
+	var grow func(i *Item) *branch
+	grow = func(i *Item) *branch {
+		b := &branch{symbol: symbolOf(i), names: []string{i.Short(namespace)}, note: i.note(style)}
+		var next []*Item
+		for _, d := range below[i.UID] {
+			if !met[d.UID] {
+				met[d.UID] = true
+				next = append(next, d)
+			}
+		}
+		for _, d := range next {
+			b.below = append(b.below, grow(d))
+		}
+		fold.seal(b, i.Kind)
+		return b
+	}
+	var roots []*branch
+	var first []*Item
+	for _, r := range p.Roots {
+		if i := byUID[r.UID]; i != nil && !met[r.UID] {
+			met[r.UID] = true
+			first = append(first, i)
+		}
+	}
+	for _, i := range first {
+		roots = append(roots, grow(i))
+	}
+	for _, i := range p.Items { // whatever hangs together with them in another way
+		if !met[i.UID] {
+			met[i.UID] = true
+			roots = append(roots, grow(i))
+		}
+	}
+	return fold.alike(roots)
+}
+
+func symbolOf(i *Item) string {
+	if i.Outcome == Deleted && len(i.Finalizers) > 0 {
+		return "!"
+	}
+	return symbols[i.Outcome]
+}
+
+// note is what is said about an item behind its name.
+func (i *Item) note(style Style) string {
+	var notes []string
+	switch i.Outcome {
+	case Deleted:
+		if len(i.Finalizers) > 0 {
+			notes = append(notes, "waits until "+whoTakesOff(i.Finalizers))
+		} else if i.Stage > 0 {
+			notes = append(notes, "after that")
+		}
+		if i.Deleting {
+			notes = append(notes, "is being deleted already")
+		}
+		if i.Doubt != "" {
+			notes = append(notes, "a policy may change this: "+i.Doubt)
+		}
+		if i.Policy != "" {
+			notes = append(notes, fmt.Sprintf("%s by policy %s", strings.ToLower(string(i.Propagation)), i.Policy))
+		}
+		if style.Wide {
+			notes = append(notes, fmt.Sprintf("step %d", i.Step))
+			if i.Propagation != "" && i.Policy == "" {
+				notes = append(notes, strings.ToLower(string(i.Propagation)))
+			}
+		}
+	case Released:
+		if i.Stage > 0 {
+			notes = append(notes, "after that")
+		}
+		notes = append(notes, "kept: "+i.Why)
+	default:
+		notes = append(notes, i.Why)
+	}
+	return strings.Join(notes, "; ")
+}
+
+// seal folds what is below a branch, and says what it is like.
+func (f *folding) seal(b *branch, kind string) {
+	b.below = f.alike(b.below)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s|%s|%s", b.symbol, kind, b.note)
+	for _, d := range b.below {
+		fmt.Fprintf(&s, "|%d*%d", d.sign, len(d.names))
+	}
+	if f.signs[s.String()] == 0 {
+		f.signs[s.String()] = len(f.signs) + 1
+	}
+	b.sign = f.signs[s.String()]
+}
+
+// alike makes one branch of alike siblings, and puts what needs attention first.
+func (f *folding) alike(all []*branch) []*branch {
+	if !f.style.Full {
+		bySign := map[int]*branch{}
+		all = slices.DeleteFunc(all, func(b *branch) bool {
+			first := bySign[b.sign]
+			if first == nil {
+				bySign[b.sign] = b
+				return false
+			}
+			first.names = append(first.names, b.names...)
+			return true
+		})
+	}
+	order := map[string]int{"!": 0, "?": 1, "~": 2, "-": 3}
+	slices.SortStableFunc(all, func(a, b *branch) int { return cmp.Compare(order[a.symbol], order[b.symbol]) })
+	return all
+}
+
+// drawn are the lines of branches. Those that are too many are only counted.
+func drawn(branches []*branch, style Style) []string {
+	var lines []string
+	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
+	var walk func(b *branch, depth, times int)
+	walk = func(b *branch, depth, times int) {
+		times *= len(b.names)
+		if style.Full || len(lines) < mostLines {
+			lines = append(lines, strings.Repeat("  ", depth)+style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title())))
+			last = times
+		} else {
+			more++
+			objects += times
+		}
+		for _, d := range b.below {
+			walk(d, depth+1, times)
+		}
+	}
+	for _, b := range branches {
+		walk(b, 0, 1)
+	}
+	if more > 0 {
+		lines[mostLines-1] = fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more+1, objects+last)
+	}
+	return lines
+}
+
+// title names the objects of a branch, and says what there is to be said about them.
+func (b *branch) title() string {
+	const some = 3
+	names := slices.Clone(b.names)
+	slices.Sort(names)
+	text := names[0]
+	for _, n := range names[1:min(len(names), some)] {
+		text += ", " + n[strings.Index(n, "/")+1:]
+	}
+	if len(names) > some {
+		text += fmt.Sprintf(" and %d more", len(names)-some)
+	}
+	if len(b.below) > 0 && len(names) > 1 {
+		text += ", each with"
+	}
+	if b.note != "" {
+		text += ": " + b.note
+	}
+	return text
+}

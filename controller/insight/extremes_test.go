@@ -1,0 +1,74 @@
+package insight
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// worldOf are ConfigMaps by name, each with the names of its owners.
+func worldOf(owners map[string][]string) *World {
+	w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
+	var objects []metav1.PartialObjectMetadata
+	for name, of := range owners {
+		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+		for _, o := range of {
+			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o, UID: types.UID(o)})
+		}
+		objects = append(objects, m)
+	}
+	w.List(schema.GroupResource{Resource: "configmaps"}, "1", objects)
+	return w
+}
+
+// TestExtremesAreDrawn: a chain as long as nobody makes it, and an object with ten thousand owners, cost no more than what is
+// there to be told. What grows with the square of it would not end here.
+func TestExtremesAreDrawn(t *testing.T) {
+	const n = 20_000
+	chain, many := map[string][]string{"o0": nil}, map[string][]string{}
+	for i := 1; i < n; i++ {
+		chain[fmt.Sprintf("o%d", i)] = []string{fmt.Sprintf("o%d", i-1)}
+	}
+	for i := range 10_000 {
+		name := fmt.Sprintf("owner-%05d", i)
+		many[name] = nil
+		many["asked"] = append(many["asked"], name)
+	}
+	for name, c := range map[string]struct {
+		owners map[string][]string
+		ask    func(w *World, out io.Writer) error
+		says   string
+	}{
+		"plan of a chain": {chain, func(w *World, out io.Writer) error {
+			return w.Plan(Deletion{Roots: []types.UID{"o0"}, Propagation: metav1.DeletePropagationBackground}).Draw(out, Style{})
+		}, fmt.Sprintf("… %d lines more, with %[1]d objects: --full shows them\n\nPlan: %d objects are deleted in %[2]d steps.", n-39, n)},
+		"foreground plan of a chain": {chain, func(w *World, out io.Writer) error {
+			return w.Plan(Deletion{Roots: []types.UID{"o0"}, Propagation: metav1.DeletePropagationForeground}).Draw(out, Style{})
+		}, fmt.Sprintf("Plan: %d objects are deleted", n)},
+		"tree of a chain": {chain, func(w *World, out io.Writer) error {
+			return DrawTree(out, w.Tree(types.UID(fmt.Sprintf("o%d", n/2)), Both, time.Time{}), Style{})
+		}, "--full shows them"},
+		"tree of ten thousand owners": {many, func(w *World, out io.Writer) error {
+			return DrawTree(out, w.Tree("asked", Both, time.Time{}), Style{})
+		}, "▶ configmaps/asked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			if err := c.ask(worldOf(c.owners), &out); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), c.says) || strings.Count(out.String(), "\n") > mostLines+3 {
+				t.Errorf("no %q in, or too many lines:\n%s", c.says, out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package insight
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// Finalizer is what is known about a finalizer that many clusters have.
+type Finalizer struct {
+	// Name is the finalizer; with a * at its end, all that begin so.
+	Name string `json:"name"`
+	// Component takes it off, WaitsFor says when.
+	Component string `json:"component"`
+	WaitsFor  string `json:"waitsFor"`
+	// Look is a command that shows more; NAMESPACE and NAME stand for the object's.
+	Look string `json:"look,omitempty"`
+}
+
+//go:embed finalizers.yaml
+var finalizersFile []byte
+
+var knownFinalizers = sync.OnceValue(func() []Finalizer {
+	var file struct {
+		Finalizers []Finalizer `json:"finalizers"`
+	}
+	if err := yaml.UnmarshalStrict(finalizersFile, &file); err != nil {
+		panic(fmt.Sprintf("finalizers.yaml: %v", err)) // it is part of the program, and tested
+	}
+	return file.Finalizers
+})
+
+// KnownFinalizer looks a finalizer up.
+func KnownFinalizer(name string) (Finalizer, bool) {
+	for _, f := range knownFinalizers() {
+		prefix, open := strings.CutSuffix(f.Name, "*")
+		if f.Name == name || open && strings.HasPrefix(name, prefix) {
+			return f, true
+		}
+	}
+	return Finalizer{}, false
+}
+
+// whoTakesOff says of finalizers who takes them off.
+func whoTakesOff(finalizers []string) string {
+	var parts []string
+	for _, name := range finalizers {
+		if f, ok := KnownFinalizer(name); ok {
+			parts = append(parts, fmt.Sprintf("%s takes off %s", f.Component, name))
+		} else {
+			parts = append(parts, "somebody takes off "+name)
+		}
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// Writer is who wrote a finalizer, as managedFields tell: by a name that the writer chose.
+type Writer struct {
+	Manager string
+	Time    string // RFC 3339; empty if it is not told
+}
+
+// writer tells who put a finalizer on an object; false if nothing tells.
+func (w *World) writer(uid types.UID, finalizer string) (Writer, bool) {
+	m := w.meta[uid]
+	if m == nil {
+		return Writer{}, false
+	}
+	at := slices.IndexFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return writes(e, finalizer) })
+	if at < 0 {
+		return Writer{}, false
+	}
+	out := Writer{Manager: m.ManagedFields[at].Manager}
+	if t := m.ManagedFields[at].Time; t != nil {
+		out.Time = t.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return out, true
+}
+
+func writes(e metav1.ManagedFieldsEntry, finalizer string) bool {
+	if e.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Metadata struct {
+			Finalizers map[string]json.RawMessage `json:"f:finalizers"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+		return false
+	}
+	_, ok := fields.Metadata.Finalizers[fmt.Sprintf("v:%q", finalizer)]
+	return ok
+}

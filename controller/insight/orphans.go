@@ -1,0 +1,99 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference says.
+type Orphan struct {
+	Object
+	// Fate is what a collector does with it: delete, release (takes the reference off) or keep.
+	Fate string `json:"fate"`
+	Why  string `json:"why"`
+	// Stray is the namespace in which the owner lives, if that is another one: owners are looked for in the dependent's.
+	Stray string `json:"stray,omitempty"`
+}
+
+// Orphans are all of them, sorted.
+func (w *World) Orphans() []Orphan {
+	var out []Orphan
+	for from := uint32(0); ; {
+		views, next := w.Graph.Views(from, 4096)
+		for i := range views {
+			if len(views[i].Owners) == 0 || views[i].Deleting {
+				continue
+			}
+			w.settle([]types.UID{views[i].UID})
+			if o, ok := w.orphan(&views[i]); ok {
+				out = append(out, o)
+			}
+		}
+		if from = next; from == 0 {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b Orphan) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func (w *World) orphan(v *graph.View) (Orphan, bool) {
+	a := w.Graph.Decide(v.UID)
+	o := Orphan{Object: objectOf(v), Why: a.Why}
+	switch {
+	case a.Verb == graph.Delete && !a.Awaited:
+		o.Fate = "delete"
+	case a.Verb == graph.Release:
+		o.Fate = "release"
+	case a.Trouble != graph.NoTrouble:
+		o.Fate = "keep"
+	default:
+		return Orphan{}, false
+	}
+	if a.Stray != nil {
+		o.Stray = w.Graph.Owner(*a.Stray, v.Namespace).Namespace
+	}
+	return o, true
+}
+
+// DrawOrphans writes them by what becomes of them.
+func DrawOrphans(out io.Writer, all []Orphan) error {
+	var b strings.Builder
+	for _, fate := range []struct{ name, title string }{
+		{"delete", "A garbage collector deletes these"},
+		{"release", "A garbage collector takes references off these, and keeps them"},
+		{"keep", "These are kept, because their owners cannot be told"},
+	} {
+		n := 0
+		for _, o := range all {
+			if o.Fate != fate.name {
+				continue
+			}
+			if n++; n == 1 {
+				if b.Len() > 0 {
+					b.WriteByte('\n')
+				}
+				fmt.Fprintf(&b, "%s:\n", fate.title)
+			}
+			fmt.Fprintf(&b, "  %s: %s", o.Object, o.Why)
+			if o.Stray != "" {
+				fmt.Fprintf(&b, " (an object with that uid is in the namespace %s)", o.Stray)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	if len(all) == 0 {
+		b.WriteString("No object names an owner that is gone or cannot be told.\n")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

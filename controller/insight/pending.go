@@ -1,0 +1,307 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Ending is an object that is being deleted.
+type Ending struct {
+	Object
+	// Since is how long it has been terminating; empty if it is not known.
+	Since string `json:"since,omitempty"`
+	// Waits says for what it waits, and Blockers are the first of the objects among that.
+	Waits    string   `json:"waits"`
+	Blockers []Object `json:"blockers,omitempty"`
+
+	at time.Time
+}
+
+// Group is what waits for the same to act.
+type Group struct {
+	Actor string   `json:"actor"`
+	Items []Ending `json:"items"`
+}
+
+// someBlockers is how many objects are named that hold up another.
+const someBlockers = 3
+
+// Pending is all that is being deleted, by who has to act: groups with the oldest object first, and so within each.
+func (w *World) Pending(now time.Time) []Group {
+	groups := map[string]*Group{}
+	for from := uint32(0); ; {
+		views, next := w.Graph.Views(from, 4096)
+		for i := range views {
+			if !views[i].Deleting {
+				continue
+			}
+			e := w.ending(&views[i], now)
+			for _, c := range w.waits(&views[i], now) {
+				one := e
+				one.Waits, one.Blockers = c.What, c.Objects
+				g := groups[c.Actor]
+				if g == nil {
+					g = &Group{Actor: c.Actor}
+					groups[c.Actor] = g
+				}
+				g.Items = append(g.Items, one)
+			}
+		}
+		if from = next; from == 0 {
+			break
+		}
+	}
+	out := make([]Group, 0, len(groups))
+	for _, g := range groups {
+		slices.SortFunc(g.Items, older)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(older(a.Items[0], b.Items[0]), cmp.Compare(a.Actor, b.Actor))
+	})
+	return out
+}
+
+func older(a, b Ending) int {
+	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Object.String(), b.Object.String()), cmp.Compare(a.UID, b.UID))
+}
+
+func (w *World) ending(v *graph.View, now time.Time) Ending {
+	e := Ending{Object: objectOf(v)}
+	if m := w.meta[v.UID]; m != nil && m.DeletionTimestamp != nil {
+		e.at = deletedAt(m)
+		e.Since = duration.HumanDuration(max(0, now.Sub(e.at)))
+	}
+	return e
+}
+
+// deletedAt is when the deletion was asked for: deletionTimestamp is when the grace period is over.
+func deletedAt(m *metav1.PartialObjectMetadata) time.Time {
+	at := m.DeletionTimestamp.Time
+	if g := m.DeletionGracePeriodSeconds; g != nil {
+		at = at.Add(-time.Duration(*g) * time.Second)
+	}
+	return at
+}
+
+// Cause is one reason for which an object is as it is.
+type Cause struct {
+	What string `json:"what"`
+	// Actor has to act before anything changes. Empty where nobody has to.
+	Actor string `json:"actor,omitempty"`
+	// Evidence is what it rests on, as it was found; nothing here is more than that.
+	Evidence []string `json:"evidence,omitempty"`
+	// Look is a command that shows more.
+	Look    string   `json:"look,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
+}
+
+// waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
+func (w *World) waits(v *graph.View, now time.Time) (out []Cause) {
+	for _, f := range v.Finalizers {
+		switch f {
+		case metav1.FinalizerDeleteDependents:
+			out = append(out, w.blocked(v))
+		case metav1.FinalizerOrphanDependents:
+			out = append(out, w.orphaning(v))
+		default:
+			out = append(out, w.finalizer(v, f))
+		}
+	}
+	if v.Kind == namespaces {
+		out = append(out, w.draining(v))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if m := w.meta[v.UID]; v.Kind == pods && m != nil && m.DeletionGracePeriodSeconds != nil && *m.DeletionGracePeriodSeconds > 0 {
+		if left := m.DeletionTimestamp.Sub(now); left > 0 {
+			return []Cause{{What: fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), Actor: "the kubelet of its node"}}
+		}
+		return []Cause{{What: "its grace period is over, and its node has not confirmed that it has stopped", Actor: "the kubelet of its node",
+			Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide; kubectl get nodes", v.Namespace, v.Name)}}
+	}
+	return []Cause{{What: "nothing that can be seen: it is about to go", Actor: "the API server"}}
+}
+
+// blocked is an object that is deleted foreground.
+func (w *World) blocked(v *graph.View) Cause {
+	leaves := w.blockers(v.UID)
+	c := Cause{Actor: "the garbage collector", Look: command("tree", v)}
+	if len(leaves) == 0 {
+		c.What = "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off"
+		if kinds := w.Graph.Holding(v.UID); kinds != "" {
+			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
+		}
+		return c
+	}
+	c.Objects = leaves[:min(len(leaves), someBlockers)]
+	c.What = fmt.Sprintf("foreground deletion: it waits for %s", counted(leaves))
+	first, _ := w.Graph.Find(leaves[0].UID)
+	switch {
+	case first.Deleting:
+		c.Actor = "who holds " + leaves[0].Short(v.Namespace)
+		if foreign := slices.DeleteFunc(slices.Clone(first.Finalizers), collectors); len(foreign) > 0 {
+			c.Actor = actorOf(foreign[0])
+			c.Evidence = append(c.Evidence, fmt.Sprintf("%s has the finalizer %s", leaves[0].Short(v.Namespace), foreign[0]))
+		}
+	default:
+		c.Evidence = append(c.Evidence, fmt.Sprintf("%s is not being deleted: %s", leaves[0].Short(v.Namespace), w.Graph.Decide(first.UID).Why))
+	}
+	return c
+}
+
+// blockers are the objects at the end of the chain of what an owner waits for: they block, and wait for no dependent
+// themselves. Sorted.
+func (w *World) blockers(uid types.UID) (out []Object) {
+	met := map[types.UID]bool{uid: true}
+	todo := []types.UID{uid}
+	for len(todo) > 0 {
+		owner := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, d := range w.Graph.Dependents(owner) {
+			blocks := slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
+				return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
+			})
+			if !blocks || met[d.UID] {
+				continue
+			}
+			met[d.UID] = true
+			if d.Foreground && d.Blocking > 0 {
+				todo = append(todo, d.UID)
+			} else {
+				out = append(out, objectOf(&d))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Object) int { return cmp.Compare(a.String(), b.String()) })
+	return out
+}
+
+func (w *World) orphaning(v *graph.View) Cause {
+	c := Cause{Actor: "the garbage collector", Look: command("tree", v)}
+	var left []Object
+	for _, d := range w.Graph.Dependents(v.UID) {
+		left = append(left, objectOf(&d))
+	}
+	c.Objects = left[:min(len(left), someBlockers)]
+	if len(left) == 0 {
+		c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
+	} else {
+		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left))
+	}
+	return c
+}
+
+// finalizer is one that neither the collector nor Weir's graph takes off.
+func (w *World) finalizer(v *graph.View, name string) Cause {
+	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name)}
+	if f, ok := KnownFinalizer(name); ok {
+		c.What += ": " + f.Component + " takes it off when " + f.WaitsFor
+		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE", v.Kind.String(), "NAME", v.Name).Replace(f.Look)
+	}
+	if by, ok := w.writer(v.UID, name); ok {
+		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s", by.Manager, cmp.Or(by.Time, "an unknown time")))
+	}
+	return c
+}
+
+func actorOf(finalizer string) string {
+	if f, ok := KnownFinalizer(finalizer); ok {
+		return f.Component
+	}
+	return "the component behind the finalizer " + finalizer
+}
+
+// draining is a terminating namespace.
+func (w *World) draining(v *graph.View) Cause {
+	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name}
+	inv := w.Graph.Inventory(v.Name)
+	var kinds []string
+	for _, k := range inv.Kinds {
+		kinds = append(kinds, fmt.Sprintf("%d %s", k.Total, k.Kind))
+	}
+	switch {
+	case w.Namespace != "" && w.Namespace != v.Name:
+		c.What = "the namespace is terminating"
+	case len(kinds) > 0:
+		c.What = "content is left in the namespace: " + strings.Join(kinds, ", ")
+	default:
+		c.What = "nothing is left in the namespace that can be seen"
+	}
+	if len(inv.Finalizers) > 0 {
+		var names []string
+		for f, n := range inv.Finalizers {
+			names = append(names, fmt.Sprintf("%s on %d", f, n))
+		}
+		slices.Sort(names)
+		c.Evidence = append(c.Evidence, "finalizers in it: "+strings.Join(names, ", "))
+	}
+	return c
+}
+
+// counted names some objects, and how many there are.
+func counted(all []Object) string {
+	var names []string
+	for _, o := range all[:min(len(all), someBlockers)] {
+		names = append(names, o.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - someBlockers; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// command is a call of ours that shows more about an object.
+func command(verb string, v *graph.View) string {
+	if v.Namespace == "" {
+		return fmt.Sprintf("kubectl weir %s %s %s", verb, v.Kind, v.Name)
+	}
+	return fmt.Sprintf("kubectl weir %s -n %s %s %s", verb, v.Namespace, v.Kind, v.Name)
+}
+
+// DrawPending writes groups.
+func DrawPending(out io.Writer, groups []Group, style Style) error {
+	const most = 10 // of a group
+	var b strings.Builder
+	for n, g := range groups {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		verb := "wait"
+		if len(g.Items) == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(&b, "%d %s for %s:\n", len(g.Items), verb, g.Actor)
+		shown := g.Items
+		if !style.Full && len(shown) > most {
+			shown = shown[:most]
+		}
+		for _, e := range shown {
+			since := ""
+			if e.Since != "" {
+				since = " for " + e.Since
+			}
+			fmt.Fprintf(&b, "  %s%s: %s\n", e.Object, since, e.Waits)
+		}
+		if rest := len(g.Items) - len(shown); rest > 0 {
+			fmt.Fprintf(&b, "  … and %d more: --full shows them\n", rest)
+		}
+	}
+	if len(groups) == 0 {
+		b.WriteString("Nothing is being deleted.\n")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

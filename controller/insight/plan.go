@@ -1,0 +1,296 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var (
+	namespaces  = schema.GroupResource{Resource: "namespaces"}
+	definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	pods        = schema.GroupResource{Resource: "pods"}
+)
+
+// cleanup is the finalizer by which a definition waits for its instances.
+const cleanup = "customresourcecleanup.apiextensions.k8s.io"
+
+// Deletion is what somebody is about to do.
+type Deletion struct {
+	Roots       []types.UID
+	Propagation metav1.DeletionPropagation
+	// Shape is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
+	Shape func(graph.View) Shape
+	// Verdicts are what policies say about the deletes of Roots.
+	Verdicts []Verdict
+	// Waves are the kinds in the order in which the content of a namespace goes: each function tells the wave of an
+	// object, counted from 0. nil: pods, then the rest.
+	Waves func(namespace string) func(graph.View) int
+}
+
+// Outcome is what becomes of an object.
+type Outcome string
+
+// The outcomes.
+const (
+	Deleted  Outcome = "delete"
+	Released Outcome = "release" // stays, and loses references to owners that go
+	Unknown  Outcome = "unknown" // stays as far as can be told: something about it could not be read, or resolved
+	Stuck    Outcome = "stuck"   // its deletion begins and does not end by itself, and not by finalizers coming off
+)
+
+// Item is what becomes of one object, and why.
+type Item struct {
+	Object
+	Outcome Outcome `json:"outcome"`
+	Why     string  `json:"why,omitempty"`
+	// Step is when: what has a higher one goes because of, or after, what it depends on. Objects that do not depend on each
+	// other go in any order.
+	Step int `json:"step"`
+	// Stage counts how often finalizers that others must take off have to come off before that; 0: it happens at once.
+	Stage int `json:"stage,omitempty"`
+	// Finalizers are those that others must take off before it goes.
+	Finalizers  []string                   `json:"finalizers,omitempty"`
+	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
+	Policy      string                     `json:"policy,omitempty"`   // that shapes its deletion
+	Doubt       string                     `json:"doubt,omitempty"`    // why it is not known whether one does
+	Deleting    bool                       `json:"deleting,omitempty"` // it is being deleted already
+
+	fresh  int // the step in which the decision about it changed last
+	owners []types.UID
+	via    types.UID // what takes it along without owning it: its namespace, its definition
+}
+
+// Verdict is what policies say about the delete of one of the objects that are asked about.
+type Verdict struct {
+	Object   Object   `json:"object"`
+	Refused  bool     `json:"refused"`
+	Message  string   `json:"message,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Confirm is a command that confirms the delete for exactly what goes with it now; empty where that is not asked for.
+	Confirm string `json:"confirm,omitempty"`
+}
+
+// Plan is what a deletion would do.
+type Plan struct {
+	Roots       []Object                   `json:"roots"`
+	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
+	Propagation metav1.DeletionPropagation `json:"propagation"`
+	Items       []*Item                    `json:"items"`
+	Unread      []Unread                   `json:"unread,omitempty"`
+}
+
+// Totals are how many objects have which outcome.
+type Totals struct {
+	Deleted  int `json:"deleted"`
+	Held     int `json:"held"` // of Deleted: carry finalizers that others must take off
+	Later    int `json:"later"`
+	Released int `json:"released"`
+	Unknown  int `json:"unknown"`
+	Refused  int `json:"refused"` // of the objects that are asked about
+	Stuck    int `json:"stuck"`
+	Steps    int `json:"steps"`
+}
+
+// Totals counts the items.
+func (p *Plan) Totals() (t Totals) {
+	for _, v := range p.Verdicts {
+		if v.Refused {
+			t.Refused++
+		}
+	}
+	for _, i := range p.Items {
+		switch i.Outcome {
+		case Deleted:
+			t.Deleted++
+			t.Steps = max(t.Steps, i.Step)
+			if len(i.Finalizers) > 0 {
+				t.Held++
+			} else if i.Stage > 0 {
+				t.Later++
+			}
+		case Released:
+			t.Released++
+		case Unknown:
+			t.Unknown++
+		case Stuck:
+			t.Stuck++
+		}
+	}
+	return t
+}
+
+// Plan plays a deletion. The World is used up by it.
+func (w *World) Plan(d Deletion) *Plan {
+	c := newCourse(w, d.Shape)
+	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts, Unread: w.Unread()}
+	c.step = 1
+	var later []graph.View // what takes along more than its dependents
+	for _, uid := range d.Roots {
+		v, ok := w.Graph.Find(uid)
+		if !ok {
+			continue
+		}
+		p.Roots = append(p.Roots, objectOf(&v))
+		i := c.item(uid)
+		c.meet(i, &v)
+		i.Why = "asked for"
+		switch v.Kind {
+		case namespaces, definitions:
+			later = append(later, v)
+		default:
+			c.delete(i, &v, d.Propagation)
+		}
+	}
+	c.run()
+	for i := range later {
+		if v := &later[i]; v.Kind == namespaces {
+			c.drain(v, d.Waves)
+		} else {
+			c.instances(v, d.Propagation)
+		}
+	}
+	p.Items = c.end()
+	return p
+}
+
+// drain deletes what is in a namespace, wave by wave, and then the namespace.
+func (c *course) drain(ns *graph.View, waves func(string) func(graph.View) int) {
+	of := func(v graph.View) int {
+		if v.Kind == pods {
+			return 0
+		}
+		return 1
+	}
+	if waves != nil {
+		if f := waves(ns.Name); f != nil {
+			of = f
+		}
+	}
+	i := c.item(ns.UID)
+	i.Outcome, i.Stage = Deleted, c.stage
+	byWave := map[int][]graph.View{}
+	for _, v := range c.content(ns.Name) {
+		wave := of(v)
+		byWave[wave] = append(byWave[wave], v)
+	}
+	for _, wave := range sortedKeys(byWave) {
+		c.step++
+		c.takeAlong(ns.UID, fmt.Sprintf("in the namespace, wave %d", wave+1), byWave[wave])
+		c.run()
+	}
+	c.finish(i, ns, ns.Finalizers)
+}
+
+// instances deletes all objects of a definition, and then the definition.
+func (c *course) instances(crd *graph.View, propagation metav1.DeletionPropagation) {
+	i := c.item(crd.UID)
+	i.Outcome, i.Stage, i.Propagation = Deleted, c.stage, propagation
+	var all []graph.View
+	kind := schema.ParseGroupResource(crd.Name) // by which a definition is named
+	for from := uint32(0); ; {
+		views, next := c.world.Graph.Views(from, 4096)
+		for _, v := range views {
+			if v.Kind == kind {
+				all = append(all, v)
+			}
+		}
+		if from = next; from == 0 {
+			break
+		}
+	}
+	c.takeAlong(crd.UID, "of the definition", all)
+	c.run()
+	c.finish(i, crd, slices.DeleteFunc(slices.Clone(crd.Finalizers), func(f string) bool { return f == cleanup }))
+}
+
+// takeAlong deletes objects that go because they are in something, or of it.
+func (c *course) takeAlong(via types.UID, why string, all []graph.View) {
+	for _, v := range all {
+		now, ok := c.world.Graph.Find(v.UID)
+		if !ok {
+			continue // it went with an owner
+		}
+		i := c.item(v.UID)
+		c.meet(i, &now)
+		i.via = via
+		if !now.Deleting {
+			i.Why = why
+			c.delete(i, &now, metav1.DeletePropagationBackground)
+		} else {
+			c.write(i, &now, now.Finalizers) // goes when what holds it comes off
+		}
+	}
+}
+
+// finish ends what had to wait for all that it takes along.
+func (c *course) finish(i *Item, v *graph.View, finalizers []string) {
+	c.step++
+	v.Deleting = true
+	c.write(i, v, finalizers)
+	c.run()
+}
+
+// content is all that is in a namespace.
+func (c *course) content(namespace string) (all []graph.View) {
+	g := c.world.Graph
+	for _, k := range g.Inventory(namespace).Kinds {
+		for from := uint32(0); ; {
+			var views []graph.View
+			if views, from = g.Content(namespace, k.Kind, from, 4096); len(views) > 0 {
+				all = append(all, views...)
+			}
+			if from == 0 {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// end looks at what is left when nothing happens any more, and sorts everything by when it happens.
+func (c *course) end() []*Item {
+	for _, i := range c.order {
+		if i.Outcome == "" { // only met on the way
+			continue
+		}
+		if v, ok := c.world.Graph.Find(i.UID); ok && i.Outcome == Deleted {
+			i.Outcome, i.Step = Stuck, c.step
+			i.Why = c.world.Graph.Decide(v.UID).Why
+		}
+	}
+	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })
+	renumber(items)
+	// Those of one step stay in the order in which the graph told of them, which is that of the lists: by name, mostly.
+	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Or(a.Stage-b.Stage, a.Step-b.Step) })
+	return items
+}
+
+// renumber counts only the steps in which something happens that is told.
+func renumber(items []*Item) {
+	met := map[int]int{}
+	for _, i := range items {
+		met[i.Step] = 0
+	}
+	for n, step := range sortedKeys(met) {
+		met[step] = n + 1
+	}
+	for _, i := range items {
+		i.Step = met[i.Step]
+	}
+}
+
+func sortedKeys[V any](m map[int]V) []int {
+	keys := make([]int, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,127 @@
+package insight
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/script"
+)
+
+// TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
+//
+//	plan UID… [cascade=background|foreground|orphan] [full] [wide] [json]
+//	tree UID [up|down] [full]
+//	pending
+//	orphans
+//	why UID
+//
+// Each of these is asked about what all lines before it have made.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var before [][]string // lines that make the cluster, each with what is below it
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var below []string
+			if d.Input != "" {
+				below = strings.Split(d.Input, "\n")
+			}
+			words := strings.Fields(d.FullCmd())
+			if ask, ok := asks[words[0]]; ok {
+				var out strings.Builder
+				if err := ask(play(t, before), words[1:], &out); err != nil {
+					return "error: " + err.Error() + "\n"
+				}
+				return out.String()
+			}
+			before = append(before, append([]string{d.FullCmd()}, below...))
+			play(t, before)
+			return ""
+		})
+	})
+}
+
+// play makes a World of lines.
+func play(t *testing.T, lines [][]string) *World {
+	t.Helper()
+	r := script.New()
+	for _, l := range lines {
+		if answer, err := r.Run(l[0], l[1:]...); err != nil || strings.Contains(answer, "error:") {
+			t.Fatalf("%s: %v %s", l[0], err, answer)
+		}
+	}
+	var kinds []graph.Resource
+	for _, k := range r.Graph.Stats().Kinds {
+		kinds = append(kinds, k.Resource)
+	}
+	w := NewWorld("", kinds)
+	w.Graph = r.Graph
+	for _, k := range r.Graph.Stats().Kinds {
+		switch k.State {
+		case graph.Synced:
+			w.read[k.GroupResource()] = 0
+		case graph.Failing, graph.Forbidden:
+			w.unread[k.GroupResource()] = Unread{Kind: k.GroupResource().String(), Reason: k.Reason, Forbidden: k.State == graph.Forbidden}
+		}
+	}
+	return w
+}
+
+var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
+	"plan": func(w *World, args []string, out *strings.Builder) error {
+		d, style, asJSON := Deletion{Propagation: metav1.DeletePropagationBackground}, Style{}, false
+		for _, a := range args {
+			switch cascade, ok := strings.CutPrefix(a, "cascade="); {
+			case ok:
+				d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
+			case a == "full":
+				style.Full = true
+			case a == "wide":
+				style.Wide = true
+			case a == "json":
+				asJSON = true
+			default:
+				d.Roots = append(d.Roots, types.UID(a))
+			}
+		}
+		p := w.Plan(d)
+		if err := w.Graph.Check(); err != nil {
+			return fmt.Errorf("the graph is broken: %w", err)
+		}
+		if asJSON {
+			enc := json.NewEncoder(out)
+			enc.SetIndent("", " ")
+			return enc.Encode(p)
+		}
+		return p.Draw(out, style)
+	},
+	"tree": func(w *World, args []string, out *strings.Builder) error {
+		way := Both
+		if len(args) > 1 && args[1] == "up" {
+			way = Up
+		} else if len(args) > 1 && args[1] == "down" {
+			way = Down
+		}
+		return DrawTree(out, w.Tree(types.UID(args[0]), way, time.Time{}), Style{Full: args[len(args)-1] == "full"})
+	},
+	"pending": func(w *World, _ []string, out *strings.Builder) error {
+		return DrawPending(out, w.Pending(time.Time{}), Style{})
+	},
+	"orphans": func(w *World, _ []string, out *strings.Builder) error {
+		return DrawOrphans(out, w.Orphans())
+	},
+	"why": func(w *World, args []string, out *strings.Builder) error {
+		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
+		if !ok {
+			out.WriteString("not there\n")
+			return nil
+		}
+		return a.Draw(out)
+	},
+}

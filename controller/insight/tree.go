@@ -1,0 +1,269 @@
+package insight
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Direction says which way a tree grows.
+type Direction uint8
+
+// The directions.
+const (
+	Both Direction = iota
+	Up             // owners
+	Down           // dependents
+)
+
+// Node is an object in a tree of owners and dependents.
+type Node struct {
+	Object
+	// State is empty for an object that is not being deleted, else terminating, foreground or orphaning.
+	State      string   `json:"state,omitempty"`
+	Age        string   `json:"age,omitempty"`
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Blocks says that the owner above it waits for it when that is deleted foreground; Controller that it is its controller's.
+	Blocks     bool `json:"blocks,omitempty"`
+	Controller bool `json:"controller,omitempty"`
+	// Lost are owners that it names and that are not there, in words.
+	Lost []string `json:"lost,omitempty"`
+	// Asked is the object that the tree is about. Again is one that is drawn elsewhere with what depends on it.
+	Asked      bool    `json:"asked,omitempty"`
+	Again      bool    `json:"again,omitempty"`
+	Dependents []*Node `json:"dependents,omitempty"`
+}
+
+// Tree is the object with its owners above it and its dependents below. There are several roots if it has several owners.
+func (w *World) Tree(uid types.UID, way Direction, now time.Time) []*Node {
+	v, ok := w.Graph.Find(uid)
+	if !ok {
+		return nil
+	}
+	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, way: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
+	t.down = way != Up
+	if way == Down {
+		return []*Node{t.below(&v, nil)}
+	}
+	t.climb(&v)
+	return t.roots
+}
+
+type treeing struct {
+	world *World
+	now   time.Time
+	asked types.UID
+	above map[types.UID]bool          // the object and all that own it, directly or not
+	way   map[types.UID][]*graph.View // of those: the dependents of each that are among them
+	met   map[types.UID]bool
+	down  bool // dependents of the object are drawn
+	roots []*Node
+}
+
+// climb finds everything above an object, and draws it from there.
+func (t *treeing) climb(v *graph.View) {
+	g := t.world.Graph
+	var tops []graph.View
+	todo := []graph.View{*v}
+	for len(todo) > 0 {
+		v := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		top := true
+		t.world.settle([]types.UID{v.UID})
+		now, _ := g.Find(v.UID)
+		for _, o := range now.Owners {
+			owner, ok := g.Find(o.UID)
+			if !ok || !owns(o.Verdict) {
+				continue
+			}
+			top = false
+			if on := t.way[o.UID]; len(on) == 0 || on[len(on)-1] != &now { // or it names the owner twice
+				t.way[o.UID] = append(on, &now)
+			}
+			if !t.above[o.UID] {
+				t.above[o.UID] = true
+				todo = append(todo, owner)
+			}
+		}
+		if top {
+			tops = append(tops, now)
+		}
+	}
+	if len(tops) == 0 {
+		tops = []graph.View{*v} // a cycle
+	}
+	slices.SortFunc(tops, func(a, b graph.View) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	for i := range tops {
+		t.roots = append(t.roots, t.below(&tops[i], nil))
+	}
+}
+
+// lost are the owners that an object names and that are not there, in words.
+func (t *treeing) lost(v *graph.View) (out []string) {
+	t.world.settle([]types.UID{v.UID})
+	now, _ := t.world.Graph.Find(v.UID)
+	for _, o := range now.Owners {
+		if owns(o.Verdict) {
+			continue
+		}
+		how := "gone"
+		if o.Verdict != "absent" {
+			how = "not found, and not known to be gone"
+		}
+		out = append(out, fmt.Sprintf("its owner %s %s is %s", o.Kind, o.Name, how))
+	}
+	return out
+}
+
+func owns(verdict string) bool {
+	return verdict == "present" || verdict == "waiting" || verdict == "orphaning"
+}
+
+// below is an object with what depends on it, as far as the tree goes.
+func (t *treeing) below(v *graph.View, from *graph.View) *Node {
+	if t.met[v.UID] {
+		return &Node{Object: objectOf(v), Again: true, Asked: v.UID == t.asked}
+	}
+	n := t.node(v, from)
+	t.met[v.UID] = true
+	if t.above[v.UID] && v.UID != t.asked { // only the way to what is asked about
+		for _, d := range t.way[v.UID] {
+			n.Dependents = append(n.Dependents, t.below(d, v))
+		}
+		return n
+	}
+	if v.UID == t.asked && !t.down {
+		return n
+	}
+	for _, d := range t.world.Graph.Dependents(v.UID) {
+		if t.ownedBy(&d, v.UID) {
+			n.Dependents = append(n.Dependents, t.below(&d, v))
+		}
+	}
+	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return strings.Compare(a.Object.String(), b.Object.String()) })
+	return n
+}
+
+func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
+	return slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool { return o.UID == uid && owns(o.Verdict) })
+}
+
+func (t *treeing) node(v, from *graph.View) *Node {
+	n := &Node{Object: objectOf(v), Lost: t.lost(v), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers, Age: t.world.age(v.UID, t.now)}
+	if from != nil {
+		for _, o := range v.Owners {
+			if o.UID == from.UID {
+				n.Blocks = n.Blocks || o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
+				n.Controller = n.Controller || o.Controller != nil && *o.Controller
+			}
+		}
+	}
+	return n
+}
+
+func stateOf(v *graph.View) string {
+	switch {
+	case v.Foreground:
+		return "foreground"
+	case v.Orphaning:
+		return "orphaning"
+	case v.Deleting:
+		return "terminating"
+	}
+	return ""
+}
+
+// age is how long an object has been there, as kubectl tells it.
+func (w *World) age(uid types.UID, now time.Time) string {
+	m := w.meta[uid]
+	if m == nil || m.CreationTimestamp.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(now.Sub(m.CreationTimestamp.Time))
+}
+
+// DrawTree writes trees.
+func DrawTree(out io.Writer, roots []*Node, style Style) error {
+	namespace, fold := namespaceOf(roots), newFolding(style)
+	var branches []*branch
+	for _, r := range roots {
+		branches = append(branches, r.branch(namespace, fold))
+	}
+	branches = fold.alike(branches)
+	text := strings.Join(drawn(branches, style), "\n")
+	if text != "" {
+		text += "\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// DOT draws what hangs together with an object for Graphviz.
+func (w *World) DOT(out io.Writer, uid types.UID) error {
+	return graph.WriteDOT(out, w.Graph.Connected(uid))
+}
+
+// namespaceOf is that of the object that was asked about.
+func namespaceOf(nodes []*Node) string {
+	for _, n := range nodes {
+		if n.Asked {
+			return n.Namespace
+		}
+		if ns := namespaceOf(n.Dependents); ns != "" {
+			return ns
+		}
+	}
+	return ""
+}
+
+func (n *Node) branch(namespace string, fold *folding) *branch {
+	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note()}
+	kind := n.Kind
+	switch {
+	case n.Asked:
+		b.symbol = "▶"
+		kind += string(n.UID) // is like no other
+	case n.State != "":
+		b.symbol = "!"
+	case len(n.Lost) > 0:
+		b.symbol = "?"
+	}
+	for _, d := range n.Dependents {
+		b.below = append(b.below, d.branch(namespace, fold))
+	}
+	fold.seal(b, kind)
+	return b
+}
+
+func (n *Node) note() string {
+	var notes []string
+	switch n.State {
+	case "terminating":
+		notes = append(notes, "terminating")
+	case "foreground":
+		notes = append(notes, "terminating, waits for its dependents")
+	case "orphaning":
+		notes = append(notes, "terminating, leaves its dependents")
+	}
+	if rest := slices.DeleteFunc(slices.Clone(n.Finalizers), collectors); len(rest) > 0 {
+		notes = append(notes, "finalizers "+strings.Join(rest, ", "))
+	}
+	if n.Blocks {
+		notes = append(notes, "blocks")
+	}
+	notes = append(notes, n.Lost...)
+	if n.Again {
+		notes = append(notes, "see above")
+	}
+	if n.Age != "" {
+		notes = append(notes, fmt.Sprintf("%s old", n.Age))
+	}
+	return strings.Join(notes, ", ")
+}

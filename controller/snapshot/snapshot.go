@@ -1,0 +1,161 @@
+// Package snapshot reads a cluster, or one namespace of it, for insight: one metadata-only list a kind, all at the same
+// time, with the rights of whoever asks.
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+const (
+	// pageSize is how many objects a page of a list has: enough that few lists have a second one, and few enough that the
+	// API server does not have to hold a whole cluster's objects in an answer.
+	pageSize = 10_000
+	// atOnce is how many kinds are listed at the same time.
+	atOnce = 16
+)
+
+// Reader reads.
+type Reader struct {
+	Config    *rest.Config
+	Discovery discovery.DiscoveryInterface
+}
+
+// Read lists everything that can be collected in a namespace, or in the cluster if it is empty. Kinds that cannot be
+// listed are noted in the World. Of a namespace, owners that are cluster-scoped are read too: where an object names one, its
+// kind is listed; where one of those is being deleted, all the cluster is. An error means that nothing is known.
+func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
+	config := rest.CopyConfig(r.Config)
+	config.QPS = -1 // one list a kind; the API server decides how fast
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
+	found, unheard, err := kinds.Discover(r.Discovery, kinds.Ignored, nil)
+	if found == nil {
+		return nil, err
+	}
+	w := insight.NewWorld(namespace, found)
+	for _, gv := range unheard {
+		w.Unheard(gv, reasonOf(err))
+	}
+	l := &lists{client: client, world: w, namespace: namespace}
+	var first []graph.Resource
+	for _, k := range found {
+		if k.Collected && (k.Namespaced || namespace == "") {
+			first = append(first, k)
+		}
+	}
+	if err := l.all(ctx, first); err != nil {
+		return nil, err
+	}
+	for namespace != "" {
+		owners := w.OwnerKinds()
+		if len(owners) == 0 {
+			break
+		}
+		if err := l.all(ctx, owners); err != nil {
+			return nil, err
+		}
+	}
+	if w.Widens() {
+		return r.Read(ctx, "")
+	}
+	return w, nil
+}
+
+// lists takes kinds into a World.
+type lists struct {
+	client    metadata.Interface
+	namespace string
+
+	mu    sync.Mutex
+	world *insight.World
+}
+
+func (l *lists) all(ctx context.Context, wanted []graph.Resource) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, k := range wanted {
+		group.Go(func() error { return l.one(ctx, k) })
+	}
+	return group.Wait()
+}
+
+// one lists a kind. Only the end of ctx is an error: a kind that cannot be listed does not keep the others from being told.
+func (l *lists) one(ctx context.Context, k graph.Resource) error {
+	gr := k.GroupResource()
+	objects, version, err := l.pages(ctx, k)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.world.NotListed(gr, apierrors.IsForbidden(err), reasonOf(err))
+		return nil
+	}
+	l.world.List(gr, version, objects)
+	return nil
+}
+
+// pages are all objects of a kind, and the resourceVersion at which they were: that of the first page, as it is of all.
+func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.PartialObjectMetadata, version string, err error) {
+	of := l.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource})
+	var in metadata.ResourceInterface = of
+	if k.Namespaced && l.namespace != "" {
+		in = of.Namespace(l.namespace)
+	}
+	const begins = 3 // how often a list is begun anew whose next page has expired
+	for range begins {
+		objects = nil
+		options := metav1.ListOptions{Limit: pageSize}
+		for {
+			var page *metav1.PartialObjectMetadataList
+			if page, err = in.List(ctx, options); err != nil {
+				break
+			}
+			if objects == nil {
+				objects = page.Items
+			} else {
+				objects = append(objects, page.Items...)
+			}
+			if options.Continue = page.Continue; options.Continue == "" {
+				return objects, page.ResourceVersion, nil
+			}
+		}
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			break
+		}
+	}
+	return nil, "", err
+}
+
+// reasonOf is an error in one line.
+func reasonOf(err error) string {
+	if err == nil {
+		return "no answer"
+	}
+	var status apierrors.APIStatus
+	text := err.Error()
+	if errors.As(err, &status) && status.Status().Message != "" {
+		text = status.Status().Message
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
