@@ -203,20 +203,7 @@ func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
 // cascades, and that the user can learn what orphaning waits for.
 func (w *world) holdsUpOnlyOrphaning(kind string) {
 	w.Helper()
-	w.make(`
-		cm boss
-		cm leaf       owners=(boss)
-		cm foreground
-		cm of-fg      owners=(foreground!block)
-		cm orphan
-		cm of-orphan  owners=(orphan)
-	`)
-	w.delete("boss", background)
-	w.delete("foreground", foreground)
-	w.delete("orphan", orphan)
-	w.awaitGone("boss", "leaf", "of-fg", "foreground")
-	w.awaitOwners("of-orphan", "")
-	w.mustBeThere("orphan", "of-orphan")
+	w.onlyOrphanStays()
 	w.awaitLog("orphaning waits", func(e weir.Entry) bool {
 		return strings.HasSuffix(e.Object, "/orphan") && strings.Contains(e.Why, "not listed yet: "+kind)
 	})

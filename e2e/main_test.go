@@ -16,6 +16,7 @@ import (
 // weir is the only collector.
 var shared struct {
 	binary string
+	plugin string // kubectl-weir
 	cluster
 }
 
@@ -48,6 +49,9 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is no failure
 	if shared.binary, err = weir.Binary(ctx, dir); err != nil {
+		return 0, err
+	}
+	if shared.plugin, err = weir.Plugin(ctx, dir); err != nil {
 		return 0, err
 	}
 	if shared.plane, err = plane.Start(ctx, plane.Options{

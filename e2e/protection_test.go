@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mustRefuse runs kubectl, which must fail and say each of these.
+// mustRefuse runs kubectl, which must fail and say each of these. The plan of a delete that is refused must say the same.
 func (w *world) mustRefuse(says []string, args ...string) {
 	w.Helper()
 	out, err := w.kubectl(args...)
@@ -27,6 +28,11 @@ func (w *world) mustRefuse(says []string, args ...string) {
 			w.Errorf("kubectl %s says\n%s\nwhich does not have\n%s", strings.Join(args, " "), out, s)
 		}
 	}
+	if args[0] != "delete" || strings.Contains(says[0], `"fail.delete.weir.dev"`) { // the API server's words, or of a file's policy
+		return
+	}
+	args = slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "--wait=false" })
+	w.mustSay(w.mustAsk(append([]string{"plan"}, args...)...), append(says, "a policy refuses the delete: ")...)
 }
 
 // awaitRefusal waits until weir refuses what kubectl asks for, which it only tries.
@@ -68,6 +74,76 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 		w.mustKubectl("delete", "configmap", "owner")
 		w.awaitGone("owner", "one", "two", "three", "deeper")
 		w.mustStay("shared", "alone")
+	})
+}
+
+// A confirmation of what a plan shows holds for nothing else.
+func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.make(`
+			cm  owner
+			sec one owners=(owner)
+		`)
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  protection: {maxDependents: 0, confirmation: Required}`)
+		w.awaitRefusal("delete", "configmap", "owner")
+		confirm := func() {
+			t.Helper()
+			_, command, found := strings.Cut(w.mustAsk("plan", "configmap", "owner"), "To confirm exactly what this plan shows: kubectl ")
+			line, _, _ := strings.Cut(command, "\n")
+			if !found || !strings.Contains(line, string(w.of("owner").uid)+"/") {
+				t.Fatalf("the plan does not say how to confirm it: %q", line)
+			}
+			w.mustKubectl(strings.Fields(line)...)
+		}
+		confirm()
+		w.make("sec two owners=(owner)")
+		w.until("the webhook knows what has come since", func(context.Context) (bool, error) {
+			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
+			return err != nil && strings.Contains(out, "that has changed: look again with kubectl weir plan"), nil
+		})
+		w.mustRefuse([]string{"2 objects would fall with it", "it was confirmed for exactly what fell with it then, and that has changed"}, "delete", "configmap", "owner")
+		w.alive("owner")
+		confirm()
+		w.mustKubectl("delete", "configmap", "owner")
+		w.awaitGone("owner", "one", "two")
+	})
+}
+
+// Who only tries a delete, or may not do it, is told what would fall.
+func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		w.make(`
+			cm  owner
+			sec one    owners=(owner)
+			cm  two    owners=(owner)
+			sec deeper owners=(two)
+			cm  alone
+		`)
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  protection: {maxDependents: 100}
+  propagation: {default: Background, allowed: [Background]}`)
+		says := `Warning: if configmaps "owner" in namespace "` + w.namespace + `" is deleted, 3 objects fall with it: 2 secrets, 1 configmaps`
+		w.until("a delete that is tried says what would fall", func(context.Context) (bool, error) {
+			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
+			return strings.Contains(out, says), err
+		})
+		if out, err := w.kubectl("delete", "configmap", "owner", "--cascade=foreground"); err == nil || !strings.Contains(out, says) {
+			t.Errorf("a refused delete says\n%s\nand not\n%s", out, says)
+		}
+		if out := w.mustKubectl("delete", "configmap", "alone", "--dry-run=server"); strings.Contains(out, "Warning") {
+			t.Errorf("nothing falls with it, and kubectl says\n%s", out)
+		}
+		if out := w.mustKubectl("delete", "configmap", "owner"); strings.Contains(out, "fall with it") {
+			t.Errorf("it is deleted, and kubectl says\n%s", out)
+		}
+		w.awaitGone("owner", "one", "two", "deeper")
 	})
 }
 

@@ -20,16 +20,16 @@ import (
 )
 
 // Start runs two control planes, one with each collector, until Stop. Weir's log is in dir.
-func Start(ctx context.Context, binary, dir string, out io.Writer) (*Pair, error) {
+func Start(ctx context.Context, binary, plugin, dir string, out io.Writer) (*Pair, error) {
 	p := &Pair{}
-	if err := p.start(ctx, binary, dir, out); err != nil {
+	if err := p.start(ctx, binary, plugin, dir, out); err != nil {
 		p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Pair) start(ctx context.Context, binary, dir string, out io.Writer) error {
+func (p *Pair) start(ctx context.Context, binary, plugin, dir string, out io.Writer) error {
 	reference, err := p.plane(ctx, out)
 	if err != nil {
 		return err
@@ -54,8 +54,13 @@ func (p *Pair) start(ctx context.Context, binary, dir string, out io.Writer) err
 	if p.Reference, err = NewSide(ctx, "kube-controller-manager", reference.Config, nil); err != nil {
 		return err
 	}
-	p.Weir, err = NewSide(ctx, "weir", ours.Config, process.AwaitIdle)
-	return err
+	if p.Weir, err = NewSide(ctx, "weir", ours.Config, process.AwaitIdle); err != nil {
+		return err
+	}
+	p.Planner = &Planner{Binary: plugin, turns: make(chan struct{}, 2), Kubeconfig: map[string]string{
+		p.Reference.Name: reference.Kubeconfig, p.Weir.Name: ours.Kubeconfig,
+	}}
+	return nil
 }
 
 // plane is a control plane that serves all kinds.

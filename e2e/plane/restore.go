@@ -75,9 +75,7 @@ func (p *Plane) Restore(ctx context.Context, snapshot string, o RestoreOptions) 
 	if !o.KeepAPIServer {
 		_ = server.Stop(2 * time.Second) // as in RestartAPIServer
 	}
-	if err := etcd.Stop(DefaultGrace); err != nil {
-		return err
-	}
+	_ = etcd.Stop(DefaultGrace) // what it stored goes away, so it may be killed as well: an API server that stays holds it up
 	dir := filepath.Join(p.Dir, "etcd")
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove what etcd stored: %w", err)

@@ -16,18 +16,28 @@ func Binary(ctx context.Context, dir string) (string, error) {
 	if err := gatherRaces(); err != nil {
 		return "", err
 	}
-	if path := os.Getenv("WEIR"); path != "" {
+	return built(ctx, "WEIR", dir, "weir", ".")
+}
+
+// Plugin is Binary for the plugin of kubectl, which KUBECTL_WEIR names.
+func Plugin(ctx context.Context, dir string) (string, error) {
+	return built(ctx, "KUBECTL_WEIR", dir, "kubectl-weir", "./cmd/kubectl-weir")
+}
+
+// built is the binary that an environment variable names, or one that is built of a package.
+func built(ctx context.Context, variable, dir, name, pkg string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
 		return Named(path)
 	}
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
-		return "", fmt.Errorf("build weir: its source is not known here; set WEIR to a binary")
+		return "", fmt.Errorf("build %s: its source is not known here; set %s to a binary", name, variable)
 	}
-	path := filepath.Join(dir, "weir")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	path := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
 	cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build weir: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
 }

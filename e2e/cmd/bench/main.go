@@ -24,6 +24,7 @@ import (
 
 type options struct {
 	weir      string
+	plugin    string
 	weirFlags []string
 	crds      string
 	n         int
@@ -38,6 +39,7 @@ type options struct {
 	namespaceN int
 	namespaces int
 	only       *regexp.Regexp
+	treeTools  []string
 	out        string
 	dir        string
 }
@@ -62,6 +64,7 @@ func run(ctx context.Context, args []string) error {
 	o := options{only: regexp.MustCompile("")}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.StringVar(&o.weir, "weir", "", "the weir binary; empty measures the reference alone")
+	flags.StringVar(&o.plugin, "kubectl-weir", "", "the kubectl-weir binary; empty leaves out what people ask")
 	flags.Func("weir-flag", "flag for weir (repeatable)", func(v string) error {
 		o.weirFlags = append(o.weirFlags, v)
 		return nil
@@ -80,6 +83,10 @@ func run(ctx context.Context, args []string) error {
 	flags.Func("only", "regular expression of the work to measure", func(v string) (err error) {
 		o.only, err = regexp.Compile(v)
 		return err
+	})
+	flags.Func("tree-tool", "another program that shows the tree of an object, asked as NAME TYPE NAME -n NAMESPACE (repeatable)", func(v string) error {
+		o.treeTools = append(o.treeTools, v)
+		return nil
 	})
 	flags.StringVar(&o.out, "out", "", "write the report to this file as well")
 	flags.StringVar(&o.dir, "dir", "", "keep the plane's files here")
@@ -126,9 +133,9 @@ func command(flags *flag.FlagSet) string {
 	s := "go run ./cmd/bench"
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "weir", "crds", "out", "dir":
+		case "weir", "kubectl-weir", "crds", "out", "dir":
 			s += fmt.Sprintf(" --%s=%s", f.Name, filepath.Base(f.Value.String()))
-		case "only", "weir-flag":
+		case "only", "weir-flag", "tree-tool":
 			s += " --" + f.Name + "=…"
 		default:
 			s += fmt.Sprintf(" --%s=%s", f.Name, f.Value)

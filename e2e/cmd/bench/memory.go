@@ -30,7 +30,8 @@ func (b *bench) measureEmpty(ctx context.Context, r *report) error {
 func (b *bench) measureFull(ctx context.Context, r *report) error {
 	shape := load.Tree(b.memory)
 	b.say("making %d objects", shape.Dependents()+1)
-	if _, err := load.Populate(ctx, b.plane.Config, shape); err != nil {
+	var err error
+	if b.full, err = load.Populate(ctx, b.plane.Config, shape); err != nil {
 		return err
 	}
 	r.objects = shape.Dependents() + 1

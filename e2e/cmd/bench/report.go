@@ -26,6 +26,7 @@ type report struct {
 	full       map[string]weight
 	starts     map[string]start
 	objects    int
+	asked      []asked
 }
 
 // A sample is a system's result and the floors around it.
@@ -64,6 +65,7 @@ func (r *report) write(out io.Writer) error {
 	r.writeBackFill(&s)
 	r.writeMemory(&s)
 	r.writeCoOwners(&s)
+	r.writeAsking(&s)
 	_, err := io.WriteString(out, s.String())
 	return err
 }

@@ -24,6 +24,8 @@ type bench struct {
 	systems         []load.System // in the order in which they take turns
 	lifted, limited load.System
 
+	full *load.Population // once it was measured
+
 	// The same for the namespace works.
 	drainers       []load.System
 	limitedDrainer load.System
@@ -109,6 +111,9 @@ func (b *bench) run(ctx context.Context, r *report) error {
 	if b.memory > 0 {
 		if err := b.measureFull(ctx, r); err != nil {
 			return err
+		}
+		if err := b.measureAsking(ctx, r); err != nil {
+			return fmt.Errorf("asking: %w", err)
 		}
 	}
 	// The last: what is stamped stays when Weir has gone.
