@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"cmd/reference":           {"cmd", "cmd/ask"},
 	"controller":              {"controller/graph", "controller/drain", "controller/kinds", "controller/policyfacts", "policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
 	"controller/graph":        {},
-	"controller/insight":      {"controller/graph"},
+	"controller/insight":      {"controller/graph", "policies/v1alpha1"},
 	"controller/kinds":        {"controller/graph"},
 	"controller/policyfacts":  {"controller/graph", "policies"},
 	"controller/snapshot":     {"controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "policies", "policies/v1alpha1"},

@@ -161,7 +161,7 @@ func (c *comparer) suspects(ctx context.Context, k followed) ([]suspect, span, e
 	of, err := c.list(ctx, k, func(page []metav1.PartialObjectMetadata) {
 		c.store.read(func(g *graph.Graph) {
 			for i := range page {
-				o := toObject(k.feed.kind, &page[i])
+				o := graph.ObjectOf(k.feed.kind, &page[i])
 				uids = append(uids, maphash.String(seed, string(o.UID)))
 				what := faultMissing
 				switch g.Compare(o) {
@@ -299,7 +299,7 @@ func (c *comparer) exorcise(ctx context.Context, k followed, ref graph.Ref, hist
 // the watch is on its way brings the object to where it is now, or takes it out.
 func (f *feed) repair(live *metav1.PartialObjectMetadata, before held) (repaired bool) {
 	f.store.applyIf(func(g *graph.Graph) graph.Event {
-		o := toObject(f.kind, live)
+		o := graph.ObjectOf(f.kind, live)
 		if heldIn(g, f.kind, o.UID) != before || g.Compare(o) == graph.Level {
 			return nil
 		}

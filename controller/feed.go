@@ -74,7 +74,7 @@ func (f *feed) Update(obj any) error {
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.kind, obj)
 	}
-	f.store.apply(graph.Observed{Object: toObject(f.kind, m)})
+	f.store.apply(graph.Observed{Object: graph.ObjectOf(f.kind, m)})
 	f.latest.Store(m)
 	f.tell(m)
 	return nil
@@ -112,7 +112,7 @@ func (f *feed) Replace(list []any, resourceVersion string) error {
 		if latest == nil || versionNumber(m.ResourceVersion) > versionNumber(latest.ResourceVersion) {
 			latest = m
 		}
-		events = append(events, graph.Observed{Object: toObject(f.kind, m)})
+		events = append(events, graph.Observed{Object: graph.ObjectOf(f.kind, m)})
 		if f.seen != nil || m.DeletionTimestamp != nil {
 			told = append(told, m)
 		}

@@ -113,7 +113,7 @@ func (s *store) accepted(a graph.Action) {
 func (s *store) still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graph.Still(a, toObject(a.Object.Kind, live))
+	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
 }
 
 // history is in which history of the API server a live read is begun: see graph.NotFound.
@@ -134,7 +134,7 @@ func (s *store) contradiction(kind schema.GroupResource, list []any, version uin
 			if !ok {
 				continue // whoever takes it in says so
 			}
-			if why := s.graph.Contradicts(toObject(kind, m), version); why != "" {
+			if why := s.graph.Contradicts(graph.ObjectOf(kind, m), version); why != "" {
 				s.mu.Unlock()
 				return why
 			}
@@ -182,13 +182,6 @@ func (s *store) content(namespace string, kind schema.GroupResource) []graph.Vie
 		seen[v.UID] = struct{}{}
 		return twice
 	})
-}
-
-func toObject(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *graph.Object {
-	return &graph.Object{
-		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-		Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
-	}
 }
 
 func (s *store) find(uid types.UID) (graph.View, bool) {

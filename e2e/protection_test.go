@@ -35,6 +35,16 @@ func (w *world) mustRefuse(says []string, args ...string) {
 	w.mustSay(w.mustAsk(append([]string{"plan"}, args...)...), append(says, "a policy refuses the delete: ")...)
 }
 
+// protectConfigMaps has a policy protect the ConfigMaps of the namespace.
+func (w *world) protectConfigMaps(protection string) {
+	w.Helper()
+	w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  protection: `+protection)
+}
+
 // awaitRefusal waits until weir refuses what kubectl asks for, which it only tries.
 func (w *world) awaitRefusal(args ...string) {
 	w.Helper()
@@ -57,11 +67,7 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 			sec shared owners=(owner, alone)
 			cm  free
 		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  protection: {maxDependents: 3, confirmation: Required}`)
+		w.protectConfigMaps("{maxDependents: 3, confirmation: Required}")
 		w.awaitRefusal("delete", "configmap", "owner")
 		w.mustRefuse([]string{
 			`configmaps "owner" in namespace "` + w.namespace + `" may not be deleted: 4 objects would fall with it, and 3 are accepted: 3 secrets (deeper, one, two); 1 configmaps (three)`,
@@ -84,11 +90,7 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 			cm  owner
 			sec one owners=(owner)
 		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  protection: {maxDependents: 0, confirmation: Required}`)
+		w.protectConfigMaps("{maxDependents: 0, confirmation: Required}")
 		w.awaitRefusal("delete", "configmap", "owner")
 		confirm := func() {
 			t.Helper()
@@ -153,11 +155,7 @@ func TestWhoKeepsTheDependentsMayDelete(t *testing.T) {
 			cm  owner
 			sec one owners=(owner)
 		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  protection: {maxDependents: 0}`)
+		w.protectConfigMaps("{maxDependents: 0}")
 		w.awaitRefusal("delete", "configmap", "owner")
 		w.mustKubectl("delete", "configmap", "owner", "--cascade=orphan")
 		w.awaitGone("owner")
@@ -268,11 +266,7 @@ func TestCollectorsAreNeverRefused(t *testing.T) {
 			cm  middle owners=(top)
 			sec leaf   owners=(middle)
 		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  protection: {maxDependents: 0, confirmation: Required, inCascades: Ignore}`)
+		w.protectConfigMaps("{maxDependents: 0, confirmation: Required, inCascades: Ignore}")
 		w.awaitRefusal("delete", "configmap", "middle")
 		w.delete("top", background)
 		w.awaitGone("top", "middle", "leaf")

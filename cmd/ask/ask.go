@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -41,9 +42,18 @@ func Root() *cobra.Command {
 installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
+		Version:      version(),
 	}
 	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand())
 	return root
+}
+
+// version is that of the sources, where the Go toolchain was told.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
 }
 
 // ExitError ends the process with a code of its own, and says nothing more.
@@ -96,13 +106,8 @@ func (a *asking) registerObjects(cmd *cobra.Command) {
 
 // checkOutput fails for an output that the command does not have.
 func (a *asking) checkOutput(outputs ...string) error {
-	if a.output == "" {
+	if a.output == "" || slices.Contains(outputs, a.output) {
 		return nil
-	}
-	for _, o := range outputs {
-		if a.output == o {
-			return nil
-		}
 	}
 	return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
 }
@@ -210,6 +215,16 @@ func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error
 	}
 	_, err = fmt.Fprintln(w, string(data))
 	return true, err
+}
+
+// printNames writes objects as kubectl takes them.
+func printNames(w io.Writer, objects []insight.Object) error {
+	for _, o := range objects {
+		if _, err := fmt.Fprintln(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // encode makes JSON of something, with what it is.

@@ -1,7 +1,7 @@
 package ask
 
 import (
-	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,38 +10,71 @@ import (
 )
 
 func pendingCommand() *cobra.Command {
-	a := newAsking()
-	outputs := []string{"json", "yaml", "name"}
-	cmd := &cobra.Command{
+	return survey(&cobra.Command{
 		Use:   "pending",
 		Short: "Show all that is being deleted, by who has to act",
 		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who has to act before it
 can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			w, err := a.namespaceWorld(outputs)
-			if err != nil {
-				return err
+	}, func(w *insight.World) findings {
+		groups := w.Pending(time.Now())
+		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
+		for _, g := range groups {
+			for _, e := range g.Items {
+				f.objects = append(f.objects, e.Object)
 			}
-			groups := w.Pending(time.Now())
-			defer unread(cmd.ErrOrStderr(), w)
-			if done, err := a.print(cmd.OutOrStdout(), "PendingDeletions", map[string]any{"groups": groups, "unread": w.Unread()}); done {
-				return err
-			}
-			if a.output == "name" {
-				for _, g := range groups {
-					for _, e := range g.Items {
-						if _, err := fmt.Fprintln(cmd.OutOrStdout(), e.Object); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			}
-			return insight.DrawPending(cmd.OutOrStdout(), groups, a.style(cmd.OutOrStdout()))
-		},
+		}
+		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawPending(out, groups, style) }
+		return f
+	})
+}
+
+func orphansCommand() *cobra.Command {
+	return survey(&cobra.Command{
+		Use:   "orphans",
+		Short: "Show objects whose owners are gone or cannot be told, and what a collector does with each",
+		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
+collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
+		Example: `  kubectl weir orphans -A`,
+	}, func(w *insight.World) findings {
+		all := w.Orphans()
+		f := findings{kind: "Orphans", field: "items", all: all}
+		for _, o := range all {
+			f.objects = append(f.objects, o.Object)
+		}
+		f.draw = func(out io.Writer, _ insight.Style) error { return insight.DrawOrphans(out, all) }
+		return f
+	})
+}
+
+// findings are what a survey has found, for each way to print it.
+type findings struct {
+	kind, field string // of the JSON
+	all         any
+	objects     []insight.Object
+	draw        func(io.Writer, insight.Style) error
+}
+
+// survey makes a command that looks at a namespace, or at the cluster, and names no object.
+func survey(cmd *cobra.Command, look func(*insight.World) findings) *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml", "name"}
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		w, err := a.namespaceWorld(outputs)
+		if err != nil {
+			return err
+		}
+		defer unread(cmd.ErrOrStderr(), w)
+		out, f := cmd.OutOrStdout(), look(w)
+		if done, err := a.print(out, f.kind, map[string]any{f.field: f.all, "unread": w.Unread()}); done {
+			return err
+		}
+		if a.output == "name" {
+			return printNames(out, f.objects)
+		}
+		return f.draw(out, a.style(out))
 	}
 	a.register(cmd, outputs...)
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster, with cluster-scoped objects")
@@ -60,40 +93,4 @@ func (a *asking) namespaceWorld(outputs []string) (*insight.World, error) {
 		return nil, err
 	}
 	return a.read(ctx, namespace)
-}
-
-func orphansCommand() *cobra.Command {
-	a := newAsking()
-	outputs := []string{"json", "yaml", "name"}
-	cmd := &cobra.Command{
-		Use:   "orphans",
-		Short: "Show objects whose owners are gone or cannot be told, and what a collector does with each",
-		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
-collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
-		Example: `  kubectl weir orphans -A`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			w, err := a.namespaceWorld(outputs)
-			if err != nil {
-				return err
-			}
-			all := w.Orphans()
-			defer unread(cmd.ErrOrStderr(), w)
-			if done, err := a.print(cmd.OutOrStdout(), "Orphans", map[string]any{"items": all, "unread": w.Unread()}); done {
-				return err
-			}
-			if a.output == "name" {
-				for _, o := range all {
-					if _, err := fmt.Fprintln(cmd.OutOrStdout(), o.Object); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			return insight.DrawOrphans(cmd.OutOrStdout(), all)
-		},
-	}
-	a.register(cmd, outputs...)
-	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster, with cluster-scoped objects")
-	return cmd
 }

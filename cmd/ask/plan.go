@@ -90,9 +90,12 @@ that do not depend on each other go in any order.`,
 	a.register(cmd, outputs...)
 	a.registerObjects(cmd)
 	cmd.Flags().StringVar(&cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read, and with 4 if --check finds that the plan has changed")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
 	cmd.Flags().StringVar(&out, "out", "", "keep the plan in this file, for --check")
 	cmd.Flags().StringVar(&check, "check", "", "make the plan that is kept in this file anew, and say what has changed since")
+	for _, other := range []string{"cascade", "out", "filename", "selector", "all"} { // the file says them
+		cmd.MarkFlagsMutuallyExclusive("check", other)
+	}
 	return cmd
 }
 
@@ -212,14 +215,13 @@ func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
 		return err
 	}
 	if a.output == "name" {
+		var going []insight.Object
 		for _, i := range p.Items {
 			if i.Outcome == insight.Deleted || i.Outcome == insight.Stuck {
-				if _, err := fmt.Fprintln(w, i.Object); err != nil {
-					return err
-				}
+				going = append(going, i.Object)
 			}
 		}
-		return nil
+		return printNames(w, going)
 	}
 	return p.Draw(w, a.style(w))
 }

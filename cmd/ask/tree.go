@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/controller/insight"
 )
@@ -31,20 +33,22 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 			if up && down {
 				return errors.New("--up and --down: only one of them; without either, both are drawn")
 			}
-			way := insight.Both
+			direction := insight.Both
 			if up {
-				way = insight.Up
+				direction = insight.Up
 			} else if down {
-				way = insight.Down
+				direction = insight.Down
 			}
 			if err := a.checkOutput(outputs...); err != nil {
 				return err
 			}
-			w, uid, err := a.one(args)
+			ctx, stop := interruptible()
+			defer stop()
+			w, o, err := a.one(ctx, args)
 			if err != nil {
 				return err
 			}
-			if err := a.printTree(cmd.OutOrStdout(), w, uid, way); err != nil {
+			if err := a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction); err != nil {
 				return err
 			}
 			unread(cmd.ErrOrStderr(), w)
@@ -59,32 +63,30 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 }
 
 // one is the object that the arguments mean, and all that hangs together with it.
-func (a *asking) one(args []string) (*insight.World, types.UID, error) {
-	ctx, stop := interruptible()
-	defer stop()
+func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resource.Info, error) {
 	objects, err := a.objects(args)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if len(objects) != 1 {
-		return nil, "", fmt.Errorf("name one object: these are %d", len(objects))
+		return nil, nil, fmt.Errorf("name one object: these are %d", len(objects))
 	}
-	w, err := a.read(ctx, readFor(objects[0]))
+	w, err := a.read(ctx, scopeOf(objects))
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	uid := whole(objects[0]).GetUID()
-	if _, ok := w.Graph.Find(uid); !ok {
-		return nil, "", fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(objects[0]))
+	o := objects[0]
+	if _, ok := w.Graph.Find(whole(o).GetUID()); !ok {
+		return nil, nil, fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
 	}
-	return w, uid, nil
+	return w, o, nil
 }
 
-func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, way insight.Direction) error {
+func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, direction insight.Direction) error {
 	if a.output == "dot" {
 		return w.DOT(out, uid)
 	}
-	roots := w.Tree(uid, way, time.Now())
+	roots := w.Tree(uid, direction, time.Now())
 	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
 		return err
 	}

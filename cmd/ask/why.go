@@ -32,22 +32,11 @@ shows more. Evidence is told as what was found; it proves no more than it says. 
 			}
 			ctx, stop := interruptible()
 			defer stop()
-			objects, err := a.objects(args)
+			w, o, err := a.one(ctx, args)
 			if err != nil {
 				return err
 			}
-			if len(objects) != 1 {
-				return fmt.Errorf("name one object: these are %d", len(objects))
-			}
-			o := objects[0]
-			w, err := a.read(ctx, readFor(o))
-			if err != nil {
-				return err
-			}
-			answer, ok := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now())
-			if !ok {
-				return fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
-			}
+			answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now()) // one has found it
 			defer unread(cmd.ErrOrStderr(), w)
 			if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 				"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
@@ -61,9 +50,6 @@ shows more. Evidence is told as what was found; it proves no more than it says. 
 	a.registerNames(cmd)
 	return cmd
 }
-
-// readFor is the namespace to read for an object.
-func readFor(o *resource.Info) string { return scopeOf([]*resource.Info{o}) }
 
 var (
 	podKind        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

@@ -18,6 +18,14 @@ type Object struct {
 	Deleting        bool // has a deletionTimestamp
 }
 
+// ObjectOf is what the graph keeps of an object of a kind, from its metadata.
+func ObjectOf(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *Object {
+	return &Object{
+		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
+		Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
+	}
+}
+
 // Event is something that happened outside: in the cluster, or to a request of ours.
 // The set is closed: the types below.
 type Event interface{ event() }

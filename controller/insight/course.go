@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // course plays a deletion. The graph decides as it does in the collector; what it asks for is done at once.
@@ -173,14 +173,11 @@ func (c *course) delete(i *Item, v *graph.View, propagation metav1.DeletionPropa
 			c.spare(v, s)
 		}
 		// Weir's own finalizer holds the object until that is carried out, which is now.
-		v.Finalizers = slices.DeleteFunc(asked(v.Finalizers, propagation), func(f string) bool { return f == ours })
+		v.Finalizers = slices.DeleteFunc(asked(v.Finalizers, propagation), func(f string) bool { return f == v1alpha1.Finalizer })
 	}
 	i.Propagation = propagation
 	c.write(i, v, v.Finalizers)
 }
-
-// ours is the finalizer that holds an object until Weir has carried out what policies say.
-const ours = "weir.dev/propagation"
 
 // asked are the finalizers of an object of which a DELETE asks for a propagation; empty leaves them.
 func asked(finalizers []string, propagation metav1.DeletionPropagation) []string {
@@ -249,7 +246,7 @@ func (c *course) apply(e graph.Event) {
 
 // changed notes that the decision about an object may have changed: what follows from that is another step.
 func (c *course) changed(i *Item) {
-	if i.fresh != c.step || c.step == 0 {
+	if i.fresh != c.step {
 		i.fresh = c.step
 		c.next = append(c.next, i)
 	}
@@ -262,25 +259,3 @@ func ownersOf(v *graph.View) []metav1.OwnerReference {
 	}
 	return out
 }
-
-// Object is one object as people name it.
-type Object struct {
-	Kind      string    `json:"kind"` // resource.group
-	Namespace string    `json:"namespace,omitempty"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid,omitempty"`
-}
-
-func objectOf(v *graph.View) Object {
-	return Object{Kind: v.Kind.String(), Namespace: v.Namespace, Name: v.Name, UID: v.UID}
-}
-
-// Short is resource.group/name, with the namespace before the name where it is another.
-func (o Object) Short(namespace string) string {
-	if o.Namespace == "" || o.Namespace == namespace {
-		return o.Kind + "/" + o.Name
-	}
-	return o.Kind + "/" + o.Namespace + "/" + o.Name
-}
-
-func (o Object) String() string { return strings.TrimSuffix(o.Short(""), "/") }

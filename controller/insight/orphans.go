@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -25,19 +23,13 @@ type Orphan struct {
 // Orphans are all of them, sorted.
 func (w *World) Orphans() []Orphan {
 	var out []Orphan
-	for from := uint32(0); ; {
-		views, next := w.Graph.Views(from, 4096)
-		for i := range views {
-			if len(views[i].Owners) == 0 || views[i].Deleting {
-				continue
-			}
-			w.settle([]types.UID{views[i].UID})
-			if o, ok := w.orphan(&views[i]); ok {
-				out = append(out, o)
-			}
+	for v := range w.objects() {
+		if len(v.Owners) == 0 || v.Deleting {
+			continue
 		}
-		if from = next; from == 0 {
-			break
+		w.settle(v.UID)
+		if o, ok := w.orphan(v); ok {
+			out = append(out, o)
 		}
 	}
 	slices.SortFunc(out, func(a, b Orphan) int {

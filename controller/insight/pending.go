@@ -33,32 +33,23 @@ type Group struct {
 	Items []Ending `json:"items"`
 }
 
-// someBlockers is how many objects are named that hold up another.
-const someBlockers = 3
-
 // Pending is all that is being deleted, by who has to act: groups with the oldest object first, and so within each.
 func (w *World) Pending(now time.Time) []Group {
 	groups := map[string]*Group{}
-	for from := uint32(0); ; {
-		views, next := w.Graph.Views(from, 4096)
-		for i := range views {
-			if !views[i].Deleting {
-				continue
-			}
-			e := w.ending(&views[i], now)
-			for _, c := range w.waits(&views[i], now) {
-				one := e
-				one.Waits, one.Blockers = c.What, c.Objects
-				g := groups[c.Actor]
-				if g == nil {
-					g = &Group{Actor: c.Actor}
-					groups[c.Actor] = g
-				}
-				g.Items = append(g.Items, one)
-			}
+	for v := range w.objects() {
+		if !v.Deleting {
+			continue
 		}
-		if from = next; from == 0 {
-			break
+		e := w.ending(v, now)
+		for _, c := range w.waits(v, now) {
+			one := e
+			one.Waits, one.Blockers = c.What, c.Objects
+			g := groups[c.Actor]
+			if g == nil {
+				g = &Group{Actor: c.Actor}
+				groups[c.Actor] = g
+			}
+			g.Items = append(g.Items, one)
 		}
 	}
 	out := make([]Group, 0, len(groups))
@@ -145,7 +136,7 @@ func (w *World) blocked(v *graph.View) Cause {
 		}
 		return c
 	}
-	c.Objects = leaves[:min(len(leaves), someBlockers)]
+	c.Objects = leaves[:min(len(leaves), someNames)]
 	c.What = fmt.Sprintf("foreground deletion: it waits for %s", counted(leaves))
 	first, _ := w.Graph.Find(leaves[0].UID)
 	switch {
@@ -194,10 +185,13 @@ func (w *World) orphaning(v *graph.View) Cause {
 	for _, d := range w.Graph.Dependents(v.UID) {
 		left = append(left, objectOf(&d))
 	}
-	c.Objects = left[:min(len(left), someBlockers)]
-	if len(left) == 0 {
+	c.Objects = left[:min(len(left), someNames)]
+	switch len(left) {
+	case 0:
 		c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
-	} else {
+	case 1:
+		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refers to it", left[0])
+	default:
 		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left))
 	}
 	return c
@@ -248,19 +242,6 @@ func (w *World) draining(v *graph.View) Cause {
 		c.Evidence = append(c.Evidence, "finalizers in it: "+strings.Join(names, ", "))
 	}
 	return c
-}
-
-// counted names some objects, and how many there are.
-func counted(all []Object) string {
-	var names []string
-	for _, o := range all[:min(len(all), someBlockers)] {
-		names = append(names, o.String())
-	}
-	text := strings.Join(names, ", ")
-	if more := len(all) - someBlockers; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // command is a call of ours that shows more about an object.

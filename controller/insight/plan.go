@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,7 @@ type Totals struct {
 	Unknown  int `json:"unknown"`
 	Refused  int `json:"refused"` // of the objects that are asked about
 	Stuck    int `json:"stuck"`
+	Doubtful int `json:"doubtful"` // it is not known what policies say about their deletion
 	Steps    int `json:"steps"`
 }
 
@@ -106,6 +108,9 @@ func (p *Plan) Totals() (t Totals) {
 		}
 	}
 	for _, i := range p.Items {
+		if i.Doubt != "" {
+			t.Doubtful++
+		}
 		switch i.Outcome {
 		case Deleted:
 			t.Deleted++
@@ -180,7 +185,7 @@ func (c *course) drain(ns *graph.View, waves func(string) func(graph.View) int) 
 		wave := of(v)
 		byWave[wave] = append(byWave[wave], v)
 	}
-	for _, wave := range sortedKeys(byWave) {
+	for _, wave := range slices.Sorted(maps.Keys(byWave)) {
 		c.step++
 		c.takeAlong(ns.UID, fmt.Sprintf("in the namespace, wave %d", wave+1), byWave[wave])
 		c.run()
@@ -194,15 +199,9 @@ func (c *course) instances(crd *graph.View, propagation metav1.DeletionPropagati
 	i.Outcome, i.Stage, i.Propagation = Deleted, c.stage, propagation
 	var all []graph.View
 	kind := schema.ParseGroupResource(crd.Name) // by which a definition is named
-	for from := uint32(0); ; {
-		views, next := c.world.Graph.Views(from, 4096)
-		for _, v := range views {
-			if v.Kind == kind {
-				all = append(all, v)
-			}
-		}
-		if from = next; from == 0 {
-			break
+	for v := range c.world.objects() {
+		if v.Kind == kind {
+			all = append(all, *v)
 		}
 	}
 	c.takeAlong(crd.UID, "of the definition", all)
@@ -278,19 +277,10 @@ func renumber(items []*Item) {
 	for _, i := range items {
 		met[i.Step] = 0
 	}
-	for n, step := range sortedKeys(met) {
+	for n, step := range slices.Sorted(maps.Keys(met)) {
 		met[step] = n + 1
 	}
 	for _, i := range items {
 		i.Step = met[i.Step]
 	}
-}
-
-func sortedKeys[V any](m map[int]V) []int {
-	keys := make([]int, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

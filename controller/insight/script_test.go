@@ -84,6 +84,8 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 				style.Full = true
 			case a == "wide":
 				style.Wide = true
+			case a == "doubt":
+				d.Shape = func(graph.View) Shape { return Shape{Doubt: "its labels could not be read"} }
 			case a == "json":
 				asJSON = true
 			default:
@@ -102,13 +104,13 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 		return p.Draw(out, style)
 	},
 	"tree": func(w *World, args []string, out *strings.Builder) error {
-		way := Both
+		direction := Both
 		if len(args) > 1 && args[1] == "up" {
-			way = Up
+			direction = Up
 		} else if len(args) > 1 && args[1] == "down" {
-			way = Down
+			direction = Down
 		}
-		return DrawTree(out, w.Tree(types.UID(args[0]), way, time.Time{}), Style{Full: args[len(args)-1] == "full"})
+		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), Style{Full: args[len(args)-1] == "full"})
 	},
 	"pending": func(w *World, _ []string, out *strings.Builder) error {
 		return DrawPending(out, w.Pending(time.Time{}), Style{})

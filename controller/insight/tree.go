@@ -42,14 +42,14 @@ type Node struct {
 }
 
 // Tree is the object with its owners above it and its dependents below. There are several roots if it has several owners.
-func (w *World) Tree(uid types.UID, way Direction, now time.Time) []*Node {
+func (w *World) Tree(uid types.UID, direction Direction, now time.Time) []*Node {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
 		return nil
 	}
-	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, way: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
-	t.down = way != Up
-	if way == Down {
+	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
+	t.down = direction != Up
+	if direction == Down {
 		return []*Node{t.below(&v, nil)}
 	}
 	t.climb(&v)
@@ -61,7 +61,7 @@ type treeing struct {
 	now   time.Time
 	asked types.UID
 	above map[types.UID]bool          // the object and all that own it, directly or not
-	way   map[types.UID][]*graph.View // of those: the dependents of each that are among them
+	path  map[types.UID][]*graph.View // of those: the dependents of each that are among them
 	met   map[types.UID]bool
 	down  bool // dependents of the object are drawn
 	roots []*Node
@@ -76,16 +76,14 @@ func (t *treeing) climb(v *graph.View) {
 		v := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		top := true
-		t.world.settle([]types.UID{v.UID})
-		now, _ := g.Find(v.UID)
-		for _, o := range now.Owners {
+		for _, o := range v.Owners {
 			owner, ok := g.Find(o.UID)
 			if !ok || !owns(o.Verdict) {
 				continue
 			}
 			top = false
-			if on := t.way[o.UID]; len(on) == 0 || on[len(on)-1] != &now { // or it names the owner twice
-				t.way[o.UID] = append(on, &now)
+			if on := t.path[o.UID]; len(on) == 0 || on[len(on)-1] != &v { // or it names the owner twice
+				t.path[o.UID] = append(on, &v)
 			}
 			if !t.above[o.UID] {
 				t.above[o.UID] = true
@@ -93,7 +91,7 @@ func (t *treeing) climb(v *graph.View) {
 			}
 		}
 		if top {
-			tops = append(tops, now)
+			tops = append(tops, v)
 		}
 	}
 	if len(tops) == 0 {
@@ -107,7 +105,7 @@ func (t *treeing) climb(v *graph.View) {
 
 // lost are the owners that an object names and that are not there, in words.
 func (t *treeing) lost(v *graph.View) (out []string) {
-	t.world.settle([]types.UID{v.UID})
+	t.world.settle(v.UID)
 	now, _ := t.world.Graph.Find(v.UID)
 	for _, o := range now.Owners {
 		if owns(o.Verdict) {
@@ -134,7 +132,7 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	n := t.node(v, from)
 	t.met[v.UID] = true
 	if t.above[v.UID] && v.UID != t.asked { // only the way to what is asked about
-		for _, d := range t.way[v.UID] {
+		for _, d := range t.path[v.UID] {
 			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
 		return n
@@ -191,7 +189,7 @@ func (w *World) age(uid types.UID, now time.Time) string {
 
 // DrawTree writes trees.
 func DrawTree(out io.Writer, roots []*Node, style Style) error {
-	namespace, fold := namespaceOf(roots), newFolding(style)
+	namespace, fold := askedNamespace(roots), newFolding(style)
 	var branches []*branch
 	for _, r := range roots {
 		branches = append(branches, r.branch(namespace, fold))
@@ -210,13 +208,13 @@ func (w *World) DOT(out io.Writer, uid types.UID) error {
 	return graph.WriteDOT(out, w.Graph.Connected(uid))
 }
 
-// namespaceOf is that of the object that was asked about.
-func namespaceOf(nodes []*Node) string {
+// askedNamespace is that of the object that was asked about.
+func askedNamespace(nodes []*Node) string {
 	for _, n := range nodes {
 		if n.Asked {
 			return n.Namespace
 		}
-		if ns := namespaceOf(n.Dependents); ns != "" {
+		if ns := askedNamespace(n.Dependents); ns != "" {
 			return ns
 		}
 	}

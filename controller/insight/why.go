@@ -3,6 +3,7 @@ package insight
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type Facts struct {
 
 // Why says why an object is there, or why it is still there. False if there is none.
 func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
-	w.settle([]types.UID{uid})
+	w.settle(uid)
 	v, ok := w.Graph.Find(uid)
 	if !ok {
 		return Answer{}, false
@@ -138,12 +139,7 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 	if v.Kind != namespaces {
 		return nil
 	}
-	names := make([]string, 0, len(f.APIServices))
-	for name := range f.APIServices {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
 		out = append(out, Cause{
 			What:  fmt.Sprintf("the APIService %s is not available, so nobody can tell whether the namespace holds objects of it: %s", name, f.APIServices[name]),
 			Actor: "who runs the API behind the APIService " + name,

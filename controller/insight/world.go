@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -15,7 +16,8 @@ import (
 // World is what was read of a cluster: all of it, or the objects of one namespace.
 type World struct {
 	Graph *graph.Graph
-	// Namespace is the only one of which objects were read; cluster-scoped ones were not read then. Empty: all were.
+	// Namespace is the only one of which objects were read, besides the cluster-scoped kinds that they name as owners. Empty:
+	// all were read.
 	Namespace string
 
 	kinds  map[schema.GroupResource]graph.Resource
@@ -62,10 +64,7 @@ func (w *World) List(kind schema.GroupResource, resourceVersion string, objects 
 			m.ManagedFields = nil
 		}
 		w.meta[m.UID], w.names[object{kind, m.Namespace, m.Name}] = m, m.UID
-		w.Graph.Apply(graph.Observed{Object: &graph.Object{
-			Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-			Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
-		}})
+		w.Graph.Apply(graph.Observed{Object: graph.ObjectOf(kind, m)})
 	}
 	w.Graph.Apply(graph.ListEnds{Kind: kind})
 	w.read[kind] = number(resourceVersion)
@@ -95,26 +94,20 @@ func (w *World) Unread() []Unread {
 // OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that were not read yet, sorted.
 func (w *World) OwnerKinds() (out []graph.Resource) {
 	met := map[schema.GroupResource]bool{}
-	for from := uint32(0); ; {
-		views, next := w.Graph.Views(from, 4096)
-		for i := range views {
-			for _, o := range views[i].Owners {
-				if o.Verdict != "unknown" {
-					continue
-				}
-				served := w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-				for _, gr := range served.Resources {
-					_, failed := w.unread[gr]
-					_, read := w.read[gr]
-					if k := w.kinds[gr]; !k.Namespaced && k.Collected && !met[gr] && !read && !failed {
-						met[gr] = true
-						out = append(out, k)
-					}
+	for v := range w.objects() {
+		for _, o := range v.Owners {
+			if o.Verdict != "unknown" {
+				continue
+			}
+			served := w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+			for _, gr := range served.Resources {
+				_, failed := w.unread[gr]
+				_, read := w.read[gr]
+				if k := w.kinds[gr]; !k.Namespaced && k.Collected && !met[gr] && !read && !failed {
+					met[gr] = true
+					out = append(out, k)
 				}
 			}
-		}
-		if from = next; from == 0 {
-			break
 		}
 	}
 	slices.SortFunc(out, func(a, b graph.Resource) int {
@@ -129,13 +122,28 @@ func (w *World) Widens() bool {
 	if w.Namespace == "" {
 		return false
 	}
-	for from := uint32(0); ; {
-		views, next := w.Graph.Views(from, 4096)
-		if slices.ContainsFunc(views, func(v graph.View) bool { return v.Ref.Namespace == "" && (v.Foreground || v.Orphaning) }) {
+	for v := range w.objects() {
+		if v.Ref.Namespace == "" && (v.Foreground || v.Orphaning) {
 			return true
 		}
-		if from = next; from == 0 {
-			return false
+	}
+	return false
+}
+
+// objects are all that were read. Meanwhile the graph may learn of owners, and of nothing else.
+func (w *World) objects() iter.Seq[*graph.View] {
+	return func(yield func(*graph.View) bool) {
+		for from := uint32(0); ; {
+			var views []graph.View
+			views, from = w.Graph.Views(from, 4096)
+			for i := range views {
+				if !yield(&views[i]) {
+					return
+				}
+			}
+			if from == 0 {
+				return
+			}
 		}
 	}
 }
@@ -184,15 +192,10 @@ func number(resourceVersion string) uint64 {
 	return n
 }
 
-// settle looks up all owners of the given objects of which nothing is known.
-func (w *World) settle(uids []types.UID) {
-	for len(uids) > 0 {
-		uid := uids[len(uids)-1]
-		uids = uids[:len(uids)-1]
-		if a := w.Graph.Decide(uid); a.Verb == graph.Look {
-			w.Graph.Apply(graph.Looking{Claim: a.Claim})
-			uids = append(uids, uid)
-			w.Graph.Apply(w.answer(a.Claim, uid))
-		}
+// settle looks up all owners of an object of which nothing is known.
+func (w *World) settle(uid types.UID) {
+	for a := w.Graph.Decide(uid); a.Verb == graph.Look; a = w.Graph.Decide(uid) {
+		w.Graph.Apply(graph.Looking{Claim: a.Claim})
+		w.Graph.Apply(w.answer(a.Claim, uid))
 	}
 }

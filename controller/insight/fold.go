@@ -1,0 +1,109 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostLines is how long a drawing may be that is not Full: one screen.
+const mostLines = 40
+
+// branch is a line of a drawing with what hangs below it; alike siblings are one branch.
+type branch struct {
+	symbol string
+	names  []string // of the objects that it stands for, as they are shown
+	note   string
+	below  []*branch
+	sign   int // is the same for siblings that are alike
+}
+
+// folding makes one branch of alike siblings. What a branch is like is a number: a text would be as long as all that is
+// below it.
+type folding struct {
+	style Style
+	signs map[string]int
+}
+
+func newFolding(style Style) *folding { return &folding{style, map[string]int{}} }
+
+// seal folds what is below a branch, and says what it is like.
+func (f *folding) seal(b *branch, kind string) {
+	b.below = f.alike(b.below)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s|%s|%s", b.symbol, kind, b.note)
+	for _, d := range b.below {
+		fmt.Fprintf(&s, "|%d*%d", d.sign, len(d.names))
+	}
+	if f.signs[s.String()] == 0 {
+		f.signs[s.String()] = len(f.signs) + 1
+	}
+	b.sign = f.signs[s.String()]
+}
+
+// alike makes one branch of alike siblings, and puts what needs attention first.
+func (f *folding) alike(all []*branch) []*branch {
+	if !f.style.Full {
+		bySign := map[int]*branch{}
+		all = slices.DeleteFunc(all, func(b *branch) bool {
+			first := bySign[b.sign]
+			if first == nil {
+				bySign[b.sign] = b
+				return false
+			}
+			first.names = append(first.names, b.names...)
+			return true
+		})
+	}
+	order := map[string]int{"!": 0, "?": 1, "~": 2, "-": 3}
+	slices.SortStableFunc(all, func(a, b *branch) int { return cmp.Compare(order[a.symbol], order[b.symbol]) })
+	return all
+}
+
+// drawn are the lines of branches. Those that are too many are only counted.
+func drawn(branches []*branch, style Style) []string {
+	var lines []string
+	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
+	var walk func(b *branch, depth, times int)
+	walk = func(b *branch, depth, times int) {
+		times *= len(b.names)
+		if style.Full || len(lines) < mostLines {
+			lines = append(lines, strings.Repeat("  ", depth)+style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title())))
+			last = times
+		} else {
+			more++
+			objects += times
+		}
+		for _, d := range b.below {
+			walk(d, depth+1, times)
+		}
+	}
+	for _, b := range branches {
+		walk(b, 0, 1)
+	}
+	if more > 0 {
+		lines[mostLines-1] = fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more+1, objects+last)
+	}
+	return lines
+}
+
+// title names the objects of a branch, and says what there is to be said about them.
+func (b *branch) title() string {
+	names := slices.Clone(b.names)
+	slices.Sort(names)
+	text := names[0]
+	for _, n := range names[1:min(len(names), someNames)] {
+		text += ", " + n[strings.Index(n, "/")+1:]
+	}
+	if len(names) > someNames {
+		text += fmt.Sprintf(" and %d more", len(names)-someNames)
+	}
+	if len(b.below) > 0 && len(names) > 1 {
+		text += ", each with"
+	}
+	if b.note != "" {
+		text += ": " + b.note
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package insight
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Object is one object as people name it.
+type Object struct {
+	Kind      string    `json:"kind"` // resource.group
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid,omitempty"`
+}
+
+func objectOf(v *graph.View) Object {
+	return Object{Kind: v.Kind.String(), Namespace: v.Namespace, Name: v.Name, UID: v.UID}
+}
+
+// Short is resource.group/name, with the namespace before the name where it is another.
+func (o Object) Short(namespace string) string {
+	if o.Namespace == "" || o.Namespace == namespace {
+		return o.Kind + "/" + o.Name
+	}
+	return o.Kind + "/" + o.Namespace + "/" + o.Name
+}
+
+func (o Object) String() string { return o.Short("") }
+
+// someNames is how many objects are named where there are more of them.
+const someNames = 3
+
+// counted names some objects, and says how many more there are.
+func counted(all []Object) string {
+	var names []string
+	for _, o := range all[:min(len(all), someNames)] {
+		names = append(names, o.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - someNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
