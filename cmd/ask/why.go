@@ -18,14 +18,22 @@ import (
 
 func whyCommand() *cobra.Command {
 	a := newAsking()
+	var try bool
 	outputs := []string{"json", "yaml"}
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
 		Long: `Say why an object is there, or still there: what it waits for, who has to act, what that rests on, and which command
-shows more. Evidence is told as what was found; it proves no more than it says. Nothing has to be installed in the cluster.`,
+shows more. Evidence is told as what was found; it proves no more than it says. Nothing has to be installed in the cluster.
+
+With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
+(dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
+webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
+With --as the requests are tried as somebody else, such as the garbage collector.`,
 		Example: `  kubectl weir why namespace shop
-  kubectl weir why pvc/data-0`,
+  kubectl weir why pvc/data-0
+  kubectl weir why deployment web --try
+  kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkOutput(outputs...); err != nil {
 				return err
@@ -37,9 +45,12 @@ shows more. Evidence is told as what was found; it proves no more than it says. 
 				return err
 			}
 			answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now()) // one has found it
+			if try {
+				answer.Take(a.try(ctx, w, whole(o).GetUID()))
+			}
 			defer unread(cmd.ErrOrStderr(), w)
 			if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
-				"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
+				"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
 			}); done {
 				return err
 			}
@@ -48,6 +59,7 @@ shows more. Evidence is told as what was found; it proves no more than it says. 
 	}
 	a.register(cmd, outputs...)
 	a.registerNames(cmd)
+	cmd.Flags().BoolVar(&try, "try", false, "also try, without effect, the requests that have to be accepted before the object can go")
 	return cmd
 }
 
@@ -60,11 +72,7 @@ var (
 // facts reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
 func (a *asking) facts(ctx context.Context, o *resource.Info) insight.Facts {
 	f := insight.Facts{Object: whole(o)}
-	config, err := a.flags.ToRESTConfig()
-	if err != nil {
-		return f
-	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := a.client()
 	if err != nil {
 		return f
 	}
@@ -86,6 +94,14 @@ func (a *asking) facts(ctx context.Context, o *resource.Info) insight.Facts {
 		}
 	}
 	return f
+}
+
+func (a *asking) client() (*dynamic.DynamicClient, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
 }
 
 // unavailable are the APIServices that are not available, and why.

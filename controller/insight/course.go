@@ -64,6 +64,9 @@ func (c *course) meet(i *Item, v *graph.View) {
 	i.Object, i.Deleting = objectOf(v), v.Deleting
 	for _, o := range v.Owners {
 		i.owners = append(i.owners, o.UID)
+		if o.Controller != nil && *o.Controller && owns(o.Verdict) {
+			i.controller = o.UID
+		}
 	}
 	c.order = append(c.order, i)
 }

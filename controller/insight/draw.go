@@ -91,6 +91,7 @@ func (p *Plan) Summary() string {
 	}
 	add(t.Held, "of them waits for finalizers that others take off", "of them wait for finalizers that others take off")
 	add(t.Later, "goes only after that", "go only after that")
+	add(t.Anew, "is likely to be made anew by its controller", "are likely to be made anew by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
 	add(t.Unknown, "is kept because its owners cannot be told for certain", "are kept because their owners cannot be told for certain")
 	add(t.Stuck, "never goes as things are", "never go as things are")
@@ -191,6 +192,9 @@ func (i *Item) note(style Style) string {
 		}
 		if i.Deleting {
 			notes = append(notes, "is being deleted already")
+		}
+		if i.Anew != nil {
+			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to make it anew", i.Anew.Short(i.Namespace)))
 		}
 		if i.Doubt != "" {
 			notes = append(notes, "a policy may change this: "+i.Doubt)

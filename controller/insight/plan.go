@@ -62,10 +62,13 @@ type Item struct {
 	Policy      string                     `json:"policy,omitempty"`   // that shapes its deletion
 	Doubt       string                     `json:"doubt,omitempty"`    // why it is not known whether one does
 	Deleting    bool                       `json:"deleting,omitempty"` // it is being deleted already
+	// Anew is its controller, if that lives on: it is likely to make the object anew.
+	Anew *Object `json:"anew,omitempty"`
 
-	fresh  int // the step in which the decision about it changed last
-	owners []types.UID
-	via    types.UID // what takes it along without owning it: its namespace, its definition
+	fresh      int // the step in which the decision about it changed last
+	owners     []types.UID
+	controller types.UID // the one of them that makes it; empty if none does
+	via        types.UID // what takes it along without owning it: its namespace, its definition
 }
 
 // Verdict is what policies say about the delete of one of the objects that are asked about.
@@ -92,6 +95,7 @@ type Totals struct {
 	Deleted  int `json:"deleted"`
 	Held     int `json:"held"` // of Deleted: carry finalizers that others must take off
 	Later    int `json:"later"`
+	Anew     int `json:"anew"` // of Deleted: their controllers live on
 	Released int `json:"released"`
 	Unknown  int `json:"unknown"`
 	Refused  int `json:"refused"` // of the objects that are asked about
@@ -115,6 +119,9 @@ func (p *Plan) Totals() (t Totals) {
 		case Deleted:
 			t.Deleted++
 			t.Steps = max(t.Steps, i.Step)
+			if i.Anew != nil {
+				t.Anew++
+			}
 			if len(i.Finalizers) > 0 {
 				t.Held++
 			} else if i.Stage > 0 {
@@ -262,6 +269,10 @@ func (c *course) end() []*Item {
 		if v, ok := c.world.Graph.Find(i.UID); ok && i.Outcome == Deleted {
 			i.Outcome, i.Step = Stuck, c.step
 			i.Why = c.world.Graph.Decide(v.UID).Why
+		}
+		if maker, ok := c.world.Graph.Find(i.controller); ok && i.Outcome == Deleted && !maker.Deleting {
+			o := objectOf(&maker)
+			i.Anew = &o
 		}
 	}
 	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })

@@ -118,6 +118,12 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 	"orphans": func(w *World, _ []string, out *strings.Builder) error {
 		return DrawOrphans(out, w.Orphans())
 	},
+	"trials": func(w *World, args []string, out *strings.Builder) error {
+		for _, trial := range w.Trials(types.UID(args[0])) {
+			fmt.Fprintf(out, "%s %s (%s)\n", trial.Request, trial.Object, trial.Resource.Version)
+		}
+		return nil
+	},
 	"why": func(w *World, args []string, out *strings.Builder) error {
 		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
 		if !ok {

@@ -22,6 +22,18 @@ type Answer struct {
 	Deleting bool    `json:"deleting"`
 	State    string  `json:"state"` // in a sentence
 	Causes   []Cause `json:"causes"`
+	// Tried are requests that were tried without effect; none if nobody asked for that.
+	Tried []Trial `json:"tried,omitempty"`
+}
+
+// Take adds what was tried, with a cause for each request that is refused.
+func (a *Answer) Take(tried []Trial) {
+	a.Tried = append(a.Tried, tried...)
+	for i := range tried {
+		if c, ok := tried[i].Cause(); ok {
+			a.Causes = append(a.Causes, c)
+		}
+	}
 }
 
 // Facts are what was read besides metadata. Whatever is nil was not read, and nothing is said about it.
@@ -195,6 +207,12 @@ func (a Answer) Draw(out io.Writer) error {
 		if c.Look != "" {
 			fmt.Fprintf(&b, "   To see more: %s\n", c.Look)
 		}
+	}
+	if len(a.Tried) > 0 {
+		b.WriteString("\nTried without effect:\n")
+	}
+	for i := range a.Tried {
+		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -1,0 +1,168 @@
+package insight
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Request is what has to be asked of the API server before an object can go.
+type Request string
+
+// The requests.
+const (
+	Delete     Request = "delete"
+	Unfinalize Request = "finalizers off"
+)
+
+// Trial is a request of that kind. The API server can be asked to try it without effect (dry run), which finds what
+// no metadata tells: admission and conversion webhooks, policies, and objects that are not valid any more.
+type Trial struct {
+	Object
+	Request Request `json:"request"`
+	// Accepted, or refused with a message; neither if it was not tried, or nothing can be told from it: the message says why then.
+	Accepted bool   `json:"accepted,omitempty"`
+	Refused  bool   `json:"refused,omitempty"`
+	Message  string `json:"message,omitempty"`
+
+	Resource schema.GroupVersionResource `json:"-"`
+}
+
+// mostTrials bounds what is tried for one object.
+const mostTrials = 10
+
+// Trials are the requests that have to be accepted before an object can go: about itself, about what it waits for as a
+// foreground owner, and about one object of each kind in a namespace, or of a definition.
+func (w *World) Trials(uid types.UID) (out []Trial) {
+	w.settle(uid)
+	v, ok := w.Graph.Find(uid)
+	if !ok {
+		return nil
+	}
+	add := func(v graph.View, request Request) {
+		k, served := w.kinds[v.Kind]
+		if served && len(out) < mostTrials {
+			out = append(out, Trial{Object: objectOf(&v), Request: request, Resource: v.Kind.WithVersion(k.Version)})
+		}
+	}
+	if !v.Deleting {
+		if w.Graph.Decide(uid).Verb == graph.Delete {
+			add(v, Delete)
+		}
+		return out
+	}
+	if len(v.Finalizers) > 0 {
+		add(v, Unfinalize)
+	}
+	for _, other := range w.holdsUp(&v) {
+		switch {
+		case !other.Deleting:
+			add(other, Delete)
+		case len(other.Finalizers) > 0:
+			add(other, Unfinalize)
+		}
+	}
+	return out
+}
+
+// holdsUp are the objects that have to go before a terminating one can, as far as they are tried.
+func (w *World) holdsUp(v *graph.View) (out []graph.View) {
+	if v.Foreground {
+		blockers := w.blockers(v.UID)
+		for _, o := range blockers[:min(len(blockers), someNames)] {
+			if b, ok := w.Graph.Find(o.UID); ok {
+				out = append(out, b)
+			}
+		}
+	}
+	switch v.Kind {
+	case namespaces:
+		for _, k := range w.Graph.Inventory(v.Name).Kinds {
+			some, _ := w.Graph.Content(v.Name, k.Kind, 0, 1000)
+			one := slices.IndexFunc(some, func(v graph.View) bool { return !v.Deleting }) // nobody could delete it yet
+			out = append(out, some[max(one, 0)])
+		}
+	case definitions:
+		for o := range w.objects() {
+			if o.Kind == schema.ParseGroupResource(v.Name) {
+				return append(out, *o)
+			}
+		}
+	}
+	return out
+}
+
+// The API server names who refuses in its messages, and nowhere else.
+var (
+	deniedBy     = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
+	unanswering  = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+	policyDenied = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)
+	conversion   = regexp.MustCompile(`conversion webhook for (.+?) failed`)
+	noDryRun     = regexp.MustCompile(`does not support dry run`)
+	mayNot       = regexp.MustCompile(`User "[^"]*" cannot \w+ resource`)
+)
+
+// Answered says what the API server answered: a status code and a message. 200 is that it was accepted, 0 that nothing was
+// answered.
+func (t *Trial) Answered(code int, message string) {
+	t.Message = message
+	switch {
+	case code == http.StatusOK:
+		t.Accepted, t.Message = true, ""
+	case code == http.StatusNotFound || code == http.StatusConflict:
+		t.Message = "it has changed meanwhile, or is gone: ask again"
+	case code == http.StatusUnauthorized || code == http.StatusForbidden && mayNot.MatchString(message):
+		t.Message = "not permitted, so not tried: " + message
+	case noDryRun.MatchString(message):
+		t.Message = "cannot be tried: " + message
+	case code == 0 || code == http.StatusTooManyRequests:
+		t.Message = "not answered: " + message
+	default:
+		t.Refused = true
+	}
+}
+
+// Cause is why an object does not go if a request is refused; false if it is not.
+func (t *Trial) Cause() (Cause, bool) {
+	if !t.Refused {
+		return Cause{}, false
+	}
+	c := Cause{
+		What:     fmt.Sprintf("the API server refuses a request that has to be accepted first: %s of %s: %s", t.Request, t.Object, t.Message),
+		Actor:    "whoever the message names",
+		Evidence: []string{"the request was tried without effect; whoever is to send it may be answered otherwise"},
+	}
+	for _, by := range []struct {
+		says        *regexp.Regexp
+		actor, look string
+	}{
+		{deniedBy, "who runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
+		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + t.Kind + " -o jsonpath='{.spec.conversion}'"},
+	} {
+		if m := by.says.FindStringSubmatch(t.Message); m != nil {
+			c.Actor, c.Look = fmt.Sprintf(by.actor, m[1]), by.look
+			break
+		}
+	}
+	return c, true
+}
+
+// told says in a line how a trial ended.
+func (t *Trial) told() string {
+	how := t.Message
+	switch {
+	case t.Accepted:
+		how = "accepted"
+	case t.Refused:
+		how = "refused"
+	}
+	return fmt.Sprintf("%s: %s: %s", t.Object, t.Request, how)
+}
