@@ -18,7 +18,7 @@ const module = "github.com/weir-dev/weir/"
 var allowed = map[string][]string{
 	"":                        {"cmd"},
 	"cmd":                     {"controller", "webhook", "certs", "policies", "policies/live"},
-	"cmd/ask":                 {"controller/insight", "controller/snapshot"},
+	"cmd/ask":                 {"controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/kubectl-weir":        {"cmd/ask"},
 	"cmd/reference":           {"cmd", "cmd/ask"},
 	"controller":              {"controller/graph", "controller/drain", "controller/kinds", "controller/policyfacts", "policies", "policies/live", "policies/stamps", "policies/v1alpha1"},

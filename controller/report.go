@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Reasons of the Events that users see. The first is the reference's own (RB 2.19).
@@ -26,6 +27,7 @@ const (
 	ReasonHistoryRewound   = "HistoryRewound"
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
+	ReasonCascade          = v1alpha1.ReasonCascade
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -145,6 +147,15 @@ func (r *reporter) reached(is reach) {
 		r.events.Event(on, corev1.EventTypeWarning, ReasonNotEnforced, is.reason+": "+is.message)
 	case metav1.ConditionUnknown:
 	}
+}
+
+// cascade says on an owner, which may be gone, what was collected because of it.
+func (r *reporter) cascade(root graph.Claim, text string) {
+	on := &corev1.ObjectReference{APIVersion: root.APIVersion, Kind: root.Kind, Name: root.Name, UID: root.UID}
+	if root.Namespaced {
+		on.Namespace = root.Namespace
+	}
+	r.events.Event(on, corev1.EventTypeNormal, ReasonCascade, text)
 }
 
 // policy says something about a policy, on the policy.

@@ -31,6 +31,7 @@ type workers struct {
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	ages      ages
 	coOwners  *coOwners
+	cascades  *cascades
 	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
 	// them then.
 	later func(graph.Ref) bool
@@ -43,6 +44,7 @@ func newWorkers(s *store, r *requester, rep *reporter, m *metrics, log logr.Logg
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
 	w.ages.since = map[types.UID]time.Time{}
 	w.coOwners = newCoOwners(w.lookCoOwner)
+	w.cascades = newCascades(rep.cascade, log)
 	r.limiter.resume = w.queue.Add
 	return w
 }
@@ -72,6 +74,7 @@ func (w *workers) run(ctx context.Context, n int) {
 	}
 	wg.Go(func() { w.recheck(ctx) })
 	wg.Go(func() { w.coOwners.run(ctx) })
+	wg.Go(func() { w.cascades.run(ctx) })
 	<-ctx.Done()
 	w.queue.ShutDown()
 	wg.Wait()
@@ -161,6 +164,9 @@ func (w *workers) settle(ctx context.Context, a graph.Action, err error) {
 	switch outcome := outcomeOf(err); outcome {
 	case ok:
 		w.store.accepted(a)
+		if a.Verb == graph.Delete {
+			log = log.WithValues("root", nameOfClaim(w.cascades.collected(a)))
+		}
 		log.Info(doing[a.Verb], "propagation", a.Propagation)
 		w.reporter.succeeded(a)
 		w.done(uid)

@@ -297,6 +297,48 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 	w.mustSay(w.mustAsk("why", "namespace", w.namespace), "is being deleted", "3 configmaps", "2 secrets")
 }
 
+// TestHistoryTellsWhatWasCollected: because of which object, over all generations, also after it is gone.
+func TestHistoryTellsWhatWasCollected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		deploy web
+		rs     web-1    owners=(web!block)
+		cm     leaf-1   owners=(web-1!block)
+		cm     leaf-2   owners=(web-1)
+		cm     held     owners=(web)          finalizers=(example.com/hold)
+		cm     after    owners=(held)
+		sec    single
+		cm     of-it    owners=(single)
+	`)
+	w.mustSay(w.mustAsk("history"), "No cascade is recorded.")
+	w.delete("web", background)
+	w.delete("single", background)
+	w.awaitGone("web", "web-1", "leaf-1", "leaf-2", "single", "of-it")
+	w.awaitEvent("web", "Cascade")
+	w.awaitEvent("single", "Cascade")
+	w.mustSay(w.mustAsk("history", "deployment/web"), "Deployment "+w.namespace+"/web: 4 objects that it owned, directly or not, were deleted by garbage collection within ", ": 3 configmaps, 1 replicasets.apps")
+	w.unfinalize("held")
+	w.awaitGone("held", "after")
+	w.until("what went later is told with the rest", func(context.Context) (bool, error) {
+		return strings.Contains(w.mustAsk("history", "deploy", "web"), "web: 5 objects"), nil
+	})
+	out := w.mustAsk("history")
+	w.mustSay(out, "Secret "+w.namespace+"/single: 1 object that it owned was deleted")
+	if lines := strings.Count(out, "\n"); lines != 2 {
+		t.Errorf("%d lines, want one for each object that went first:\n%s", lines, out)
+	}
+	var told struct {
+		Items []struct{ Kind, Name, UID, What string }
+	}
+	if err := json.Unmarshal([]byte(w.mustAsk("history", "secret", "single", "-o", "json")), &told); err != nil {
+		t.Fatal(err)
+	}
+	if len(told.Items) != 1 || told.Items[0].Kind != "Secret" || told.Items[0].UID != string(w.of("single").uid) {
+		t.Errorf("told as JSON: %+v", told)
+	}
+}
+
 // TestBadQuestionsGetClearAnswers.
 func TestBadQuestionsGetClearAnswers(t *testing.T) {
 	t.Parallel()
@@ -311,6 +353,8 @@ func TestBadQuestionsGetClearAnswers(t *testing.T) {
 		{[]string{"plan", "cm", "x", "--cascade=sideways"}, `--cascade "sideways": must be background, foreground or orphan`},
 		{[]string{"tree", "cm", "x", "--up", "--down"}, "only one of them"},
 		{[]string{"why", "cm", "x", "-o", "csv"}, `--output "csv": must be one of json, yaml`},
+		{[]string{"history", "gizmo", "g"}, `the cluster serves no type "gizmo"`},
+		{[]string{"history", "cm"}, "name one object, as in: deployment web"},
 		{[]string{"plan", "cm", "x", "--server", "https://127.0.0.1:1"}, "the API server does not answer"},
 	} {
 		out, said, code := w.ask(w.plane.Kubeconfig, append(c.args, "-n", w.namespace)...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +24,7 @@ func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []ins
 			t.Message = err.Error()
 			continue
 		}
-		t.Answered(statusOf(dryRun(ctx, client, t)))
+		t.Answered(answerOf(dryRun(ctx, client, t)))
 	}
 	return trials
 }
@@ -49,15 +48,14 @@ func dryRun(ctx context.Context, client dynamic.Interface, t *insight.Trial) err
 	return err
 }
 
-// statusOf is an answer of the API server: its code, 0 for none, and what it says, in one line.
-func statusOf(err error) (code int, message string) {
+// answerOf is an answer of the API server: why it refuses, and what it says, in one line.
+func answerOf(err error) (reason metav1.StatusReason, message string) {
 	if err == nil {
-		return http.StatusOK, ""
+		return "", ""
 	}
 	message = strings.Join(strings.Fields(err.Error()), " ")
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return int(status.Status().Code), message
+	if reason = apierrors.ReasonForError(err); reason == "" && !errors.As(err, new(apierrors.APIStatus)) {
+		reason = insight.NoAnswer
 	}
-	return 0, message
+	return reason, message
 }

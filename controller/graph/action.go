@@ -56,6 +56,8 @@ type Action struct {
 	LowPriority bool                       // Look: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
+	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
+	Dependents  int32                      // Delete: references of other objects that are to it
 	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
 	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
 	Finalizers  []string                   // Unfinalize: the ones that stay
@@ -74,7 +76,8 @@ type Action struct {
 func (a Action) Request() bool { return a.Verb > Wait }
 
 // Same tells whether two actions are the same decision: what is done, on which version of what. The
-// words may differ, and so may the lists that a lookup rests on: it is the same question.
+// words may differ, so may which owner is the first and how many dependents there are, and so may the lists that a lookup
+// rests on: it is the same question.
 func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
 	a.Claim.History, b.Claim.History = 0, 0

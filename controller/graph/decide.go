@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,14 +114,22 @@ func (g *Graph) row(id uint32) Action {
 			g.unblock(n, members, &a)
 			break
 		}
-		a.Verb, a.Propagation, a.Awaited = Delete, metav1.DeletePropagationForeground, true
+		g.collect(n, metav1.DeletePropagationForeground, &a)
 		a.Why = fmt.Sprintf("owner is being deleted foreground: %s; has dependents of its own", g.names(n, waiting))
 
 	default:
-		a.Verb, a.Propagation, a.Awaited = Delete, g.propagation(n), t[waiting] > 0
+		g.collect(n, g.propagation(n), &a)
 		a.Why = g.whyDelete(n)
 	}
 	return a
+}
+
+// collect deletes an object whose owners are all gone, or waiting for it.
+func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Action) {
+	a.Verb, a.Propagation, a.Dependents = Delete, propagation, n.dependents
+	on := g.first(n, waiting)
+	a.Awaited = on != 0
+	a.Cause = g.claimValue(cmp.Or(on, g.first(n, absent)))
 }
 
 // look asks for the first owner that nothing is known of.

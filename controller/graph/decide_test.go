@@ -354,6 +354,10 @@ func (st *stage) try(s situation, r row) string {
 	if got.Why == "" {
 		return "the decision does not say why"
 	}
+	if got.Verb == graph.Delete && !strings.Contains(got.Why, got.Cause.Kind+" "+got.Cause.Namespace+"/"+got.Cause.Name) {
+		return fmt.Sprintf("the cause is %v, and the reason %q", got.Cause, got.Why)
+	}
+	got.Cause, got.Dependents = want.Cause, 0
 	if !got.Request() {
 		want.Object, got.Object = graph.Ref{}, graph.Ref{} // nobody sends it
 	}

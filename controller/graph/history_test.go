@@ -68,6 +68,9 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if want, got := plain(h.model.decide(uid)), plain(a); !reflect.DeepEqual(want, got) {
 			return fmt.Sprintf("%s is decided otherwise than by the model (-model +graph):\n%s", uid, cmp.Diff(want, got))
 		}
+		if (a.Verb == graph.Delete) != (a.Cause.UID != "") || a.Dependents < 0 || !strings.Contains(a.Why, a.Cause.Name) {
+			return fmt.Sprintf("%s: its cause is %v, with %d dependents", a, a.Cause, a.Dependents)
+		}
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
 			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
 		}
@@ -150,7 +153,7 @@ func plain(a graph.Action) graph.Action {
 	if !a.Request() {
 		return graph.Action{Verb: a.Verb, Trouble: a.Trouble}
 	}
-	a.Why, a.Unseen, a.Stray = "", "", nil
+	a.Why, a.Unseen, a.Stray, a.Cause, a.Dependents = "", "", nil, graph.Claim{}, 0
 	a.Owners = append([]metav1.OwnerReference{}, a.Owners...) // none is none
 	a.Finalizers = append([]string{}, a.Finalizers...)
 	return a

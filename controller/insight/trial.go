@@ -2,10 +2,10 @@ package insight
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -108,25 +108,30 @@ var (
 	mayNot       = regexp.MustCompile(`User "[^"]*" cannot \w+ resource`)
 )
 
-// Answered says what the API server answered: a status code and a message. 200 is that it was accepted, 0 that nothing was
-// answered.
-func (t *Trial) Answered(code int, message string) {
+// Answered says how the API server answered: as it says why it refuses, and its message. Of a request that was accepted that
+// is "", and of one that was not answered NoAnswer.
+func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 	t.Message = message
 	switch {
-	case code == http.StatusOK:
-		t.Accepted, t.Message = true, ""
-	case code == http.StatusNotFound || code == http.StatusConflict:
-		t.Message = "it has changed meanwhile, or is gone: ask again"
-	case code == http.StatusUnauthorized || code == http.StatusForbidden && mayNot.MatchString(message):
-		t.Message = "not permitted, so not tried: " + message
+	case reason == "" && message == "":
+		t.Accepted = true
 	case noDryRun.MatchString(message):
 		t.Message = "cannot be tried: " + message
-	case code == 0 || code == http.StatusTooManyRequests:
+	case deniedBy.MatchString(message):
+		t.Refused = true // for a reason that is the webhook's choice, and says nothing about the object
+	case reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict:
+		t.Message = "it has changed meanwhile, or is gone: ask again"
+	case reason == metav1.StatusReasonUnauthorized || reason == metav1.StatusReasonForbidden && mayNot.MatchString(message):
+		t.Message = "not permitted, so not tried: " + message
+	case reason == NoAnswer || reason == metav1.StatusReasonTooManyRequests:
 		t.Message = "not answered: " + message
 	default:
 		t.Refused = true
 	}
 }
+
+// NoAnswer is the reason of a request that the API server did not answer.
+const NoAnswer metav1.StatusReason = "NoAnswer"
 
 // Cause is why an object does not go if a request is refused; false if it is not.
 func (t *Trial) Cause() (Cause, bool) {

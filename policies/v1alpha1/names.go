@@ -22,4 +22,6 @@ const (
 	// CanaryLabel is, with the value "true", on the one object whose dry-run deletes the API server brings to Weir so that
 	// it is known whether it does.
 	CanaryLabel = "weir.dev/canary"
+	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
+	ReasonCascade = "Cascade"
 )

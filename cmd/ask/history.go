@@ -1,0 +1,108 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+func historyCommand() *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml"}
+	cmd := &cobra.Command{
+		Use:   "history [TYPE NAME | TYPE/NAME]",
+		Short: "Show what was collected, because of which object",
+		Long: `Show what a garbage collector has deleted because of which object, in a namespace, in the cluster, or because of one
+object, which may be gone. Weir's controller records it in an Event on that object where it collects (--mode replace).`,
+		Example: `  kubectl weir history -n shop
+  kubectl weir history deployment web
+  kubectl weir history -A`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			about, err := a.historyOf(args)
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible()
+			defer stop()
+			events, err := a.cascades(ctx)
+			if err != nil {
+				return unanswered(err)
+			}
+			all := insight.History(slices.DeleteFunc(events, func(e corev1.Event) bool { return !about(e.InvolvedObject) }))
+			if done, err := a.print(cmd.OutOrStdout(), "History", map[string]any{"items": all}); done {
+				return err
+			}
+			return insight.DrawHistory(cmd.OutOrStdout(), all, time.Now())
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster; Events of cluster-scoped objects are in the namespace default")
+	return cmd
+}
+
+// historyOf tells which objects are asked about. The object need not be there any more.
+func (a *asking) historyOf(args []string) (func(corev1.ObjectReference) bool, error) {
+	if len(args) == 0 {
+		return func(corev1.ObjectReference) bool { return true }, nil
+	}
+	kind, name, slashed := strings.Cut(args[0], "/")
+	if slashed != (len(args) == 1) || len(args) > 2 {
+		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
+	}
+	if !slashed {
+		name = args[1]
+	}
+	mapper, err := a.flags.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		return nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
+	}
+	return func(o corev1.ObjectReference) bool {
+		return o.Kind == gvk.Kind && o.GroupVersionKind().Group == gvk.Group && o.Name == name
+	}, nil
+}
+
+// cascades are the Events in which they are recorded.
+func (a *asking) cascades(ctx context.Context) (all []corev1.Event, err error) {
+	namespace, err := a.namespace()
+	if err != nil {
+		return nil, err
+	}
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for options := (metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonCascade, Limit: 1000}); ; {
+		page, err := client.Events(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
+		}
+	}
+}

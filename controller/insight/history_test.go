@@ -1,0 +1,39 @@
+package insight
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestHistoryTellsTheLastOfEachCascade(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	event := func(reason, namespace, name, uid string, ago time.Duration, text string) corev1.Event {
+		return corev1.Event{
+			Reason: reason, Message: text, LastTimestamp: metav1.NewTime(now.Add(-ago)),
+			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: namespace, Name: name, UID: types.UID(uid)},
+		}
+	}
+	events := []corev1.Event{
+		event("Cascade", "shop", "web", "1", 9*time.Minute, "3 objects"),
+		event("Killing", "shop", "web", "1", time.Second, "something else"),
+		event("Cascade", "", "wide", "2", 2*time.Minute, "1 object"),
+		event("Cascade", "shop", "web", "1", 3*time.Minute, "4 objects"),
+		event("Cascade", "shop", "web", "3", 4*time.Minute, "of another of that name"),
+	}
+	var out strings.Builder
+	if err := DrawHistory(&out, History(events), now); err != nil {
+		t.Fatal(err)
+	}
+	want := `2m ago  Deployment wide: 1 object
+3m ago  Deployment shop/web: 4 objects
+4m ago  Deployment shop/web: of another of that name
+`
+	if out.String() != want {
+		t.Errorf("told\n%s\nwant\n%s", out.String(), want)
+	}
+}
