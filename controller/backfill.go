@@ -25,8 +25,11 @@ import (
 )
 
 const (
-	// backFillEvery looks again though nothing has changed: objects may have come while the webhook was away.
+	// backFillEvery looks again at kinds of which an object has changed: it may have come while the webhook was away. The
+	// watches tell which these are.
 	backFillEvery = 5 * time.Minute
+	// backFillAll looks again at all of them, should a watch not have told.
+	backFillAll   = time.Hour
 	backFillRetry = 10 * time.Second
 	// backFillPar is how many objects are stamped at once at most.
 	backFillPar = 16
@@ -77,7 +80,8 @@ func (b *backFill) tell(tallies map[string]tally, done bool) {
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
 func (b *backFill) run(ctx context.Context) {
-	var last *look // that was complete, while nothing but policies has changed since
+	var last *look // that was complete; nil: there is none, or all may be different now
+	all := time.Now()
 	for {
 		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
 		passCtx, cancel := context.WithCancel(ctx)
@@ -113,9 +117,14 @@ func (b *backFill) run(ctx context.Context) {
 		case <-changed:
 			continue
 		case <-relabelled:
+			last = nil
 		case <-time.After(pause):
+			if err != nil || time.Since(all) >= backFillAll {
+				last, all = nil, time.Now()
+			} else {
+				last.rested = true
+			}
 		}
-		last = nil
 	}
 }
 
@@ -125,6 +134,10 @@ type look struct {
 	set   *policies.Set
 	seen  *look // at kinds about which policies are the same it is not looked again; nil: at all
 	group errgroup.Group
+	// changes are what the graph had counted of each kind when it was looked at. rested: time has passed since, so that kinds
+	// are looked at again of which it has counted more.
+	changes map[schema.GroupResource]uint64
+	rested  bool
 
 	mu      sync.Mutex
 	tallies map[schema.GroupResource]map[string]tally // by kind and policy
@@ -139,7 +152,7 @@ type tally struct{ matched, stamped int64 }
 func (b *backFill) newLook(seen *look) *look {
 	p := &look{
 		backFill: b, set: b.policies.Set(), seen: seen,
-		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[stamps.Result]int64{},
+		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[stamps.Result]int64{}, changes: map[schema.GroupResource]uint64{},
 	}
 	p.group.SetLimit(backFillPar)
 	return p
@@ -297,11 +310,17 @@ func (p *look) do(ctx context.Context, kind schema.GroupResource, change func(co
 // showEvery is after how many changes progress is told.
 const showEvery = 100
 
-// unchanged takes over what was found of a kind if policies about it are as they were.
+// unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
 func (p *look) unchanged(kind schema.GroupResource) bool {
+	now, followed := p.store.changes(kind)
+	p.changes[kind] = now
 	if p.seen == nil || p.seen.tallies[kind] == nil || !p.set.SameDeletions(kind, p.seen.set) {
 		return false
 	}
+	if p.seen.rested && (!followed || now != p.seen.changes[kind]) {
+		return false
+	}
+	p.changes[kind] = p.seen.changes[kind]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tallies[kind] = p.seen.tallies[kind]

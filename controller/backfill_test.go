@@ -258,7 +258,26 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			{"labels of a namespace", func() {
 				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
 			}, []string{"configmaps", "secrets"}},
-			{"time", func() { <-time.After(backFillEvery) }, []string{"configmaps", "secrets"}},
+			{"time", func() { <-time.After(backFillEvery) }, nil},
+			{"time, and a Secret that changed", func() {
+				b.store.apply(graph.Observed{Object: &graph.Object{Kind: secretKind, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7"}})
+				<-time.After(backFillEvery)
+			}, []string{"secrets"}},
+			{"time, and a Secret that went", func() {
+				b.store.apply(graph.Gone{Kind: secretKind, UID: "s"})
+				<-time.After(backFillEvery)
+			}, []string{"secrets"}},
+			{"a change, and then a policy about something else", func() {
+				b.store.apply(graph.Observed{Object: &graph.Object{Kind: secretKind, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "8"}})
+				api.Remove("deletionpolicies.weir.dev/services")
+			}, nil},
+			{"which is seen to when its time has come", func() { <-time.After(backFillEvery) }, []string{"secrets"}},
+			{"time, and a kind that cannot be followed", func() {
+				b.store.apply(graph.Behind{Kind: configMapKind, Reason: "conversion fails"})
+				<-time.After(backFillEvery)
+				b.store.apply(graph.CaughtUp{Kind: configMapKind})
+			}, []string{"configmaps"}},
+			{"an hour", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
 		} {
 			step.do()
 			settlePolicies(state)

@@ -167,6 +167,13 @@ func (s *store) read(f func(*graph.Graph)) {
 	f(s.graph)
 }
 
+// changes: see graph.Changes.
+func (s *store) changes(kind schema.GroupResource) (n uint64, followed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Changes(kind)
+}
+
 func (s *store) inventory(namespace string) graph.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -228,6 +228,9 @@ func (g *Graph) observe(o *Object) {
 		n.namespace, _ = g.namespaces.hold(o.Namespace)
 	}
 	newer := g.setVersion(id, o.ResourceVersion)
+	if newer {
+		s.changes++
+	}
 	shown := newer && n.flags&accepted != 0 // the same version again is not the effect of anything
 	if shown {
 		g.clearAccepted(n)
@@ -358,6 +361,7 @@ func (g *Graph) remove(id uint32) {
 	delete(g.rulings, id)
 	delete(g.oddVersions, id)
 	g.slots[n.slot].nodes--
+	g.slots[n.slot].changes++
 	g.nodes.release(id)
 	g.leave(entryID)
 }

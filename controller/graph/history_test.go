@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -21,18 +22,20 @@ import (
 //	every object that is still there and whose decision changed was said to be dirty,
 //	what a new leader would begin with is what there is to do,
 //	what policies are told about the graph is what the model says,
-//	the inventory of each namespace is what the model counts, and its change was told if it is draining.
+//	the inventory of each namespace is what the model counts, and its change was told if it is draining,
+//	a kind of which no change was counted has the same objects, at the same resourceVersions.
 type history struct {
 	*script.Runner
 	model  model
 	stock  map[string]graph.Inventory // of each namespace, before
 	before map[types.UID]graph.Action
+	kinds  map[schema.GroupResource]contents
 	events int
 	broken string // what did not hold, first
 }
 
 func newHistory() *history {
-	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}, stock: map[string]graph.Inventory{}}
+	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}, stock: map[string]graph.Inventory{}, kinds: map[schema.GroupResource]contents{}}
 	h.Each = h.each
 	return h
 }
@@ -86,7 +89,35 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 	if broken := h.whichFactIsWrong(uids); broken != "" {
 		return broken
 	}
+	if broken := h.whichChangeIsNotCounted(); broken != "" {
+		return broken
+	}
 	return h.whatIsMiscounted()
+}
+
+// contents are the objects of a kind as the model knows them, and how many changes the graph had counted by then.
+type contents struct {
+	changes uint64
+	objects string
+}
+
+func (h *history) whichChangeIsNotCounted() string {
+	for _, k := range h.model.kinds {
+		var objects []string
+		for _, o := range h.model.objects {
+			if o.Kind == k.GroupResource() {
+				objects = append(objects, fmt.Sprintf("%s@%s", o.UID, o.ResourceVersion))
+			}
+		}
+		slices.Sort(objects)
+		n, _ := h.Graph.Changes(k.GroupResource())
+		was, now := h.kinds[k.GroupResource()], contents{n, strings.Join(objects, " ")}
+		if was.changes == now.changes && was.objects != now.objects {
+			return fmt.Sprintf("%s changed from %q to %q, and %d changes are counted as before", k.GroupResource(), was.objects, now.objects, n)
+		}
+		h.kinds[k.GroupResource()] = now
+	}
+	return ""
 }
 
 func (h *history) whatIsMiscounted() string {

@@ -59,6 +59,15 @@ type slot struct {
 	usual  string // the object of this kind that Kubernetes puts into every namespace
 	epoch  uint8  // of the list under way or last ended; nodes carry the epoch that last saw them
 	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
+	// changes counts objects that came, went, or are at another resourceVersion.
+	changes uint64
+}
+
+// Changes counts what has happened to objects of a kind: as long as it is the same, and the kind can be followed, each is as
+// it was. followed is false if the kind cannot be, or is not seen yet.
+func (g *Graph) Changes(kind schema.GroupResource) (n uint64, followed bool) {
+	s := &g.slots[g.slotIDs[kind]]
+	return s.changes, s.state == Synced && s.behind == ""
 }
 
 // listing tells whether the first list of the kind is still expected.
