@@ -202,18 +202,21 @@ func (p *look) run(ctx context.Context) error {
 func (p *look) kind(ctx context.Context, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.StampSelector(k.GroupResource())
+	namespaces := p.namespaces(k)
 	if !k.Collected || k.State != graph.Synced {
-		selector, some = "", true // the graph does not know what is stamped
+		selector, some, namespaces = "", true, everywhere // the graph does not know what is stamped
 	}
 	if some {
-		if err := p.lister.EachOf(ctx, gvr, "", selector, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
-			delete(stamped, m.UID)
-			p.object(ctx, gvk, gvr, object, m)
-			return ctx.Err()
-		}); err != nil {
-			return err
+		for _, namespace := range namespaces {
+			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+				delete(stamped, m.UID)
+				p.object(ctx, gvk, gvr, object, m)
+				return ctx.Err()
+			}); err != nil {
+				return err
+			}
 		}
-		if selector == "" {
+		if selector == "" && slices.Equal(namespaces, everywhere) {
 			return nil
 		}
 	}
@@ -242,8 +245,27 @@ func (p *look) kind(ctx context.Context, k graph.KindStats, whole bool, stamped 
 	return nil
 }
 
-// mostGets is how many objects are read one by one rather than with all others of their kind.
-const mostGets = 50
+// namespaces are those to list, as a list takes them, of a kind.
+func (p *look) namespaces(k graph.KindStats) []string {
+	all, known := p.policies.Namespaces()
+	if !k.Namespaced || !known {
+		return everywhere
+	}
+	if names, only := p.set.StampNamespaces(k.GroupResource(), all); only && len(names) <= mostNamespaces {
+		return names
+	}
+	return everywhere
+}
+
+// everywhere is how a list takes all namespaces.
+var everywhere = []string{""}
+
+const (
+	// mostGets is how many objects are read one by one rather than with all others of their kind.
+	mostGets = 50
+	// mostNamespaces is how many are listed one by one rather than all at once.
+	mostNamespaces = 20
+)
 
 // object brings one object in line.
 func (p *look) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta) {

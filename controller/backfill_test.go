@@ -211,6 +211,55 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	}
 }
 
+// Of very many namespaces those are listed that policies select; what is stamped elsewhere is read one by one.
+func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
+	for selected, want := range map[int][]string{
+		1:                  {"namespaces/n000/configmaps", "namespaces/other/configmaps/stray"},
+		mostNamespaces + 1: {"configmaps", "configmaps", "configmaps"}, // pages
+	} {
+		t.Run(fmt.Sprint(selected, " namespaces"), func(t *testing.T) {
+			api := apitest.New()
+			for n := range selected {
+				api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: n%03d, labels: {team: a}}}", n))
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: n%03d}}", n))
+			}
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+			for i := range 1200 {
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: other}}", i))
+			}
+			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, namespace: other"+withStamp+"}}")
+			stray := stamps.MetaOf(api.Get("configmaps/other/stray"))
+			api.Put("deletionpolicies", strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1))
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var mu sync.Mutex
+				var reads []string
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					mu.Lock()
+					defer mu.Unlock()
+					if r.Method == "GET" && strings.Contains(r.Path, "/configmaps") {
+						reads = append(reads, strings.TrimPrefix(r.Path, "/api/v1/"))
+					}
+					return nil
+				})
+				b := filler(t, api, state, 1000, graph.Object{Kind: configMapKind, UID: stray.UID, Namespace: "other", Name: "stray", ResourceVersion: stray.ResourceVersion, Finalizers: stray.Finalizers})
+				if err := b.newLook(nil).run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(reads)
+				if diff := cmp.Diff(want, reads); diff != "" {
+					t.Errorf("requests (-want +have):\n%s", diff)
+				}
+				if tallies, done, _ := b.progress(); !done || tallies["p"] != (tally{int64(selected), int64(selected)}) {
+					t.Errorf("done %t, %v", done, tallies)
+				}
+				if got := finalizersOf(api, "configmaps/other/stray") + finalizersOf(api, "configmaps/n000/c"); got != "[][weir.dev/propagation]" {
+					t.Errorf("they have %s", got)
+				}
+			})
+		})
+	}
+}
+
 // A policy that changes has those kinds looked at again that it is about.
 func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 	api := apitest.New()
@@ -472,6 +521,8 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 			t.Errorf("what the new policy is about has %s, %v", got, tallies)
 		}
 		// The labels of a namespace bring objects under a policy, and take them away.
+		other := stamps.MetaOf(api.Get("secrets/shop/other"))
+		b.store.apply(graph.Observed{Object: &graph.Object{Kind: secretKind, UID: other.UID, Namespace: "shop", Name: "other", ResourceVersion: other.ResourceVersion, Finalizers: other.Finalizers}})
 		_, _, changed = b.progress()
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
 		awaitPass(changed)

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,36 @@ func TestWhichPoliciesNeedTheGraph(t *testing.T) {
 	} {
 		if got := Build(nil, sources(t, "f", text), Options{}).NeedsGraph(); got != want {
 			t.Errorf("%s\nneeds the graph: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// The namespaces that back-fill lists are those of policies that stamp, if each of these selects some.
+func TestStampNamespaces(t *testing.T) {
+	selecting := func(name, labels, spec string) string {
+		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], namespaceSelector: {matchLabels: {"+labels+"}}", 1)
+	}
+	const orphan = "propagation: {default: Orphan}"
+	var all []map[string]any
+	for name, team := range map[string]string{"z": "a", "b": "a", "c": "b", "d": ""} {
+		all = append(all, map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": team}}})
+	}
+	for name, c := range map[string]struct {
+		policies []string
+		want     []string
+		only     bool
+	}{
+		"none":                 {nil, nil, true},
+		"one":                  {[]string{selecting("a", "team: a", orphan)}, []string{"b", "z"}, true},
+		"two":                  {[]string{selecting("a", "team: a", orphan), selecting("b", "team: b", orphan)}, []string{"b", "c", "z"}, true},
+		"none is selected":     {[]string{selecting("a", "team: x", orphan)}, nil, true},
+		"one selects all":      {[]string{selecting("a", "team: a", orphan), delpol("b", orphan)}, nil, false},
+		"one does not stamp":   {[]string{selecting("a", "team: b", orphan), delpol("b", "protection: {confirmation: Required}")}, []string{"c"}, true},
+		"one takes stamps off": {[]string{selecting("a", "team: b", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, []string{"c"}, true},
+	} {
+		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
+		if got, only := set.StampNamespaces(deployments.GroupResource(), all); !slices.Equal(got, c.want) || only != c.only {
+			t.Errorf("%s: %q, %t; want %q, %t", name, got, only, c.want, c.only)
 		}
 	}
 }

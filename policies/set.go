@@ -198,16 +198,40 @@ func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 // selector; "" is all of them. false: there can be none.
 func (s *Set) StampSelector(gr schema.GroupResource) (selector string, some bool) {
 	var selectors []labels.Selector
-	for _, c := range s.deletion.about(gr) {
-		if shapeable(gr) && c.ready() && !c.onTrial() && c.deletion.stamps(gr) {
-			selectors = append(selectors, c.objects)
-		}
+	for _, c := range s.stampers(gr) {
+		selectors = append(selectors, c.objects)
 	}
 	of := common(selectors)
 	if of == nil {
 		return "", len(selectors) > 0
 	}
 	return metav1.FormatLabelSelector(of), true
+}
+
+// StampNamespaces are those, of all the Namespaces of the cluster, in which some policy may want objects of a namespaced resource
+// stamped; sorted. false: it may be any, also one that is not among them.
+func (s *Set) StampNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
+	stampers := s.stampers(gr)
+	if slices.ContainsFunc(stampers, func(c *compiled) bool { return c.namespaces == nil }) {
+		return nil, false
+	}
+	for _, ns := range all {
+		if slices.ContainsFunc(stampers, func(c *compiled) bool { return c.namespaces.Matches(object(ns).labels()) }) {
+			names = append(names, object(ns).name())
+		}
+	}
+	slices.Sort(names)
+	return names, true
+}
+
+// stampers are the policies that may want objects of a resource stamped.
+func (s *Set) stampers(gr schema.GroupResource) (out []*compiled) {
+	for _, c := range s.deletion.about(gr) {
+		if shapeable(gr) && c.ready() && !c.onTrial() && c.deletion.stamps(gr) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // SameDeletions tells whether the DeletionPolicies about a resource are those of another set, which this one came from.

@@ -219,6 +219,14 @@ func (s *State) Relabelled() <-chan struct{} { return s.labelled.next() }
 // Namespace is a Namespace as last seen, or nil. It must not be written to.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
 
+// Namespaces are all that there are; false while they were not listed. None must be written to.
+func (s *State) Namespaces() (all []map[string]any, known bool) {
+	if !s.namespaces.ready() {
+		return nil, false
+	}
+	return s.namespaces.all(), true
+}
+
 // NamespaceNow is a Namespace as last seen or, if it has not been seen yet, as the API server has it; nil if there is
 // none. It must not be written to.
 func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, error) {
