@@ -220,8 +220,11 @@ const aggregated = "gadgets.example.com"
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// aggregate registers an API that is served on a port of this machine.
-func (w *world) aggregate(port int) {
+// aggregate registers an API of gadgets that is served on a port of this machine.
+func (w *world) aggregate(port int) { w.aggregateAs(aggregated, "v1", port) }
+
+// aggregateAs registers a version of an API group that is served on a port of this machine.
+func (w *world) aggregateAs(group, version string, port int) {
 	w.Helper()
 	_, err := w.typed.CoreV1().Services(w.namespace).Create(w.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "gadgets"},
@@ -232,15 +235,23 @@ func (w *world) aggregate(port int) {
 	}
 	api := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-		"metadata": map[string]any{"name": "v1." + aggregated},
+		"metadata": map[string]any{"name": version + "." + group},
 		"spec": map[string]any{
-			"group": aggregated, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
+			"group": group, "version": version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
 			"insecureSkipTLSVerify": true,
 			"service":               map[string]any{"namespace": w.namespace, "name": "gadgets", "port": int64(port)},
 		},
 	}}
 	if _, err := w.dynamic.Resource(apiServices).Create(w.Context(), api, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// answers is a handler that always gives the same JSON.
+func answers(body string) http.HandlerFunc {
+	return func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(out, body)
 	}
 }
 
@@ -251,14 +262,8 @@ func (w *world) serveHanging() int {
 		{"name":"gadgets","singularName":"gadget","namespaced":true,"kind":"Gadget","verbs":["get","list","watch","delete","patch"]}]}`
 	group := `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"` + aggregated + `","versions":[{"groupVersion":"` + aggregated + `/v1","version":"v1"}]}]}`
 	mux := http.NewServeMux()
-	answer := func(body string) http.HandlerFunc {
-		return func(out http.ResponseWriter, _ *http.Request) {
-			out.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(out, body)
-		}
-	}
-	mux.HandleFunc("/apis", answer(group))
-	mux.HandleFunc("/apis/"+aggregated+"/v1", answer(list))
+	mux.HandleFunc("/apis", answers(group))
+	mux.HandleFunc("/apis/"+aggregated+"/v1", answers(list))
 	done := make(chan struct{})
 	mux.HandleFunc("/", func(_ http.ResponseWriter, in *http.Request) {
 		select {

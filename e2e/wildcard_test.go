@@ -3,6 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -33,6 +37,7 @@ func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
 			w.awaitStamping("cm")
 			w.questionsAreAnswered()
 			w.rolloutGoesOn()
+			w.usageIsShown()
 			w.nodeComesAndGoes()
 			w.namespaceComesAndGoes()
 			w.until("back-fill ends", func(ctx context.Context) (bool, error) {
@@ -60,6 +65,27 @@ func (w *world) rolloutGoesOn() {
 	w.mustKubectl("set", "image", "deployment/web", "web=example.com/web:2")
 	w.mustKubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	w.mustKubectl("delete", "deployment", "web", "--timeout=60s")
+}
+
+// The metrics that kubectl top shows are objects of an aggregated API, which can only be read.
+func (w *world) usageIsShown() {
+	w.Helper()
+	const path = "/apis/metrics.k8s.io"
+	mux := http.NewServeMux()
+	mux.HandleFunc("/apis", answers(`{"kind":"APIGroupList","apiVersion":"v1","groups":[
+		{"name":"metrics.k8s.io","versions":[{"groupVersion":"metrics.k8s.io/v1beta1","version":"v1beta1"}]}]}`))
+	mux.HandleFunc(path+"/v1beta1", answers(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"metrics.k8s.io/v1beta1","resources":[
+		{"name":"pods","singularName":"","namespaced":true,"kind":"PodMetrics","verbs":["get","list"]},
+		{"name":"nodes","singularName":"","namespaced":false,"kind":"NodeMetrics","verbs":["get","list"]}]}`))
+	mux.HandleFunc(path+"/v1beta1/namespaces/"+w.namespace+"/pods", answers(`{"kind":"PodMetricsList","apiVersion":"metrics.k8s.io/v1beta1","items":[
+		{"metadata":{"name":"busy","namespace":"`+w.namespace+`"},"containers":[{"name":"c","usage":{"cpu":"12m","memory":"34Mi"}}]}]}`))
+	server := httptest.NewTLSServer(mux)
+	w.Cleanup(server.Close)
+	w.aggregateAs("metrics.k8s.io", "v1beta1", server.Listener.Addr().(*net.TCPAddr).Port)
+	w.until("kubectl top shows what a pod uses", func(context.Context) (bool, error) {
+		out, err := w.kubectl("top", "pods")
+		return err == nil && strings.Contains(out, "12m") && strings.Contains(out, "34Mi"), nil
+	})
 }
 
 func (w *world) nodeComesAndGoes() {
