@@ -49,6 +49,7 @@ test: verify unit chart e2e ## all tests: unit, scripts, model, simulation, and 
 unit: ## unit tests, scripts, model and a bounded simulation, with the race detector
 	@test -n "$(RACE)" || echo 'Without the race detector: there is no C compiler.'
 	$(GO) test $(RACE) ./...
+	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench's
 	cd e2e/cmd/image && $(GO) test ./...
 
 e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once); those that kill and compare with the race detector
@@ -92,9 +93,11 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 	cd e2e && $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --want 9 \
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
+# What is measured in a process, beside controller/graph, which takes gigabytes.
+BENCHED = ./policies ./webhook ./controller/insight
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
-	$(GO) test ./policies ./webhook -run '^$$' -bench 'Decide|Review'
+	$(GO) test $(BENCHED) -run '^$$' -bench .
 	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/docs/benchmarks.md $(BENCH_ARGS)
 
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock

@@ -25,11 +25,11 @@ var crowds = []struct {
 			return "deployments"
 		}
 		return fmt.Sprintf("kind%d", i)
-	}, "env: prod", "oldObject.metadata.name.startsWith('w') && request.userInfo.username != 'bob'"},
-	{"all about it", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && request.userInfo.username != 'bob'"},
-	{"each with a condition of its own, all hold", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && request.userInfo.username != 'bob%d'"},
-	{"each with a condition of its own, none holds", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && request.userInfo.username == 'bob%d'"},
-	{"each about namespaces of its own", aboutIt, "team: 'team%d'", "oldObject.metadata.name.startsWith('w') && request.userInfo.username != 'bob%d'"},
+	}, "env: prod", "oldObject.metadata.name.startsWith('w') && oldObject.metadata.name != 'bob'"},
+	{"all about it", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && oldObject.metadata.name != 'bob'"},
+	{"each with a condition of its own, all hold", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && oldObject.metadata.name != 'bob%d'"},
+	{"each with a condition of its own, none holds", aboutIt, "env: prod", "oldObject.metadata.name.startsWith('w') && oldObject.metadata.name == 'bob%d'"},
+	{"each about namespaces of its own", aboutIt, "team: 'team%d'", "oldObject.metadata.name.startsWith('w') && oldObject.metadata.name != 'bob%d'"},
 }
 
 func aboutIt(int) string { return "deployments" }

@@ -84,11 +84,11 @@ func allowEverything(w http.ResponseWriter, r *http.Request) {
 // crowds are ways in which there can be many policies, of which none refuses: each has a selector and a condition, and
 // sets a propagation. A %d is the number of the policy.
 var crowds = []crowd{
-	{"a tenth about the object", "kind%d", "objectSelector: {matchLabels: {env: prod}}", "request.userInfo.username != 'bob'"},
-	{"all about it", "deployments", "objectSelector: {matchLabels: {env: prod}}", "request.userInfo.username != 'bob'"},
-	{"each with a condition of its own, all hold", "deployments", "objectSelector: {matchLabels: {env: prod}}", "request.userInfo.username != 'bob%d'"},
-	{"each with a condition of its own, none holds", "deployments", "objectSelector: {matchLabels: {env: prod}}", "request.userInfo.username == 'bob%d'"},
-	{"each about namespaces of its own", "deployments", "namespaceSelector: {matchLabels: {team: 'team%d'}}", "request.userInfo.username != 'bob%d'"},
+	{"a tenth about the object", "kind%d", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},
+	{"all about it", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},
+	{"each with a condition of its own, all hold", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob%d'"},
+	{"each with a condition of its own, none holds", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name == 'bob%d'"},
+	{"each about namespaces of its own", "deployments", "namespaceSelector: {matchLabels: {team: 'team%d'}}", "oldObject.metadata.name != 'bob%d'"},
 }
 
 type crowd struct{ name, resource, selector, condition string }
