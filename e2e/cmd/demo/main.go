@@ -64,7 +64,9 @@ func run(ctx context.Context, binary string) (err error) {
 Look further:
   export KUBECONFIG=%s
   kubectl create deployment hello --image=hello --replicas=3     its pods run on a node that only says so
+  bin/kubectl-weir plan deployment hello     what a delete would do; also why, tree, pending, orphans
   kubectl delete deployment hello --cascade=foreground
+  bin/kubectl-weir history -A     what was collected, and because of which object
   %s        the ownership graph (?uid= for a part of it)
   %s        metrics
   %s        what Weir did, and why
