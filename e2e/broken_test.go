@@ -44,6 +44,10 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	// The first version needs no conversion: that owner is found.
 	w.alive("of-readable", "of-unreadable")
 	w.awaitEvent("of-unreadable", "OwnerRefUnresolvable")
+	other := w.beside()
+	other.drop()
+	w.mustSay(w.mustAsk("why", "namespace", other.namespace), "Objects of "+crd.Name+" cannot be listed, so nobody can tell whether some are left: conversion webhook for ",
+		"Who has to act: who runs the conversion webhook of "+crd.Spec.Group)
 
 	if err := w.crds().Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

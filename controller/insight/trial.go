@@ -133,6 +133,25 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 // NoAnswer is the reason of a request that the API server did not answer.
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
+// refuser is who is behind a message of the API server about objects of a kind, and a command that shows more; empty if the
+// message names nobody.
+func refuser(kind, message string) (actor, look string) {
+	for _, by := range []struct {
+		says        *regexp.Regexp
+		actor, look string
+	}{
+		{deniedBy, "who runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
+		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
+	} {
+		if m := by.says.FindStringSubmatch(message); m != nil {
+			return fmt.Sprintf(by.actor, m[1]), by.look
+		}
+	}
+	return "", ""
+}
+
 // Cause is why an object does not go if a request is refused; false if it is not.
 func (t *Trial) Cause() (Cause, bool) {
 	if !t.Refused {
@@ -143,19 +162,8 @@ func (t *Trial) Cause() (Cause, bool) {
 		Actor:    "whoever the message names",
 		Evidence: []string{"the request was tried without effect; whoever is to send it may be answered otherwise"},
 	}
-	for _, by := range []struct {
-		says        *regexp.Regexp
-		actor, look string
-	}{
-		{deniedBy, "who runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
-		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + t.Kind + " -o jsonpath='{.spec.conversion}'"},
-	} {
-		if m := by.says.FindStringSubmatch(t.Message); m != nil {
-			c.Actor, c.Look = fmt.Sprintf(by.actor, m[1]), by.look
-			break
-		}
+	if actor, look := refuser(t.Kind, t.Message); actor != "" {
+		c.Actor, c.Look = actor, look
 	}
 	return c, true
 }

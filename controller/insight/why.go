@@ -70,7 +70,31 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		facts.add(&a.Causes[i], &v)
 	}
 	a.Causes = append(a.Causes, facts.besides(&v)...)
+	a.Causes = append(a.Causes, w.hidden(&v)...)
 	return a, true
+}
+
+// hidden are kinds of which a namespace or a definition may have objects that cannot be listed. That you may not list them is
+// no cause.
+func (w *World) hidden(v *graph.View) (out []Cause) {
+	for _, u := range w.Unread() {
+		kind := schema.ParseGroupResource(u.Kind)
+		k, served := w.kinds[kind]
+		in := v.Kind == namespaces && k.Namespaced || v.Kind == definitions && u.Kind == v.Name
+		if !in || !served || u.Forbidden {
+			continue
+		}
+		c := Cause{
+			What:  fmt.Sprintf("objects of %s cannot be listed, so nobody can tell whether some are left: %s", u.Kind, u.Reason),
+			Actor: "who runs the API of " + u.Kind,
+			Look:  "kubectl get " + u.Kind + " -A",
+		}
+		if actor, look := refuser(u.Kind, u.Reason); actor != "" {
+			c.Actor, c.Look = actor, look
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // stays are the causes for which an object that nobody deletes is there.
