@@ -310,6 +310,8 @@ func TestHistoryTellsWhatWasCollected(t *testing.T) {
 		cm     after    owners=(held)
 		sec    single
 		cm     of-it    owners=(single)
+		cr     wide
+		cm     below    owners=(wide)
 	`)
 	w.mustSay(w.mustAsk("history"), "No cascade is recorded.")
 	w.delete("web", background)
@@ -317,6 +319,10 @@ func TestHistoryTellsWhatWasCollected(t *testing.T) {
 	w.awaitGone("web", "web-1", "leaf-1", "leaf-2", "single", "of-it")
 	w.awaitEvent("web", "Cascade")
 	w.awaitEvent("single", "Cascade")
+	w.delete("wide", background)
+	w.awaitGone("wide", "below")
+	w.awaitEvent("wide", "Cascade")
+	w.mustSay(w.mustAsk("history", "clusterrole", w.of("wide").name), ": 1 object that it owned was deleted")
 	w.mustSay(w.mustAsk("history", "deployment/web"), "Deployment "+w.namespace+"/web: 4 objects that it owned, directly or not, were deleted by garbage collection within ", ": 3 configmaps, 1 replicasets.apps")
 	w.unfinalize("held")
 	w.awaitGone("held", "after")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -33,13 +34,13 @@ object, which may be gone. Weir's controller records it in an Event on that obje
 			if err := a.checkOutput(outputs...); err != nil {
 				return err
 			}
-			about, err := a.historyOf(args)
+			namespace, about, err := a.historyOf(args)
 			if err != nil {
-				return err
+				return unanswered(err)
 			}
 			ctx, stop := interruptible()
 			defer stop()
-			events, err := a.cascades(ctx)
+			events, err := a.cascades(ctx, namespace)
 			if err != nil {
 				return unanswered(err)
 			}
@@ -56,37 +57,44 @@ object, which may be gone. Weir's controller records it in an Event on that obje
 	return cmd
 }
 
-// historyOf tells which objects are asked about. The object need not be there any more.
-func (a *asking) historyOf(args []string) (func(corev1.ObjectReference) bool, error) {
+// historyOf tells which objects are asked about, and in which namespace the Events about them are; empty for all. The object
+// need not be there any more.
+func (a *asking) historyOf(args []string) (namespace string, about func(corev1.ObjectReference) bool, err error) {
+	if namespace, err = a.namespace(); err != nil {
+		return "", nil, err
+	}
 	if len(args) == 0 {
-		return func(corev1.ObjectReference) bool { return true }, nil
+		return namespace, func(corev1.ObjectReference) bool { return true }, nil
 	}
 	kind, name, slashed := strings.Cut(args[0], "/")
 	if slashed != (len(args) == 1) || len(args) > 2 {
-		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
+		return "", nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
 	}
 	if !slashed {
 		name = args[1]
 	}
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
-		return nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
+		return "", nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
 	}
-	return func(o corev1.ObjectReference) bool {
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return "", nil, err
+	}
+	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = metav1.NamespaceDefault // where Events about what is in no namespace are
+	}
+	return namespace, func(o corev1.ObjectReference) bool {
 		return o.Kind == gvk.Kind && o.GroupVersionKind().Group == gvk.Group && o.Name == name
 	}, nil
 }
 
 // cascades are the Events in which they are recorded.
-func (a *asking) cascades(ctx context.Context) (all []corev1.Event, err error) {
-	namespace, err := a.namespace()
-	if err != nil {
-		return nil, err
-	}
+func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.Event, err error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
