@@ -233,6 +233,7 @@ func TestWhyNamesWhoHasToAct(t *testing.T) {
 	w.create("cm", "unserved", []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Gizmo", Name: "g", UID: "1"}})
 	other := w.beside()
 	other.make(`cm elsewhere finalizers=(example.com/hold)`)
+	w.mustSay(w.mustAsk("plan", "pod", "pod"), "- pods/pod: up to 30s to stop")
 	w.delete("web", foreground)
 	w.delete("data", background)
 	w.delete("pod", background)

@@ -70,6 +70,7 @@ that do not depend on each other go in any order.`,
 			if err != nil {
 				return err
 			}
+			a.grace(p)
 			if out != "" {
 				if err := keepPlan(out, p); err != nil {
 					return err
@@ -146,6 +147,28 @@ func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropa
 		d.Shape, d.Waves = judge.Shape(ctx), judge.Waves(ctx)
 	}
 	return w.Plan(d), nil
+}
+
+const (
+	// mostPodNamespaces and mostPods bound what is read to tell how long pods have to stop. Of others that is not told.
+	mostPodNamespaces = 3
+	mostPods          = 500
+)
+
+// grace reads how long pods have to stop. What cannot be read is not told.
+func (a *asking) grace(p *insight.Plan) {
+	namespaces := p.PodNamespaces()
+	client, err := a.client()
+	if err != nil || len(namespaces) > mostPodNamespaces {
+		return
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	for _, namespace := range namespaces {
+		if list, err := client.Resource(podKind).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostPods}); err == nil {
+			p.Grace(list.Items)
+		}
+	}
 }
 
 // keepPlan writes a plan into a file.

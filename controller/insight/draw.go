@@ -193,6 +193,9 @@ func (i *Item) note(style Style) string {
 		if i.Deleting {
 			notes = append(notes, "is being deleted already")
 		}
+		if s := i.stopping(); s != "" {
+			notes = append(notes, s)
+		}
 		if i.Anew != nil {
 			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to make it anew", i.Anew.Short(i.Namespace)))
 		}

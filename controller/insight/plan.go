@@ -62,6 +62,8 @@ type Item struct {
 	Policy      string                     `json:"policy,omitempty"`   // that shapes its deletion
 	Doubt       string                     `json:"doubt,omitempty"`    // why it is not known whether one does
 	Deleting    bool                       `json:"deleting,omitempty"` // it is being deleted already
+	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a pod's.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// Anew is its controller, if that lives on: it is likely to make the object anew.
 	Anew *Object `json:"anew,omitempty"`
 
