@@ -28,10 +28,10 @@ const mostWaits = 20
 
 // drain lets a process that believes that it leads take one step with a namespace that is being deleted.
 func (w *world) drain() error {
-	ending := slices.Sorted(maps.Keys(w.server.ending))
-	if len(ending) == 0 {
+	if len(w.server.ending) == 0 {
 		return nil
 	}
+	ending := slices.Sorted(maps.Keys(w.server.ending))
 	c, ns := pick(w, w.working()), pick(w, ending)
 	p := c.passes[ns]
 	if p == nil || p.of != w.server.ending[ns] {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -100,5 +99,12 @@ func (w *world) moving() bool {
 	if len(w.tasks) > 0 || len(w.leader.unruled) > 0 || len(w.leader.ready(w.now)) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(w.server.all(), func(o *object) bool { return o.lingers || o.Deleting && o.has(slow) })
+	for _, k := range w.server.kinds {
+		for _, o := range k.objects {
+			if o.lingers || o.Deleting && o.has(slow) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -2,10 +2,14 @@ package sim_test
 
 import (
 	"flag"
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-dev/weir/controller/graph/sim"
 )
@@ -27,13 +31,30 @@ func TestSimulatedClusters(t *testing.T) {
 		n = min(n, 50)
 	}
 	t.Logf("seed %d", first)
-	all := sim.Stats{}
+	var mu sync.Mutex
+	all, begun := sim.Stats{}, time.Now()
+	runs, ctx := errgroup.WithContext(t.Context())
+	runs.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
-		stats, err := sim.Run(first+uint64(i), *steps)
-		all.Add(stats)
-		if err != nil {
-			t.Fatalf("-sim.seed=%d -sim.steps=%d: %v", first+uint64(i), *steps, err)
+		if ctx.Err() != nil {
+			break
 		}
+		if i > 0 && i%100_000 == 0 {
+			t.Logf("%d clusters after %s", i, time.Since(begun).Round(time.Second))
+		}
+		runs.Go(func() error {
+			stats, err := sim.Run(first+uint64(i), *steps)
+			mu.Lock()
+			defer mu.Unlock()
+			all.Add(stats)
+			if err != nil {
+				return fmt.Errorf("-sim.seed=%d -sim.steps=%d: %w", first+uint64(i), *steps, err)
+			}
+			return nil
+		})
+	}
+	if err := runs.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%d clusters: %s", n, all)
 	for _, what := range []string{
