@@ -78,10 +78,13 @@ func (c *course) run() {
 			now := c.next
 			c.next = nil
 			c.step++
-			for _, i := range now {
-				if i.fresh != c.step { // or else it is among the next
-					c.decide(i)
-				}
+			// All are decided about before anything is done: workers do not see yet what others do at the same time.
+			actions := make([]graph.Action, len(now))
+			for n, i := range now {
+				actions[n] = c.world.Graph.Decide(i.UID)
+			}
+			for n, i := range now {
+				c.do(i, actions[n])
 			}
 		}
 		if !c.letGo() {
@@ -115,9 +118,9 @@ func collectors(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
 
-func (c *course) decide(i *Item) {
+// do carries out a decision about an object.
+func (c *course) do(i *Item, a graph.Action) {
 	g := c.world.Graph
-	a := g.Decide(i.UID)
 	switch a.Verb {
 	case graph.Keep:
 		if a.Trouble == graph.NoTrouble {

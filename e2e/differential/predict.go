@@ -104,15 +104,19 @@ func (s *Side) wrong(r *run, p *Prediction, before, after State) (wrong []string
 			wrong = append(wrong, fmt.Sprintf("%s is to lose a reference, and has not: %s", name, is))
 		}
 	}
-	return append(wrong, s.misordered(said, before)...)
+	return append(wrong, s.misordered(r, said, before)...)
 }
 
-// misordered are the pairs of an owner and its dependent that went the other way round.
-func (s *Side) misordered(said map[string]PredictedItem, before State) (wrong []string) {
+// misordered are the pairs of an owner and its dependent that went the other way round, although one waits for the other.
+func (s *Side) misordered(r *run, said map[string]PredictedItem, before State) (wrong []string) {
 	for dependent, d := range said {
 		for _, ref := range before[dependent].Owners {
 			o, ok := said[ref.Owner]
-			if !ok || ref.Owner == dependent || !d.now() || !o.now() || d.Step == o.Step {
+			if !ok || ref.Owner == dependent || !d.now() || !o.now() || d.Step == o.Step || !d.waits(ref, r.name(ref.Owner)) {
+				continue
+			}
+			// The reference takes blockOwnerDeletion off whenever a dependent of the dependent is being deleted foreground.
+			if slices.ContainsFunc(before[ref.Owner].Owners, func(r Reference) bool { return r.Owner == dependent }) {
 				continue
 			}
 			died, owners := s.deaths.of(d.UID), s.deaths.of(o.UID)
@@ -126,6 +130,13 @@ func (s *Side) misordered(said map[string]PredictedItem, before State) (wrong []
 	}
 	slices.Sort(wrong)
 	return wrong
+}
+
+// waits tells whether there is an order between the object and an owner of that name, to which it refers so: it goes because
+// that is gone, or that waits for it. What does not block an owner that is deleted foreground goes before or after it, and so
+// does what is let go by it first and goes because of another.
+func (i PredictedItem) waits(ref Reference, owner string) bool {
+	return strings.Contains(i.Why, owner) && (strings.Contains(i.Why, "owner is gone") || ref.Block == Blocking && (ref.Flaw == Sound || ref.Flaw == OtherVersion))
 }
 
 // deaths are the revisions at which objects went, as watches tell: all kinds lie in the same storage.
