@@ -25,6 +25,7 @@ var Causes = []Cause{
 	{"an object does not block itself", ownBlock},
 	{"an unsound reference is not released", unsoundReleased},
 	{"what is in no cycle is not unblocked", noCycle},
+	{"a cycle of owners that wait for each other is broken", brokenCycle},
 	{"dependents written after orphaning are released", afterOrphaning},
 }
 
@@ -93,11 +94,13 @@ func besideUnresolvable(c Case, d Difference) bool {
 	return c.deadTakenOff(d) && slices.ContainsFunc(d.Weir.Owners, func(r Reference) bool { return c.unresolvable(d.Name, r) })
 }
 
-// knownUIDs: the reference looks at an object again when its references get a new uid. When one is taken off, or
-// another kind or name is put to a uid, it leaves the object as it is until something else happens to it.
+// knownUIDs: the reference looks at an object again when its references get a new uid that is not there, or is not what the
+// reference says. When they get one that is, or one is taken off, or another kind or name is put to a uid, it leaves the object
+// as it is until something else happens to it.
 func knownUIDs(c Case, d Difference) bool {
 	if c.Operation.Object != d.Name || d.Reference == nil || slices.ContainsFunc(d.Reference.Owners, func(r Reference) bool {
-		return !slices.ContainsFunc(c.Before[d.Name].Owners, func(old Reference) bool { return old.Owner == r.Owner })
+		known := slices.ContainsFunc(c.Before[d.Name].Owners, func(old Reference) bool { return old.Owner == r.Owner })
+		return !known && (!c.answers(d.Name, r, c.Reference) || waits(c.Reference.at(r.Owner)))
 	}) {
 		return false
 	}
@@ -200,8 +203,8 @@ func afterOrphaning(c Case, d Difference) bool {
 // foreground, cycle or not, whether it was set or left out. Its owner may be gone for that before the object is
 // deleted, or wait no more.
 func noCycle(c Case, d Difference) bool {
-	if d.heldByWeir() {
-		return c.unblocked(d.Name)
+	if d.heldByWeir() && c.unblocked(d.Name) {
+		return true
 	}
 	if d.Reference == nil {
 		return false
@@ -212,6 +215,42 @@ func noCycle(c Case, d Difference) bool {
 	}
 	more, less := minus(d.Reference.Owners, d.Weir.Owners), minus(d.Weir.Owners, d.Reference.Owners)
 	return len(more) > 0 && len(more) == len(less) && len(minus(more, freed)) == 0
+}
+
+// brokenCycle: in the reference owners that are all being deleted foreground, and that block each other in a circle, wait for
+// ever. Weir has one of them block no more, and the next goes on.
+func brokenCycle(c Case, d Difference) bool {
+	if d.held() {
+		return c.inCycle(d.Name, d.Name)
+	}
+	if d.Reference == nil || d.Weir == nil || !d.ownersOnly() {
+		return false
+	}
+	more, less := minus(d.Reference.Owners, d.Weir.Owners), minus(d.Weir.Owners, d.Reference.Owners)
+	return len(more) > 0 && len(more) == len(less) && !slices.ContainsFunc(more, func(r Reference) bool {
+		return r.Block != Blocking || !slices.Contains(less, Reference{r.Owner, r.Flaw, Free}) || !c.inCycle(r.Owner, d.Name)
+	})
+}
+
+// inCycle tells whether a way of blocking references leads from one object to another under the reference, over objects that
+// all wait.
+func (c Case) inCycle(from, to string) bool {
+	if !waits(c.Reference.at(to)) {
+		return false
+	}
+	met := map[string]bool{}
+	var leads func(name string) bool
+	leads = func(name string) bool {
+		o := c.Reference.at(name)
+		if met[name] || !waits(o) {
+			return false
+		}
+		met[name] = true
+		return slices.ContainsFunc(o.Owners, func(r Reference) bool {
+			return r.Block == Blocking && c.answers(name, r, c.Reference) && (r.Owner == to || leads(r.Owner))
+		})
+	}
+	return leads(from)
 }
 
 // freed are the references of an object that block no more under the reference, though nobody asked for that.

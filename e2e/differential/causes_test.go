@@ -225,6 +225,37 @@ func TestDifferencesHaveTheirCausesAndNoOthers(t *testing.T) {
 			weir:      "cm1 owners=(cm1!free) terminating finalizers=(foregroundDeletion)\ncm2 owners=(cm1!block) terminating finalizers=(hold)",
 			want:      "cm1: an object does not block itself",
 		},
+		"owners that wait for each other": {
+			before: "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!block) terminating finalizers=(foregroundDeletion)", operation: Operation{Verb: Delete, Object: "cm1"},
+			reference: "cm1 owners=(cm2!block) terminating finalizers=(foregroundDeletion, hold)\ncm2 owners=(cm1!block) terminating finalizers=(foregroundDeletion)",
+			weir:      "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!free) terminating finalizers=(foregroundDeletion)",
+			want:      "cm1: a cycle of owners that wait for each other is broken; cm2: a cycle of owners that wait for each other is broken",
+		},
+		"owners of which one does not wait": {
+			before: "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!block) terminating finalizers=(hold)", operation: Operation{Verb: Touch, Object: "cm1"},
+			reference: "cm1 owners=(cm2!block) terminating finalizers=(foregroundDeletion, hold)\ncm2 owners=(cm1!block) terminating finalizers=(hold)",
+			weir:      "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!free) terminating finalizers=(hold)",
+		},
+		"what the reference freed from a cycle goes at once, with its dependents": {
+			before: "cm1 owners=(cm2!block) finalizers=(hold)\ncm2 owners=(cm1!block) finalizers=(hold)\ncm3 owners=(cm2!block)", operation: Operation{Verb: Delete, Object: "cm1"},
+			reference: "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!free) finalizers=(hold)\ncm3 owners=(cm2!block)",
+			weir:      "cm1 owners=(cm2!block) terminating finalizers=(hold)\ncm2 owners=(cm1!free) terminating finalizers=(foregroundDeletion, hold)",
+			want:      "cm2: what is in no cycle is not unblocked; cm3: follows from another difference",
+		},
+		"a dependent that was not freed goes at once": {
+			before: "cm1\ncm2 owners=(cm1!block) finalizers=(hold)", operation: Operation{Verb: Delete, Object: "cm1"},
+			reference: "cm1 terminating finalizers=(hold)\ncm2 owners=(cm1!block) finalizers=(hold)",
+			weir:      "cm1 terminating finalizers=(hold)\ncm2 owners=(cm1!block) terminating finalizers=(foregroundDeletion, hold)",
+		},
+		"an object gets an owner beside one whose name changes": {
+			before: "cm1\ncm2\ncm3 owners=(cm1!block)", operation: Operation{Verb: Own, Object: "cm3", Owners: references("cm1~name!block, cm2!block")},
+			reference: "cm1\ncm2\ncm3 owners=(cm1~name!block, cm2!block)", weir: "cm1\ncm2\ncm3 owners=(cm2!block)",
+			want: "cm3: references are judged whenever they change",
+		},
+		"an object gets an owner that is not there beside one whose name changes": {
+			before: "cm1\ncm2\ncm3 owners=(cm1!block, cm2!block)", operation: Operation{Verb: Own, Object: "cm3", Owners: references("cm1~name!block, cm2!block, cm4!block")},
+			reference: "cm1\ncm2\ncm3 owners=(cm1~name!block, cm2!block, cm4!block)", weir: "cm1\ncm2\ncm3 owners=(cm2!block)",
+		},
 		"an object that lives is unblocked": {
 			before: "cm1", operation: Operation{Verb: Adopt, Object: "cm1", Owners: references("cm1!block")},
 			reference: "cm1 owners=(cm1!block)", weir: "cm1 owners=(cm1!free)",
