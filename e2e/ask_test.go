@@ -303,32 +303,32 @@ func TestHistoryTellsWhatWasCollected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.make(`
-		deploy web
-		rs     web-1    owners=(web!block)
-		cm     leaf-1   owners=(web-1!block)
-		cm     leaf-2   owners=(web-1)
-		cm     held     owners=(web)          finalizers=(example.com/hold)
-		cm     after    owners=(held)
-		sec    single
-		cm     of-it    owners=(single)
-		cr     wide
-		cm     below    owners=(wide)
+		cm  web
+		sec middle   owners=(web!block)
+		cm  leaf-1   owners=(middle!block)
+		cm  leaf-2   owners=(middle)
+		cm  held     owners=(web)            finalizers=(example.com/hold)
+		cm  after    owners=(held)
+		sec single
+		cm  of-it    owners=(single)
+		cr  wide
+		cm  below    owners=(wide)
 	`)
 	w.mustSay(w.mustAsk("history"), "No cascade is recorded.")
 	w.delete("web", background)
 	w.delete("single", background)
-	w.awaitGone("web", "web-1", "leaf-1", "leaf-2", "single", "of-it")
+	w.awaitGone("web", "middle", "leaf-1", "leaf-2", "single", "of-it")
 	w.awaitEvent("web", "Cascade")
 	w.awaitEvent("single", "Cascade")
 	w.delete("wide", background)
 	w.awaitGone("wide", "below")
 	w.awaitEvent("wide", "Cascade")
 	w.mustSay(w.mustAsk("history", "clusterrole", w.of("wide").name), ": 1 object that it owned was deleted")
-	w.mustSay(w.mustAsk("history", "deployment/web"), "Deployment "+w.namespace+"/web: 4 objects that it owned, directly or not, were deleted by garbage collection within ", ": 3 configmaps, 1 replicasets.apps")
+	w.mustSay(w.mustAsk("history", "cm/web"), "ConfigMap "+w.namespace+"/web: 4 objects that it owned, directly or not, were deleted by garbage collection within ", ": 3 configmaps, 1 secrets")
 	w.unfinalize("held")
 	w.awaitGone("held", "after")
 	w.until("what went later is told with the rest", func(context.Context) (bool, error) {
-		return strings.Contains(w.mustAsk("history", "deploy", "web"), "web: 5 objects"), nil
+		return strings.Contains(w.mustAsk("history", "cm", "web"), "web: 5 objects"), nil
 	})
 	out := w.mustAsk("history")
 	w.mustSay(out, "Secret "+w.namespace+"/single: 1 object that it owned was deleted")

@@ -45,6 +45,7 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	w.alive("of-readable", "of-unreadable")
 	w.awaitEvent("of-unreadable", "OwnerRefUnresolvable")
 	other := w.beside()
+	other.make("cm held finalizers=(example.com/hold)")
 	other.drop()
 	w.mustSay(w.mustAsk("why", "namespace", other.namespace), "Objects of "+crd.Name+" cannot be listed, so nobody can tell whether some are left: conversion webhook for ",
 		"Who has to act: who runs the conversion webhook of "+crd.Spec.Group)
@@ -54,6 +55,7 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	}
 	w.awaitGone("orphan")
 	w.alive("of-orphan")
+	other.unfinalize("held")
 }
 
 // TestNewKindBesideABrokenOneIsWatched: in the reference one that cannot be mapped
