@@ -26,8 +26,8 @@ const (
 	remembered = 10 * time.Minute
 	// mostRemembered bounds the objects that are known to be part of a cascade. Those that nothing refers to need not be.
 	mostRemembered = 50_000
-	// cascadeEvents a second, after a hundred at once: the log tells all of them.
-	cascadeEvents, cascadeBurst = 1, 100
+	// cascadeEvents a second, after cascadeBurst at once, are few beside the deletes that they tell. The log tells all cascades.
+	cascadeEvents, cascadeBurst = 10, 500
 )
 
 // cascades record what was collected because one object went, over all generations, for people who ask later.

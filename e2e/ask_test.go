@@ -301,7 +301,8 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 // TestHistoryTellsWhatWasCollected: because of which object, over all generations, also after it is gone.
 func TestHistoryTellsWhatWasCollected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newCluster(t, plane.Options{}) // where nobody else's cascades take up the Events
+	w.startWeir()
 	w.make(`
 		cm  web
 		sec middle   owners=(web!block)
