@@ -125,7 +125,7 @@ func (c *cascades) report(while time.Duration) {
 	c.mu.Unlock()
 	for i := range due {
 		text := due[i].String()
-		c.log.Info("cascade", "root", nameOfClaim(due[i].root), "uid", due[i].root.UID, "what", text)
+		c.log.Info("cascade", "root", due[i].root.String(), "uid", due[i].root.UID, "what", text)
 		if c.events.AllowN(now, 1) {
 			c.tell(due[i].root, text)
 		}
@@ -167,12 +167,4 @@ func (c *cascade) String() string {
 	}
 	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s",
 		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), strings.Join(parts, ", "))
-}
-
-// nameOfClaim names an owner.
-func nameOfClaim(c graph.Claim) string {
-	if c.Namespaced {
-		return c.Kind + " " + c.Namespace + "/" + c.Name
-	}
-	return c.Kind + " " + c.Name
 }

@@ -23,16 +23,16 @@ type records struct {
 
 func newRecords(log logr.Logger) *records {
 	r := &records{}
-	r.cascades = newCascades(func(root graph.Claim, text string) { r.told = append(r.told, nameOfClaim(root)+": "+text) }, log)
+	r.cascades = newCascades(func(root graph.Claim, text string) { r.told = append(r.told, root.String()+": "+text) }, log)
 	return r
 }
 
 // collect deletes an object because of an owner.
 func (r *records) collect(uid, owner string, dependents int32) string {
-	return nameOfClaim(r.collected(graph.Action{
+	return r.collected(graph.Action{
 		Verb: graph.Delete, Object: graph.Ref{Kind: configMapKind, Namespace: "x", Name: uid, UID: types.UID(uid)}, Dependents: dependents,
 		Cause: graph.Claim{APIVersion: "v1", Kind: "Thing", Namespace: "x", Namespaced: true, Name: owner, UID: types.UID(owner)},
-	}))
+	}).String()
 }
 
 // expect makes sure that this was told since the last time, and nothing else.

@@ -165,7 +165,7 @@ func (w *workers) settle(ctx context.Context, a graph.Action, err error) {
 	case ok:
 		w.store.accepted(a)
 		if a.Verb == graph.Delete {
-			log = log.WithValues("root", nameOfClaim(w.cascades.collected(a)))
+			log = log.WithValues("root", w.cascades.collected(a).String())
 		}
 		log.Info(doing[a.Verb], "propagation", a.Propagation)
 		w.reporter.succeeded(a)

@@ -32,9 +32,9 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	}
 	leaf, by := "configmaps/"+w.namespace+"/leaf", w.namespace+".example.com"
 
-	w.mustSay(why("cm", "boss"), "Tried without effect:", "configmaps/"+w.namespace+"/boss: finalizers off: accepted", leaf+": delete: accepted")
-	w.mustSay(why("cm", "boss", "--as", weirUser, "--as-group", "system:masters"), `a request that has to be accepted first: delete of `+leaf+`: admission webhook "`+by+`" denied the request: not today`,
-		"Who has to act: who runs the admission webhook "+by, leaf+": delete: refused")
+	w.mustSay(why("cm", "boss"), "Tried without effect:", "to take the finalizers off configmaps/"+w.namespace+"/boss: accepted", "to delete "+leaf+": accepted")
+	w.mustSay(why("cm", "boss", "--as", weirUser, "--as-group", "system:masters"), `what has to be accepted first, to delete `+leaf+`: admission webhook "`+by+`" denied the request: not today`,
+		"Who has to act: who runs the admission webhook "+by, "to delete "+leaf+": refused")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view-" + w.namespace},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}
 	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -45,7 +45,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := w.ask(viewer, "why", "--try", "cm", "boss", "-n", w.namespace)
-	w.mustSay(out, leaf+": delete: not permitted, so not tried: ", `cannot delete resource "configmaps"`)
+	w.mustSay(out, "to delete "+leaf+": not permitted, so not tried: ", `cannot delete resource "configmaps"`)
 	if code != 0 || strings.Contains(out, "refuses") {
 		t.Errorf("exit code %d, and what was not tried was not refused:\n%s", code, out)
 	}
@@ -55,7 +55,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 
 	policy := w.refuseUpdatesOfSecrets()
 	w.until("the policy is in force", func(context.Context) (bool, error) {
-		return strings.Contains(why("secret", "held"), "finalizers off of secrets/"+w.namespace+"/held: "), nil
+		return strings.Contains(why("secret", "held"), "refuses what has to be accepted first, to take the finalizers off secrets/"+w.namespace+"/held: "), nil
 	})
 	w.mustSay(why("secret", "held"), "1. The finalizer example.com/hold holds it", "Who has to act: who wrote the ValidatingAdmissionPolicy "+policy)
 

@@ -39,20 +39,9 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 			} else if down {
 				direction = insight.Down
 			}
-			if err := a.checkOutput(outputs...); err != nil {
-				return err
-			}
-			ctx, stop := interruptible()
-			defer stop()
-			w, o, err := a.one(ctx, args)
-			if err != nil {
-				return err
-			}
-			if err := a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction); err != nil {
-				return err
-			}
-			unread(cmd.ErrOrStderr(), w)
-			return nil
+			return a.about(cmd, args, outputs, func(_ context.Context, w *insight.World, o *resource.Info) error {
+				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
+			})
 		},
 	}
 	a.register(cmd, outputs...)
@@ -60,6 +49,21 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 	cmd.Flags().BoolVar(&up, "up", false, "owners only")
 	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
 	return cmd
+}
+
+// about answers a question about the one object that the arguments mean.
+func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(context.Context, *insight.World, *resource.Info) error) error {
+	if err := a.checkOutput(outputs...); err != nil {
+		return err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	w, o, err := a.one(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer unread(cmd.ErrOrStderr(), w)
+	return answer(ctx, w, o)
 }
 
 // one is the object that the arguments mean, and all that hangs together with it.

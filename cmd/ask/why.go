@@ -35,26 +35,18 @@ With --as the requests are tried as somebody else, such as the garbage collector
   kubectl weir why deployment web --try
   kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkOutput(outputs...); err != nil {
-				return err
-			}
-			ctx, stop := interruptible()
-			defer stop()
-			w, o, err := a.one(ctx, args)
-			if err != nil {
-				return err
-			}
-			answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now()) // one has found it
-			if try {
-				answer.Take(a.try(ctx, w, whole(o).GetUID()))
-			}
-			defer unread(cmd.ErrOrStderr(), w)
-			if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
-				"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
-			}); done {
-				return err
-			}
-			return answer.Draw(cmd.OutOrStdout())
+			return a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
+				answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now()) // it was found
+				if try {
+					answer.Take(a.try(ctx, w, whole(o).GetUID()))
+				}
+				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
+					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
+				}); done {
+					return err
+				}
+				return answer.Draw(cmd.OutOrStdout())
+			})
 		},
 	}
 	a.register(cmd, outputs...)

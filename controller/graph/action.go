@@ -127,6 +127,9 @@ var troubleNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespace
 
 func (t Trouble) String() string { return troubleNames[t] }
 
+// String names the owner as people do.
+func (c Claim) String() string { return c.Kind + " " + nsName(c.place(), c.Name) }
+
 // place is the namespace in which the claimed owner would be.
 func (c Claim) place() string {
 	if c.Namespaced {

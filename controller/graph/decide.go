@@ -281,8 +281,7 @@ func (g *Graph) first(n *node, v verdict) uint32 {
 }
 
 func (g *Graph) nameOf(claimID uint32) string {
-	c := g.claims.at(claimID)
-	return g.types.val(c.typ).kind + " " + nsName(g.claimValue(claimID).place(), c.name)
+	return g.claimValue(claimID).String()
 }
 
 // names lists, sorted, the owners with one of the verdicts: the first three, and how many more.

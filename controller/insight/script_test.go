@@ -120,7 +120,7 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 	},
 	"trials": func(w *World, args []string, out *strings.Builder) error {
 		for _, trial := range w.Trials(types.UID(args[0])) {
-			fmt.Fprintf(out, "%s %s (%s)\n", trial.Request, trial.Object, trial.Resource.Version)
+			fmt.Fprintf(out, "%s (%s)\n", trial.words(), trial.Resource.Version)
 		}
 		return nil
 	},

@@ -18,7 +18,7 @@ type Request string
 // The requests.
 const (
 	Delete     Request = "delete"
-	Unfinalize Request = "finalizers off"
+	Unfinalize Request = "removeFinalizers"
 )
 
 // Trial is a request of that kind. The API server can be asked to try it without effect (dry run), which finds what
@@ -85,8 +85,11 @@ func (w *World) holdsUp(v *graph.View) (out []graph.View) {
 	case namespaces:
 		for _, k := range w.Graph.Inventory(v.Name).Kinds {
 			some, _ := w.Graph.Content(v.Name, k.Kind, 0, 1000)
-			one := slices.IndexFunc(some, func(v graph.View) bool { return !v.Deleting }) // nobody could delete it yet
-			out = append(out, some[max(one, 0)])
+			if one := slices.IndexFunc(some, func(v graph.View) bool { return !v.Deleting }); one >= 0 {
+				out = append(out, some[one]) // nobody could delete it yet
+			} else if len(some) > 0 {
+				out = append(out, some[0])
+			}
 		}
 	case definitions:
 		for o := range w.objects() {
@@ -158,7 +161,7 @@ func (t *Trial) Cause() (Cause, bool) {
 		return Cause{}, false
 	}
 	c := Cause{
-		What:     fmt.Sprintf("the API server refuses a request that has to be accepted first: %s of %s: %s", t.Request, t.Object, t.Message),
+		What:     fmt.Sprintf("the API server refuses what has to be accepted first, %s: %s", t.words(), t.Message),
 		Actor:    "whoever the message names",
 		Evidence: []string{"the request was tried without effect; whoever is to send it may be answered otherwise"},
 	}
@@ -166,6 +169,14 @@ func (t *Trial) Cause() (Cause, bool) {
 		c.Actor, c.Look = actor, look
 	}
 	return c, true
+}
+
+// words say what the request asks for.
+func (t *Trial) words() string {
+	if t.Request == Delete {
+		return "to delete " + t.Object.String()
+	}
+	return "to take the finalizers off " + t.Object.String()
 }
 
 // told says in a line how a trial ended.
@@ -177,5 +188,5 @@ func (t *Trial) told() string {
 	case t.Refused:
 		how = "refused"
 	}
-	return fmt.Sprintf("%s: %s: %s", t.Object, t.Request, how)
+	return t.words() + ": " + how
 }
