@@ -20,7 +20,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-node e2e-kind e2e-cluster e2e-images demo lint generate verify fuzz sim bench conformance image chart differential chaos
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ install: build ## kubectl-weir, the plugin of kubectl, and its completion, in PR
 	install -D -m 755 bin/kubectl-weir $(PREFIX)/bin/kubectl-weir
 	printf '#!/usr/bin/env sh\nexec kubectl-weir __complete "$$@"\n' > $(PREFIX)/bin/kubectl_complete-weir
 	chmod 755 $(PREFIX)/bin/kubectl_complete-weir
+
+# Where the archives will be: a release of the version.
+KREW_URL ?= https://github.com/weir-dev/weir/releases/download/$(VERSION)/
+krew: ## the plugin's archives and its krew manifest in bin/krew (kubectl krew install --manifest=bin/krew/weir.yaml): VERSION, KREW_URL
+	cd e2e && $(GO) run ./cmd/krew --source $(CURDIR) --out $(CURDIR)/bin/krew --version $(VERSION) --url $(KREW_URL)
 
 chart: ## lint, schema, suites and rendering of the chart, with Helm 4 and Helm 3 (built first, some minutes, once)
 	cd charts && $(GO) test -count=1 ./...
@@ -57,9 +62,14 @@ e2e: ## end-to-end tests on a real control plane, which is built first (some min
 	$(GO) build $(RACE) -trimpath -o bin/weir-race .
 	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$)
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
 	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
 	cd e2e/certs && $(GO) test -v -count=1 ./...
+
+WEB_OBJECTS ?= 20000
+e2e-web: ## the page of kubectl weir ui in a real browser (Debian: apt-get install chromium), screenshots in e2e/artifacts/web: WEB_OBJECTS=20000
+	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
+	cd e2e && KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 20m ./web -web.objects=$(WEB_OBJECTS)
 
 # The stories want a cluster with real pods; what differs between these three is whose.
 STORIES = $(GO) test -v -count=1 -timeout 40m ./stories
@@ -86,7 +96,7 @@ e2e-cluster: ## the same in a cluster of yours without Weir, which has or can pu
 	cd e2e && KUBECONFIG=$(abspath $(KUBECONFIG)) $(STORIES)
 
 demo: build ## a real control plane with Weir as its collector, and a story; DEMO_EXIT=1 ends after the story
-	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir
+	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir
 
 conformance: build ## upstream's own suites against Weir: garbage collector 11 of 11, namespaces 9 of 9
 	cd e2e && $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir

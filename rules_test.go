@@ -1,6 +1,7 @@
 package main
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -16,38 +17,57 @@ const module = "github.com/weir-dev/weir/"
 // allowed says, for each package of ours, which of our packages it may import. The direction is
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
-	"":                        {"cmd"},
-	"cmd":                     {"controller", "webhook", "certs", "policies", "policies/live"},
-	"cmd/ask":                 {"controller/insight", "controller/snapshot", "policies/v1alpha1"},
-	"cmd/kubectl-weir":        {"cmd/ask"},
-	"cmd/reference":           {"cmd", "cmd/ask"},
-	"controller":              {"controller/graph", "controller/drain", "controller/kinds", "controller/policyfacts", "policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
-	"controller/graph":        {},
-	"controller/insight":      {"controller/graph", "policies/v1alpha1"},
+	"":                 {"cmd"},
+	"cmd":              {"controller", "controller/enforce", "controller/release", "webhook", "certs", "policies", "policies/live"},
+	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
+	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
+	"cmd/kubectl-weir": {"cmd/ask"},
+	"cmd/reference":    {"cmd", "cmd/ask"},
+	"controller": {"controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
+		"controller/kinds", "controller/namespaces", "controller/request", "policies", "policies/live"},
+	"controller/collect":     {"controller/events", "controller/follow", "controller/graph", "controller/request"},
+	"controller/compare":     {"controller/follow", "controller/graph", "controller/kinds", "controller/request"},
+	"controller/enforce":     {"controller/events", "controller/follow", "controller/graph", "controller/request", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
+	"controller/events":      {"controller/graph", "controller/request", "policies", "policies/v1alpha1"},
+	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},
+	"controller/fixture":     {"controller/graph", "policies/apitest"},
+	"controller/follow":      {"controller/graph", "controller/kinds", "controller/policyfacts", "policies", "policies/v1alpha1"},
+	"controller/namespaces": {"controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",
+		"policies", "policies/live", "policies/v1alpha1"},
+	"controller/release":      {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
+	"controller/request":      {"controller/follow", "controller/graph", "controller/kinds"},
+	"controller/graph":        {"controller/words"},
+	"controller/insight":      {"controller/graph", "controller/words", "policies/v1alpha1"},
 	"controller/kinds":        {"controller/graph"},
 	"controller/policyfacts":  {"controller/graph", "policies"},
-	"controller/snapshot":     {"controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "policies", "policies/v1alpha1"},
+	"controller/snapshot":     {"controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/v1alpha1"},
+	"controller/words":        {},
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script", "controller/drain"},
-	"controller/drain":        {"controller/graph", "policies/v1alpha1"},
-	"webhook":                 {"policies", "policies/live", "policies/stamps", "policies/v1alpha1"},
+	"controller/drain":        {},
+	"webhook":                 {"policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"certs":                   {},
-	"policies":                {"policies/v1alpha1"},
+	"policies":                {"controller/words", "policies/v1alpha1"},
 	"policies/apitest":        {},
 	"policies/live":           {"policies", "policies/v1alpha1"},
-	"policies/stamps":         {"policies", "policies/v1alpha1"},
+	"policies/finalizers":     {"policies", "policies/v1alpha1"},
 	"policies/v1alpha1":       {},
 }
 
 // forbidden are packages that the pure core must not import: it does no I/O and reads no clock.
 var forbidden = map[string][]string{
 	"controller/graph": {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
+	// How long something took, and may take, comes in as an argument, too.
+	"controller/drain":       {"context", "net", "os", "sync", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
+	"controller/words":       {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io"},
+	"controller/policyfacts": {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 	// A moment comes in as an argument: insight tells ages.
 	"controller/insight": {"context", "net", "os", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 }
 
 func TestPackagesImportOnlyDownwards(t *testing.T) {
 	files := 0
+	used := map[string][]string{}
 	eachGoFile(t, func(dir, path string, imports []string) {
 		if strings.HasSuffix(path, "_test.go") {
 			return
@@ -63,11 +83,19 @@ func TestPackagesImportOnlyDownwards(t *testing.T) {
 			if !ok {
 				continue
 			}
+			used[dir] = append(used[dir], ours)
 			if !slices.Contains(allowed[dir], ours) {
 				t.Errorf("%s imports %s: not downwards, or not in the table of this test", path, ours)
 			}
 		}
 	})
+	for dir, imports := range allowed {
+		for _, ours := range imports {
+			if !slices.Contains(used[dir], ours) {
+				t.Errorf("the table lets %q import %s, and nothing there does", dir, ours)
+			}
+		}
+	}
 	if files < 20 {
 		t.Errorf("looked at %d files only", files)
 	}
@@ -135,5 +163,55 @@ func eachGoFile(t *testing.T, visit func(dir, path string, imports []string)) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// longFunctions may have more than 60 lines, and why.
+var longFunctions = map[string]string{
+	"controller/graph/decide.go row": "the rows of the decision table, one after the other, as the table in doc.go has them",
+}
+
+// TestFunctionsAreShort prints the figures of DESIGN.md, with -v.
+func TestFunctionsAreShort(t *testing.T) {
+	const most = 60
+	var functions, lengths []int // in lines; of functions, and of files
+	found := map[string]bool{}
+	eachGoFile(t, func(_, path string, _ []string) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "zz_generated") {
+			return
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lengths = append(lengths, files.Position(f.FileEnd).Line)
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := filepath.ToSlash(path) + " " + fn.Name.Name
+			lines := files.Position(fn.End()).Line - files.Position(fn.Pos()).Line + 1
+			functions = append(functions, lines)
+			if lines <= most {
+				continue
+			}
+			if found[name] = true; longFunctions[name] == "" {
+				t.Errorf("%s has %d lines, and %d are enough", name, lines, most)
+			}
+		}
+	})
+	for name := range longFunctions {
+		if !found[name] {
+			t.Errorf("%s is short, and need not be excused", name)
+		}
+	}
+	if len(functions) < 1000 {
+		t.Fatalf("looked at %d functions only", len(functions))
+	}
+	for what, lines := range map[string][]int{"functions": functions, "files": lengths} {
+		slices.Sort(lines)
+		t.Logf("%d %s, of %d lines (median), %d (90 of 100), %d at most", len(lines), what, lines[len(lines)/2], lines[len(lines)*9/10], lines[len(lines)-1])
 	}
 }

@@ -57,7 +57,7 @@ func CertManager(o CertManagerOptions) Source {
 	c := &certManager{o: o}
 	c.holder = newHolder(o.Log, fmt.Errorf("%s: cert-manager has not written it yet", c.where()))
 	if o.Settle != 0 {
-		c.turnover.settle = o.Settle
+		c.rotation.settle = o.Settle
 	}
 	return c
 }
@@ -108,7 +108,7 @@ func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dy
 // see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes it anew.
 func (c *certManager) see(found *corev1.Secret) {
 	if found == nil {
-		c.tell.tell("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager makes it anew"))
+		c.tell.tell("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))
 		return
 	}
 	m := parse(c.where(), found.Data[certKey], found.Data[keyKey], found.Data[caKey])

@@ -41,7 +41,7 @@ func TestTheSecretOfACertificate(t *testing.T) {
 	serves("issued")
 	c.see(nil)
 	serves("the Secret is deleted")
-	if !strings.Contains(log.String(), "is gone: waiting until cert-manager makes it anew") {
+	if !strings.Contains(log.String(), "is gone: waiting until cert-manager creates it again") {
 		t.Errorf("did not say that the Secret is gone:\n%s", &log)
 	}
 	_, other := ca.leaf(time.Now(), time.Hour)

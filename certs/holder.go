@@ -68,13 +68,13 @@ func errorIn(where, what, wrong string) error {
 	return errors.New(where + ": " + what + ": " + wrong)
 }
 
-// holder serves a turnover: callers read it while the source's goroutine changes it.
+// holder serves a rotation: callers read it while the source's goroutine changes it.
 type holder struct {
 	log  logr.Logger
 	tell teller
 
 	mu       sync.RWMutex
-	turnover turnover
+	rotation rotation
 	bundle   []byte
 	changed  chan struct{} // closed, and replaced, when bundle changes
 	noBundle error         // while bundle is empty
@@ -83,7 +83,7 @@ type holder struct {
 
 func newHolder(log logr.Logger, notYet error) holder {
 	return holder{
-		log: log, tell: teller{log: log}, turnover: turnover{settle: settle},
+		log: log, tell: teller{log: log}, rotation: rotation{settle: settle},
 		changed: make(chan struct{}), noBundle: notYet, noPair: notYet,
 	}
 }
@@ -92,19 +92,19 @@ func newHolder(log logr.Logger, notYet error) holder {
 func (h *holder) take(now time.Time, m material) {
 	h.mu.Lock()
 	if m.cas != nil {
-		h.turnover.trust(now, m.cas)
+		h.rotation.trust(now, m.cas)
 	}
 	if m.chain != nil {
-		h.turnover.note(m.chain)
+		h.rotation.note(m.chain)
 	}
-	first := h.turnover.serving == nil
+	first := h.rotation.serving == nil
 	if m.pair != nil {
-		h.turnover.offer(m.pair)
+		h.rotation.offer(m.pair)
 	}
-	switched := h.turnover.turn(now) || first && h.turnover.serving != nil
-	serving, next, why := h.turnover.serving, h.turnover.next, ""
+	switched := h.rotation.turn(now) || first && h.rotation.serving != nil
+	serving, next, why := h.rotation.serving, h.rotation.next, ""
 	if next != nil {
-		why = h.turnover.whyNot(now)
+		why = h.rotation.whyNot(now)
 	}
 	if m.whyNoBundle != nil {
 		h.noBundle = m.whyNoBundle
@@ -112,7 +112,7 @@ func (h *holder) take(now time.Time, m material) {
 	if m.whyNoPair != nil {
 		h.noPair = m.whyNoPair
 	}
-	known := h.turnover.known()
+	known := h.rotation.known()
 	changed := h.publishLocked()
 	h.mu.Unlock()
 
@@ -132,7 +132,7 @@ func (h *holder) take(now time.Time, m material) {
 }
 
 func (h *holder) publishLocked() (changed bool) {
-	bundle := h.turnover.bundle()
+	bundle := h.rotation.bundle()
 	if bytes.Equal(bundle, h.bundle) {
 		return false
 	}
@@ -151,8 +151,8 @@ func (h *holder) Remember(bundle []byte) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.turnover.remember(time.Now(), before)
-	h.turnover.turn(time.Now())
+	h.rotation.remember(time.Now(), before)
+	h.rotation.turn(time.Now())
 	h.publishLocked()
 	return nil
 }
@@ -160,10 +160,10 @@ func (h *holder) Remember(bundle []byte) error {
 func (h *holder) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if h.turnover.serving == nil {
+	if h.rotation.serving == nil {
 		return nil, h.noPair
 	}
-	return h.turnover.serving, nil
+	return h.rotation.serving, nil
 }
 
 func (h *holder) Bundle() ([]byte, error) {
@@ -185,8 +185,8 @@ func (h *holder) Changed() <-chan struct{} {
 func (h *holder) Expiry() (time.Time, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if h.turnover.serving == nil {
+	if h.rotation.serving == nil {
 		return time.Time{}, false
 	}
-	return h.turnover.serving.Leaf.NotAfter, true
+	return h.rotation.serving.Leaf.NotAfter, true
 }

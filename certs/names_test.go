@@ -14,7 +14,7 @@ func TestCertificatesAreForAddressesToo(t *testing.T) {
 	all := []string{"weir.test", "127.0.0.1", "::1", "2001:db8::7"}
 	ca := makeCA(time.Now().Add(-time.Minute), time.Hour)
 	s := &self{o: SelfOptions{Names: all, LeafDuration: time.Hour}}
-	s.succession.signing = &caPair{cert: ca.cert, key: ca.key}
+	s.ca.signing = &caPair{cert: ca.cert, key: ca.key}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ type SelfOptions struct {
 }
 
 // self is Weir's own CA in a Secret. cert-manager's authority makes and replaces the CA, and its dynamic source makes
-// and renews the certificate; between the two, self says which CA signs: the one that succession finds in the Secret.
+// and renews the certificate; between the two, self says which CA signs: the one that CA rotation finds in the Secret.
 type self struct {
 	o         SelfOptions
 	client    kubernetes.Interface
@@ -58,11 +58,11 @@ type self struct {
 	leaf      *servertls.DynamicSource
 	tell      teller
 
-	mu         sync.Mutex
-	succession succession
-	bundle     []byte
-	changed    chan struct{}
-	rotations  []chan<- struct{}
+	mu        sync.Mutex
+	ca        caRotation
+	bundle    []byte
+	changed   chan struct{}
+	rotations []chan<- struct{}
 }
 
 // Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API server takes one of
@@ -86,10 +86,10 @@ func Self(o SelfOptions) Source {
 			SecretNamespace: o.Namespace, SecretName: o.Name, SecretLabels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
 			RESTConfig: o.Config, CommonName: "weir-webhook-ca", CADuration: o.CADuration, LeafDuration: o.LeafDuration,
 		},
-		succession: succession{settle: o.Settle, leaf: o.LeafDuration},
+		ca: caRotation{settle: o.Settle, leaf: o.LeafDuration},
 	}
 	if o.Serve && !o.Administer {
-		s.succession.patience = alone
+		s.ca.patience = alone
 	}
 	s.leaf = &servertls.DynamicSource{DNSNames: o.Names, Authority: signer{s}, RetryInterval: lookEvery / 4}
 	return s
@@ -128,7 +128,7 @@ func (s *self) runAuthority(ctx context.Context) error {
 	return s.authority.Run(ctx)
 }
 
-// follow is the only goroutine that changes the succession.
+// follow is the only goroutine that changes the CA rotation.
 func (s *self) follow(ctx context.Context, watch *secretWatch) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -138,23 +138,23 @@ func (s *self) follow(ctx context.Context, watch *secretWatch) {
 			return
 		case found := <-watch.found:
 			s.tell.tell("watch the Secret of the CA", nil)
-			s.change(func(now time.Time, c *succession) { c.observe(now, found) })
+			s.change(func(now time.Time, c *caRotation) { c.observe(now, found) })
 		case err := <-watch.failed:
 			s.tell.tell("watch the Secret of the CA", err)
 		case <-ticker.C:
-			s.change(func(time.Time, *succession) {})
+			s.change(func(time.Time, *caRotation) {})
 		}
 		s.write(ctx)
 	}
 }
 
 // change publishes what follows from a change, or from time.
-func (s *self) change(do func(time.Time, *succession)) {
+func (s *self) change(do func(time.Time, *caRotation)) {
 	now := time.Now()
 	s.mu.Lock()
-	before := s.succession.signer(now)
-	do(now, &s.succession)
-	after, bundle := s.succession.signer(now), s.succession.bundle(now)
+	before := s.ca.signer(now)
+	do(now, &s.ca)
+	after, bundle := s.ca.signer(now), s.ca.bundle(now)
 	resign := after != nil && (before == nil || !before.cert.Equal(after.cert))
 	changed := !bytes.Equal(bundle, s.bundle)
 	if changed {
@@ -185,7 +185,7 @@ func (s *self) change(do func(time.Time, *succession)) {
 // write brings the Secret to what it ought to be. Whoever was faster has written the same; the watch shows it.
 func (s *self) write(ctx context.Context) {
 	s.mu.Lock()
-	want := s.succession.want(time.Now())
+	want := s.ca.want(time.Now())
 	s.mu.Unlock()
 	if want == nil {
 		return
@@ -251,7 +251,7 @@ func (a signer) StopWatchingRotation(chan<- struct{}) {
 func (a signer) Sign(template *x509.Certificate) (*x509.Certificate, error) {
 	now := time.Now()
 	a.s.mu.Lock()
-	ca := a.s.succession.signer(now)
+	ca := a.s.ca.signer(now)
 	a.s.mu.Unlock()
 	if ca == nil {
 		return nil, authority.ErrCertificateNotAvailable

@@ -104,7 +104,7 @@ func TestTokensOfASecret(t *testing.T) {
 type bearers struct {
 	*testing.T
 	api     *apitest.Server
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // the one of the test
 	writer  *Token
 	server  *Token
 	written []string

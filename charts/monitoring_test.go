@@ -89,8 +89,8 @@ func metricNames(t *testing.T) []string {
 	t.Helper()
 	out := slices.Clone(fromLibraries)
 	name := regexp.MustCompile(`"(weir_[a-z0-9_]+)"`)
-	for _, dir := range []string{"../controller", "../webhook", "../certs", "../policies/live", "../cmd"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	for _, pattern := range []string{"../controller/*.go", "../controller/*/*.go", "../webhook/*.go", "../certs/*.go", "../policies/live/*.go", "../cmd/*.go"} {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,14 +104,14 @@ const (
 )
 
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
-	fs.StringVar(&f.mode, "mode", modeReplace, "replace: do the work of kube-controller-manager's garbage collector and namespace controller, which must be off; "+
-		"companion: they run, and weir does what policies ask for beside them")
+	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
+		"replace: Weir does their work, and they must be off")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many objects that a policy finds existing are stamped in a second at most; 0: as many as the API server grants, and everything else that Weir does leaves over")
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many existing objects get the finalizer in a second at most; 0: as many as the API server grants, after all other work of Weir")
 	fs.DurationVar(&f.compare, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")

@@ -94,6 +94,15 @@ func TestServerFlags(t *testing.T) {
 	}
 }
 
+// TestNothingIsCollectedUnlessAskedFor: who starts Weir without a word about it has a collector already.
+func TestNothingIsCollectedUnlessAskedFor(t *testing.T) {
+	var f collectorFlags
+	given(t, func(fs *pflag.FlagSet) { f.register(fs, false) }, "")
+	if f.mode != modeCompanion {
+		t.Errorf("the mode is %s", f.mode)
+	}
+}
+
 func TestCollectorFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                 "",

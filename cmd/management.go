@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/release"
 )
 
 // management runs the parts of a process: what every replica does, what only the leader does, and what is asked from
@@ -118,7 +119,7 @@ func (m *management) options() (ctrl.Options, error) {
 		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if m.process.servesMetrics() && m.certificate != nil {
-		own, err := unvouched()
+		own, err := unverified()
 		if err != nil {
 			return ctrl.Options{}, err
 		}
@@ -129,7 +130,7 @@ func (m *management) options() (ctrl.Options, error) {
 		return o, nil
 	}
 	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
-	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, controller.LeaseName, f.leaseNamespace()
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, release.LeaseName, f.leaseNamespace()
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
 	return o, nil
@@ -145,8 +146,8 @@ func firstOf(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), o
 	}
 }
 
-// unvouched is a certificate that signs itself.
-func unvouched() (*tls.Certificate, error) {
+// unverified is a certificate that signs itself.
+func unverified() (*tls.Certificate, error) {
 	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for metrics: %w", err)

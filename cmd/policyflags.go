@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/certs"
-	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -214,7 +214,7 @@ func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logg
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, serve, true, log)
 	if r, ok := source.(certs.Rememberer); ok {
-		written, err := controller.WrittenNow(ctx, config)
+		written, err := enforce.WrittenNow(ctx, config)
 		if err != nil {
 			return nil, err
 		}
@@ -228,9 +228,9 @@ func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve b
 }
 
 // target is what the controller writes into webhook configurations.
-func (f *targetFlags) target(source certs.Source, token *certs.Token) *controller.WebhookTarget {
+func (f *targetFlags) target(source certs.Source, token *certs.Token) *enforce.WebhookTarget {
 	service, _ := pair("", f.service)
-	return &controller.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
+	return &enforce.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
 		CanaryNamespace: f.secretOf(f.token).Namespace}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/release"
 )
 
 // releaseFlags are those of weir release.
@@ -63,13 +63,13 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		return err
 	}
 	if deployment.Name != "" && !f.dryRun {
-		if err := controller.StopController(ctx, config, deployment); err != nil {
+		if err := release.StopController(ctx, config, deployment); err != nil {
 			return err
 		}
 	}
-	r := controller.Release{
+	r := release.Release{
 		Config: config, LeaseNamespace: f.leaseNamespace, Force: f.force, DryRun: f.dryRun,
-		Progress: func(now controller.Released) {
+		Progress: func(now release.Released) {
 			say(progress, "%d of %d kinds, %d objects seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
 		},
 	}

@@ -9,9 +9,9 @@ import (
 func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "Decides what falls when something in a Kubernetes cluster is deleted, and carries it out",
+		Short: "Decides what is deleted with an object of a Kubernetes cluster, and deletes it",
 		Long: `Weir collects garbage in a Kubernetes cluster: it holds the ownership graph of all objects, deletes
-what nobody owns any more, and honours foreground and orphan deletion.`,
+objects that have no owner any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
 	}
 	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), policyCommand(), versionCommand())

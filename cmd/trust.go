@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/certs"
-	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/enforce"
 )
 
 // askTrust is how long a look at the webhook configurations may take.
@@ -34,7 +34,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), askTrust)
 		defer cancel()
-		written, err := controller.WrittenNow(ctx, config)
+		written, err := enforce.WrittenNow(ctx, config)
 		if apierrors.IsForbidden(err) {
 			log.Info("whether the API server trusts the certificate cannot be seen", "err", err.Error())
 			return nil
@@ -48,7 +48,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 			}
 		}
 		for _, bundle := range written.Bundles { // without any nobody is sent here yet
-			if err := vouches(bundle, leaf, served.Certificate[1:]); err != nil {
+			if err := verifies(bundle, leaf, served.Certificate[1:]); err != nil {
 				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
 			}
 		}
@@ -56,9 +56,9 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 	}
 }
 
-// vouches tells whether a bundle vouches for a certificate, in the time for which it was made: one that has expired is
+// verifies tells whether a bundle vouches for a certificate, in the time for which it was made: one that has expired is
 // served on rather than none, and whether it is trusted is another question.
-func vouches(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
+func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
 		return errors.New("there is no certificate in the CA bundle of the webhook configurations")

@@ -19,7 +19,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
@@ -132,7 +132,7 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 			if c.validating != nil {
 				putBundle(api, "validating", c.validating)
 			}
-			written, err := controller.WrittenNow(t.Context(), api.Config())
+			written, err := enforce.WrittenNow(t.Context(), api.Config())
 			if err != nil || !slices.EqualFunc(written.Bundles, c.want, bytes.Equal) {
 				t.Errorf("%d bundles (%v), want %d", len(written.Bundles), err, len(c.want))
 			}

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/weir-dev/weir/certs"
-	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/enforce"
 )
 
 // upFlags are those of weir up: a controller's and a webhook's.
@@ -78,7 +78,7 @@ func (f *upFlags) ownTokens(ctx context.Context, b *begun) (*certs.Token, error)
 		return f.tokens(b.config, true, b.log), nil
 	}
 	token := certs.NewToken(certs.TokenOptions{Log: b.log})
-	written, err := controller.WrittenNow(ctx, b.config)
+	written, err := enforce.WrittenNow(ctx, b.config)
 	if err != nil {
 		return nil, err
 	}

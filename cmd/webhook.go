@@ -34,10 +34,10 @@ type serverFlags struct {
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.address, "webhook-bind-address", ":9443", "address of the webhook's server")
-	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after an object was stamped no DELETE of it is let through; "+
+	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after the finalizer was added to an object every DELETE of it has to wait; "+
 		"with less than the API server's 34s an object can be lost whose DELETE began before")
-	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until nobody sends any more")
-	fs.BoolVar(&f.summaries, "delete-summaries", true, "warn at deletes that are only tried (kubectl delete --dry-run=server) or refused of how much would fall; known where a policy asks for the ownership graph")
+	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until clients have stopped sending")
+	fs.BoolVar(&f.summaries, "delete-summaries", true, "warn at deletes that are only tried (kubectl delete --dry-run=server) or refused of how many objects would also be deleted; known where a policy asks for the ownership graph")
 	fs.StringVar(&f.clientCA, "webhook-client-ca", "", "file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission webhooks, with a client certificate; default: everybody")
 }
 
@@ -102,8 +102,8 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err != nil {
 		return err
 	}
-	// Only the graph of it is used, and only once a policy asks for it.
-	c, err := controller.New(controller.Options{Config: b.config, Log: b.log, Registry: metrics.Registry})
+	// The graph is followed only once a policy asks for it.
+	c, err := controller.NewFollowing(controller.Options{Config: b.config, Log: b.log, Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
 	}

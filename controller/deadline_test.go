@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -18,39 +20,35 @@ import (
 func TestNoClientWaitsForEver(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Controller) error{
 		"a namespace": func(ctx context.Context, c *Controller) error {
-			_, err := c.drainer.namespaces.Get(ctx, "shop", metav1.GetOptions{})
+			_, err := c.drainer.Namespaces.Get(ctx, "shop", metav1.GetOptions{})
 			return err
 		},
 		"the conditions of a namespace": func(ctx context.Context, c *Controller) error {
-			_, err := c.drainer.namespaces.UpdateStatus(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
+			_, err := c.drainer.Namespaces.UpdateStatus(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
 			return err
 		},
 		"the Leases of API servers": func(ctx context.Context, c *Controller) error {
-			_, err := c.drainer.leases.Leases("kube-system").List(ctx, metav1.ListOptions{})
+			_, err := c.drainer.Leases.Leases("kube-system").List(ctx, metav1.ListOptions{})
 			return err
 		},
 		"an Event": func(_ context.Context, c *Controller) error {
 			_, err := c.sink.CreateWithEventNamespaceWithContext(context.Background(), &corev1.Event{})
 			return err
 		},
-		"discovery": func(_ context.Context, c *Controller) error {
-			_, err := c.watcher.discovery.ServerGroups()
-			return err
-		},
 		"an object that is shaped": func(ctx context.Context, c *Controller) error {
-			c.requester.serve(edgeKinds)
-			_, _, err := c.requester.getWhole(ctx, graph.Ref{Kind: configMapKind, Namespace: "shop", Name: "web"})
+			c.requester.Serve(fixture.Kinds)
+			_, _, err := c.requester.GetWhole(ctx, graph.Ref{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "web"})
 			return err
 		},
 		"content of a namespace": func(ctx context.Context, c *Controller) error {
-			c.requester.serve(edgeKinds)
-			_, err := c.requester.list(ctx, configMapKind, "shop")
+			c.requester.Serve(fixture.Kinds)
+			_, err := c.requester.List(ctx, fixture.ConfigMaps, "shop")
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := &rest.Config{Host: "http://api.test", Transport: tripper(hang)}
+				config := &rest.Config{Host: "http://api.test", Transport: fixture.Tripper(fixture.Hang)}
 				c, err := New(Options{Config: config, Namespaces: 1, Policies: &live.State{}})
 				if err != nil {
 					t.Fatal(err)
@@ -59,13 +57,10 @@ func TestNoClientWaitsForEver(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				err = ask(ctx, c)
-				if took := time.Since(began); err == nil || took > 2*requestTimeout {
+				if took := time.Since(began); err == nil || took > 2*request.Timeout {
 					t.Errorf("%v after %s", err, took)
 				}
-				c.events.Shutdown()
-				for _, q := range []interface{ ShutDown() }{c.workers.queue, c.workers.coOwners.queue, c.drainer.queue, c.enforced.shaper.queue} {
-					q.ShutDown()
-				}
+				c.close()
 			})
 		})
 	}

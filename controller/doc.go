@@ -1,10 +1,6 @@
-// Package controller is the edge around the ownership graph: watches bring events in, workers carry
-// actions out. It decides nothing; package graph does no I/O.
+// Package controller puts together what follows a cluster and what works on it. The parts are packages below this one: follow keeps the
+// graph; collect, namespaces and enforce work, by way of request and events; compare watches over the graph. None decides: the packages
+// graph, drain and policies do, and do no I/O.
 //
-//	discovery ─▶ one reflector per kind ─▶ store (graph, one lock) ─▶ queue of uids ─▶ workers ─▶ requests
-//	                                         ▲                                                      │
-//	                                         └─────────────── answers and outcomes ─────────────────┘
-//
-// Every replica follows the cluster and keeps a warm graph; only the leader has workers. Workers keep
-// no state: what was done shows in the watch, and after a restart in the first lists.
+// Every replica follows the cluster and keeps a warm graph (Following); a Controller is one that may lead, and then works.
 package controller

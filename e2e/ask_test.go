@@ -73,14 +73,14 @@ func TestPlanTellsWhatADeleteDoes(t *testing.T) {
 	versions := w.versions(names)
 	out := w.mustAsk("plan", "configmap", "boss")
 	want := `- configmaps/boss
-  ! configmaps/held: waits until somebody takes off example.com/hold
+  ! configmaps/held: waits until another component removes example.com/hold
     - configmaps/after: after that
   ~ configmaps/shared: kept: owned by ConfigMap ` + w.namespace + `/other; not any more by ConfigMap ` + w.namespace + `/boss
   - configmaps/leaf-1
     - configmaps/below
   - configmaps/leaf-2
 
-Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that others take off, 1 goes only after that, 1 is kept and loses a reference.
+Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that others remove, 1 goes only after that, 1 is kept and loses a reference.
 `
 	if out != want {
 		t.Errorf("weir plan configmap boss:\n%s\nwant\n%s", out, want)

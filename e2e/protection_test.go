@@ -70,9 +70,9 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 		w.protectConfigMaps("{maxDependents: 3, confirmation: Required}")
 		w.awaitRefusal("delete", "configmap", "owner")
 		w.mustRefuse([]string{
-			`configmaps "owner" in namespace "` + w.namespace + `" may not be deleted: 4 objects would fall with it, and 3 are accepted: 3 secrets (deeper, one, two); 1 configmaps (three)`,
+			`configmaps "owner" in namespace "` + w.namespace + `" may not be deleted: 4 objects would also be deleted, and 3 are accepted: 3 secrets (deeper, one, two); 1 configmaps (three)`,
 			"To keep them: kubectl delete configmaps owner -n " + w.namespace + " --cascade=orphan",
-			fmt.Sprintf("To let them fall, confirm and delete again: kubectl annotate configmaps owner -n %s --overwrite weir.dev/confirm-delete=%s", w.namespace, w.of("owner").uid),
+			fmt.Sprintf("To delete them too, confirm and delete again: kubectl annotate configmaps owner -n %s --overwrite weir.dev/confirm-delete=%s", w.namespace, w.of("owner").uid),
 		}, "delete", "configmap", "owner")
 		w.alive("owner")
 		w.mustKubectl("delete", "configmap", "free") // three of its kind have fewer
@@ -105,9 +105,9 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 		w.make("sec two owners=(owner)")
 		w.until("the webhook knows what has come since", func(context.Context) (bool, error) {
 			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
-			return err != nil && strings.Contains(out, "that has changed: look again with kubectl weir plan"), nil
+			return err != nil && strings.Contains(out, "for other objects than would be deleted now: look again with kubectl weir plan"), nil
 		})
-		w.mustRefuse([]string{"2 objects would fall with it", "it was confirmed for exactly what fell with it then, and that has changed"}, "delete", "configmap", "owner")
+		w.mustRefuse([]string{"2 objects would also be deleted", "it was confirmed for other objects than would be deleted now"}, "delete", "configmap", "owner")
 		w.alive("owner")
 		confirm()
 		w.mustKubectl("delete", "configmap", "owner")
@@ -115,7 +115,7 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 	})
 }
 
-// Who only tries a delete, or may not do it, is told what would fall.
+// Who only tries a delete, or may not do it, is told what would also be deleted.
 func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.make(`
@@ -131,8 +131,8 @@ func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
     HERE
   protection: {maxDependents: 100}
   propagation: {default: Background, allowed: [Background]}`)
-		says := `Warning: if configmaps "owner" in namespace "` + w.namespace + `" is deleted, 3 objects fall with it: 2 secrets, 1 configmaps`
-		w.until("a delete that is tried says what would fall", func(context.Context) (bool, error) {
+		says := `Warning: if configmaps "owner" in namespace "` + w.namespace + `" is deleted, 3 objects are also deleted: 2 secrets, 1 configmaps`
+		w.until("a delete that is tried says what would also be deleted", func(context.Context) (bool, error) {
 			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
 			return strings.Contains(out, says), err
 		})
@@ -140,9 +140,9 @@ func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
 			t.Errorf("a refused delete says\n%s\nand not\n%s", out, says)
 		}
 		if out := w.mustKubectl("delete", "configmap", "alone", "--dry-run=server"); strings.Contains(out, "Warning") {
-			t.Errorf("nothing falls with it, and kubectl says\n%s", out)
+			t.Errorf("nothing else would be deleted, and kubectl says\n%s", out)
 		}
-		if out := w.mustKubectl("delete", "configmap", "owner"); strings.Contains(out, "fall with it") {
+		if out := w.mustKubectl("delete", "configmap", "owner"); strings.Contains(out, "also deleted") {
 			t.Errorf("it is deleted, and kubectl says\n%s", out)
 		}
 		w.awaitGone("owner", "one", "two", "deeper")
@@ -177,7 +177,7 @@ func TestInstancesProtectTheirDefinition(t *testing.T) {
     conditions: [{name: ours, expression: "oldObject.metadata.name == '`+crd.Name+`'"}]
   protection: {maxDependents: 0, confirmation: Required}`)
 		w.awaitRefusal("delete", "crd", crd.Name)
-		w.mustRefuse([]string{`customresourcedefinitions.apiextensions.k8s.io "` + crd.Name + `" may not be deleted: 2 objects would fall with it, and none is accepted: 2 ` + crd.Name},
+		w.mustRefuse([]string{`customresourcedefinitions.apiextensions.k8s.io "` + crd.Name + `" may not be deleted: 2 objects would also be deleted, and none is accepted: 2 ` + crd.Name},
 			"delete", "crd", crd.Name)
 		w.mustStay("one", "two")
 		w.mustKubectl("delete", "things."+crd.Spec.Group, "--all")
@@ -198,7 +198,7 @@ func TestContentProtectsItsNamespace(t *testing.T) {
     HERE
   protection: {maxDependents: 0, confirmation: Required}`)
 		w.awaitRefusal("delete", "namespace", w.namespace)
-		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: 2 objects would fall with it, and none is accepted: 1 configmaps (settings); 1 secrets (keys)`},
+		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: 2 objects would also be deleted, and none is accepted: 1 configmaps (settings); 1 secrets (keys)`},
 			"delete", "namespace", w.namespace)
 		w.mustKubectl("delete", "configmap/settings", "secret/keys")
 		w.mustKubectl("delete", "namespace", w.namespace) // waits until it is gone
@@ -251,7 +251,7 @@ func TestWarnAndAuditDoNotRefuse(t *testing.T) {
   validationActions: [Warn, Audit]`)
 		w.until("kubectl is warned", func(context.Context) (bool, error) {
 			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
-			return strings.Contains(out, `Warning: configmaps "owner" in namespace "`+w.namespace+`" may not be deleted: 1 object would fall with it`), err
+			return strings.Contains(out, `Warning: configmaps "owner" in namespace "`+w.namespace+`" may not be deleted: 1 object would also be deleted`), err
 		})
 		w.mustKubectl("delete", "configmap", "owner")
 		w.awaitGone("owner", "one")

@@ -23,10 +23,10 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		"orphan first, then plain":        {orphan, "orphan", nil, ""},
 		"orphan first, then no options":   {orphan, "orphan", map[string]any{}, ""},
 		"orphan, and again":               {orphan, "orphan", asking("Orphan"), ""},
-		"by the old option":               {limit, "x", map[string]any{"orphanDependents": false}, "objects would fall with it"},
+		"by the old option":               {limit, "x", map[string]any{"orphanDependents": false}, "objects would also be deleted"},
 		"foreground, some are to be kept": {kept, "x", asking("Foreground"), "some of its dependents are to be kept"},
 		"plain, some are to be kept":      {kept, "x", nil, ""},
-		"too many would fall":             {limit, "orphan", asking("Background"), "objects would fall with it"},
+		"too many would fall":             {limit, "orphan", asking("Background"), "objects would also be deleted"},
 		"they are kept":                   {limit, "x", asking("Orphan"), ""},
 		"they fall already":               {limit, "foregroundDeletion", asking("Foreground"), ""},
 		"too many, and plain":             {limit, "x", nil, ""},
@@ -36,7 +36,7 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		q := web(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": anyList(strings.Fields(c.finalizers))})
 		q.Options = c.options
 		d := set.Decide(q)
-		if d.Allowed != (c.refused == "") || !strings.Contains(d.Message, c.refused) || d.Shaped || d.Arm {
+		if d.Allowed != (c.refused == "") || !strings.Contains(d.Message, c.refused) || d.Enforced || d.Arm {
 			t.Errorf("%s: %+v\nwant %s", name, d, c.refused)
 		}
 		for _, w := range set.Webhooks(keptKinds) {

@@ -1,9 +1,9 @@
 package policies
 
-// asker asks the policies about an object whether they match, each at most once, and only those whose answer makes a
+// evaluator asks the policies about an object whether they match, each at most once, and only those whose answer makes a
 // difference: a thousand policies are one condition, where the first of them decides. Of one that nobody asked, nothing
 // is said, not even that its condition would have failed.
-type asker struct {
+type evaluator struct {
 	e       evaluation
 	*ranked          // that may match
 	said    []saying // of each of them
@@ -22,12 +22,12 @@ const (
 	told   // failed, and recorded
 )
 
-func (s *Set) askDeletions(q *Question, v *verdict) *asker {
-	return newAsker(q, &s.deletion, "the delete of ", v)
+func (s *Set) askDeletions(q *Question, v *verdict) *evaluator {
+	return newEvaluator(q, &s.deletion, "the delete of ", v)
 }
 
-func newAsker(q *Question, x *index, judged string, v *verdict) *asker {
-	a := &asker{e: evaluation{q: q, shared: x.shared}, ranked: x.perhaps(q), judged: judged, v: v}
+func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
+	a := &evaluator{e: evaluation{q: q, shared: x.shared}, ranked: x.perhaps(q), judged: judged, v: v}
 	a.said = make([]saying, len(a.policies))
 	for _, i := range a.broken {
 		if !q.Part.has(a.policies[i]) {
@@ -39,7 +39,7 @@ func newAsker(q *Question, x *index, judged string, v *verdict) *asker {
 }
 
 // says asks a policy.
-func (a *asker) says(i int) saying {
+func (a *evaluator) says(i int) saying {
 	if a.said[i] != unasked {
 		return a.said[i]
 	}
@@ -60,7 +60,7 @@ func (a *asker) says(i int) saying {
 
 // matches tells whether a policy matches whose answer makes a difference. One that cannot be judged does not, and is
 // recorded.
-func (a *asker) matches(i int) bool {
+func (a *evaluator) matches(i int) bool {
 	if a.says(i) == failed {
 		a.said[i] = told
 		a.v.fail(a.policies[i], a.judged+a.e.q.what(), a.errs[i])

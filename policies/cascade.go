@@ -22,7 +22,7 @@ import (
 type Cascade struct {
 	set    *Set
 	q      *Question
-	way    carriage
+	way    propagation
 	guards []*compiled // that may protect something here
 	self   *Question   // of an UPDATE: the delete of its object, which the collector would ask for
 
@@ -106,9 +106,9 @@ func (c *compiled) mayGuardIn(q *Question) bool {
 
 // begin looks for what goes with an object. False: nothing does.
 func (c *Cascade) begin() bool {
-	c.way = c.set.carry(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // what fails is told by whom it is about
+	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // what fails is told by whom it is about
 	if c.way.policy != v1alpha1.Orphan {
-		c.search.UID, c.search.Spared = c.q.judged().uid(), c.way.spares
+		c.search.UID, c.search.Spared = c.q.judged().uid(), c.way.keeps
 	}
 	switch {
 	case c.q.isNamespace():
@@ -141,7 +141,7 @@ func (c *Cascade) beginEdit() bool {
 	c.self = c.q.asDelete()
 	c.self.OldObject, c.self.oldObject = c.q.OldObject, c.q.oldObject // as it is, not as the edit would have it
 	c.self.Subresource, c.self.RequestSubresource = "", ""
-	c.way = carriage{policy: v1alpha1.Background}
+	c.way = propagation{policy: v1alpha1.Background}
 	c.search.UID = c.self.judged().uid()
 	c.find()
 	if c.catch.Count == 0 && len(c.v.errors) == 0 && len(c.againstSelf(&verdict{set: c.set, q: c.q}, nil)) == 0 {

@@ -242,7 +242,7 @@ func (f *CaseFacts) facts() Facts {
 	return out
 }
 
-var stampNames = [...]string{KeepStamp: "Keep", PutStamp: "Put", TakeStamp: "Take"}
+var changeNames = [...]string{KeepFinalizers: "Keep", AddFinalizers: "Put", RemoveFinalizers: "Take"}
 
 // diff says, line by line, what is not as expected.
 func (e *Expect) diff(d Decision) string {
@@ -278,8 +278,8 @@ func (e *Expect) diff(d Decision) string {
 	if e.By != "" && e.By != d.By {
 		add("by", e.By, d.By)
 	}
-	if e.Stamp != "" && e.Stamp != stampNames[d.Stamp] {
-		add("stamp", e.Stamp, stampNames[d.Stamp])
+	if e.Stamp != "" && e.Stamp != changeNames[d.Finalizers] {
+		add("stamp", e.Stamp, changeNames[d.Finalizers])
 	}
 	if e.Arm != nil && *e.Arm != d.Arm {
 		add("arm", *e.Arm, d.Arm)

@@ -124,7 +124,7 @@ func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	if c.deletion != nil {
 		controllers = cmp.Or(m.KubernetesControllers, v1alpha1.ExcludeControllers)
 	}
-	c.spared = spared{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
+	c.spared = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
 	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
@@ -171,7 +171,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 	c.warnOfMatch(&p.Match)
 	c.warnOfRisk()
 	if p.Protection != nil && p.Match.KubernetesControllers == v1alpha1.JudgeControllers && !c.onTrial() {
-		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers are refused what nobody confirms for them: "+
+		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers cannot confirm, and are refused: "+
 			"a rollout, or a Job that has had its time, waits for ever")
 	}
 	c.checkConditions()
@@ -182,7 +182,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 		c.checkResource(r.ResourceRule, field.NewPath("spec", "propagation", "dependents").Index(i))
 	}
 	c.checkDependents(p.Propagation)
-	for _, gr := range unshapeable {
+	for _, gr := range notPropagated {
 		if slices.Contains(spelled(c.resources), gr) && c.about(gr) {
 			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: the API server does not let their deletion take another course", gr))
 		}

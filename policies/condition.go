@@ -53,7 +53,7 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, fi
 			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
 			continue
 		}
-		compiled := condition{name: c.Name, expression: c.Expression, at: at.Index(i).Child("expression").String(), program: r.Program, whole: !essential(c.Expression)}
+		compiled := condition{name: c.Name, expression: c.Expression, at: at.Index(i).Child("expression").String(), program: r.Program, whole: !metadataOnly(c.Expression)}
 		if p := unmetered(c.Expression); p != nil {
 			compiled.program, compiled.most = p, uint64(len(c.Expression))
 		}

@@ -12,7 +12,7 @@ import (
 // comes, and none of them goes by itself.
 
 // confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.
-func (q *Question) confirmed(w carriage) (yes bool, stale string) {
+func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	o := q.judged()
 	uid, digest, exact := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/")
 	switch {
@@ -24,18 +24,18 @@ func (q *Question) confirmed(w carriage) (yes bool, stale string) {
 	now, known := q.digest(w)
 	switch {
 	case !known:
-		return false, "; it was confirmed for exactly what fell with it then, and what would now is not all known yet"
+		return false, "; it was confirmed for certain objects, and it is not known yet whether these are all that would be deleted now"
 	case now != digest:
-		return false, "; it was confirmed for exactly what fell with it then, and that has changed: look again with kubectl weir plan"
+		return false, "; it was confirmed for other objects than would be deleted now: look again with kubectl weir plan"
 	}
 	return true, ""
 }
 
 // digest stands for what a DELETE takes along.
-func (q *Question) digest(w carriage) (digest string, known bool) {
+func (q *Question) digest(w propagation) (digest string, known bool) {
 	s := Search{Wanted: func(schema.GroupResource) bool { return true }}
 	if w.policy != v1alpha1.Orphan {
-		s.UID, s.Spared = q.judged().uid(), w.spares
+		s.UID, s.Spared = q.judged().uid(), w.keeps
 	}
 	switch {
 	case q.isNamespace():
@@ -59,6 +59,6 @@ func (s *Set) Confirmation(q Question) (value string, known bool) {
 	if !s.NeedsGraph() {
 		return "", false
 	}
-	digest, known := q.digest(s.carry(&q, s.askDeletions(&q, &verdict{set: s, q: &q})))
+	digest, known := q.digest(s.propagationOf(&q, s.askDeletions(&q, &verdict{set: s, q: &q})))
 	return string(q.judged().uid()) + "/" + digest, known
 }

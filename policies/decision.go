@@ -38,28 +38,28 @@ type Decision struct {
 	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no policy says it.
 	Propagation v1alpha1.PropagationPolicy
 	By          string
-	// Stamp is what Patch does about the finalizer.
-	Stamp Stamp
-	// Shaped says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as
+	// Finalizers is what Patch does about the finalizer.
+	Finalizers FinalizerChange
+	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as
 	// Propagation says.
-	Shaped bool
+	Enforced bool
 	// Arm asks, of a DELETE that is Shaped, that Mark be put on the object and the request be sent again: without it the
 	// object would be gone before anything could be done. It is never set with dryRun.
-	Arm  bool
-	Mark Mark
+	Arm    bool
+	Wanted Wanted
 
 	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it is in the decision.
 	Errors []PolicyError
 }
 
-// Stamp is what a decision does about Weir's finalizer.
-type Stamp uint8
+// FinalizerChange is what a decision does about Weir's finalizer.
+type FinalizerChange uint8
 
 // What can be done about the finalizer.
 const (
-	KeepStamp Stamp = iota
-	PutStamp
-	TakeStamp
+	KeepFinalizers FinalizerChange = iota
+	AddFinalizers
+	RemoveFinalizers
 )
 
 // PatchOperation is one operation of a JSON patch.

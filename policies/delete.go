@@ -31,7 +31,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		return
 	}
 	ask := s.askDeletions(q, &v)
-	way := s.carry(q, ask)
+	way := s.propagationOf(q, ask)
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes. A refusal could only be in the way.
 		v.refused = nil
@@ -53,9 +53,9 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	d.Propagation, d.By = way.policy, way.by.key.Name
 	d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
 	// Nothing can be put on an object that terminates; what is stamped is shaped by the controller as it goes then.
-	d.Shaped = way.needsStamp() && len(v.refused) == 0 && !terminates
-	if mark := way.by.mark(q.Resource.GroupResource()); d.Shaped && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
-		d.Arm, d.Mark = s.nobodyRefuses(q), mark
+	d.Enforced = way.needsFinalizer() && len(v.refused) == 0 && !terminates
+	if mark := way.by.wanted(q.Resource.GroupResource()); d.Enforced && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
+		d.Arm, d.Wanted = s.nobodyRefuses(q), mark
 	}
 }
 
@@ -72,37 +72,37 @@ func (s *Set) nobodyRefuses(q *Question) bool {
 	return d.Allowed
 }
 
-// carriage is how a deletion is carried out.
-type carriage struct {
+// propagation is how a deletion is carried out.
+type propagation struct {
 	by *compiled // whose propagation holds; nil: none does
 	// asked is what the request, or a finalizer, asks for; empty for nothing.
 	asked v1alpha1.PropagationPolicy
-	// unaided is what the API server and the built-in collector would do.
-	unaided v1alpha1.PropagationPolicy
-	policy  v1alpha1.PropagationPolicy
+	// byDefault is what the API server and the built-in collector would do.
+	byDefault v1alpha1.PropagationPolicy
+	policy    v1alpha1.PropagationPolicy
 	// chosen: the request asked for it, so it has to be allowed.
 	chosen bool
 	// trial is how a policy on trial would have it, whose turn it would be otherwise.
-	trial *carriage
+	trial *propagation
 }
 
-func (s *Set) carry(q *Question, ask *asker) carriage {
-	w := carriage{asked: optionAsks(q)}
-	w.unaided = w.asked
+func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
+	w := propagation{asked: optionAsks(q)}
+	w.byDefault = w.asked
 	byType := slices.Contains(orphanedByDefault, q.Resource.GroupResource())
 	if w.asked == "" {
-		w.unaided = finalizerAsks(q.judged())
-		if !byType || len(Stamped(q.Resource.GroupResource(), q.judged().finalizers())) < 2 {
-			w.asked = w.unaided // somebody has put it there, who was not Weir
+		w.byDefault = finalizerAsks(q.judged())
+		if !byType || len(OwnFinalizers(q.Resource.GroupResource(), q.judged().finalizers())) < 2 {
+			w.asked = w.byDefault // somebody has put it there, who was not Weir
 		}
 	}
-	if w.unaided == "" {
-		w.unaided = v1alpha1.Background
+	if w.byDefault == "" {
+		w.byDefault = v1alpha1.Background
 		if byType {
-			w.unaided = v1alpha1.Orphan
+			w.byDefault = v1alpha1.Orphan
 		}
 	}
-	w.policy = w.unaided
+	w.policy = w.byDefault
 	by, trial := s.propagating(q, ask, true)
 	if trial != nil {
 		t := w.under(trial)
@@ -115,7 +115,7 @@ func (s *Set) carry(q *Question, ask *asker) carriage {
 }
 
 // under is how the deletion is carried out if a policy's propagation holds.
-func (w carriage) under(by *compiled) carriage {
+func (w propagation) under(by *compiled) propagation {
 	w.by = by
 	def := by.deletion.propagation.Default
 	if (w.asked == "" || w.asked == v1alpha1.Background) && def != "" {
@@ -127,7 +127,7 @@ func (w carriage) under(by *compiled) carriage {
 }
 
 // tell says what a policy on trial would make of a deletion that now goes another way.
-func (w carriage) tell(q *Question, now carriage, v *verdict) {
+func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	if f := w.notAllowed(q); f != nil {
 		v.add(w.by, *f, w.by.actions)
 		return
@@ -136,7 +136,7 @@ func (w carriage) tell(q *Question, now carriage, v *verdict) {
 	switch {
 	case w.policy != now.policy:
 		f.text = fmt.Sprintf("%s would be deleted with propagation %s, not %s", q.what(), w.policy, now.policy)
-	case w.needsStamp() && !now.needsStamp():
+	case w.needsFinalizer() && !now.needsFinalizer():
 		f.text = fmt.Sprintf("%s would be deleted with propagation %s, and its dependents as the policy says", q.what(), w.policy)
 	default:
 		return
@@ -144,25 +144,25 @@ func (w carriage) tell(q *Question, now carriage, v *verdict) {
 	v.add(w.by, f, w.by.actions)
 }
 
-// unshapeable are the resources to which propagation does not apply. A deletion that is under way takes another course
+// notPropagated are the resources to which propagation does not apply. A deletion that is under way takes another course
 // when it is deleted again with another policy (RB 6.34), which is how deletions are shaped; that does not work for pods,
 // which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
 //
 // Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way of the cluster, or of
 // who wants to get on without Weir.
-var unshapeable = []schema.GroupResource{pods, {Resource: "namespaces"}}
+var notPropagated = []schema.GroupResource{pods, {Resource: "namespaces"}}
 
 var pods = schema.GroupResource{Resource: "pods"}
 
-// shapeable tells whether propagation can apply to a resource.
-func shapeable(gr schema.GroupResource) bool {
-	return !slices.Contains(unshapeable, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
+// propagates tells whether propagation can apply to a resource.
+func propagates(gr schema.GroupResource) bool {
+	return !slices.Contains(notPropagated, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
 }
 
 // propagating is the policy whose propagation holds: the first that matches. Nil if there is none. With trials also the
 // first of those on trial, if it comes before that.
-func (s *Set) propagating(q *Question, ask *asker, trials bool) (by, trial *compiled) {
-	if !shapeable(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
+	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
 	}
 	for _, i := range ask.propagating {
@@ -209,26 +209,26 @@ func finalizerAsks(o object) v1alpha1.PropagationPolicy {
 	return ""
 }
 
-// needsStamp tells whether Weir has to carry the deletion out, because nobody else would do it this way.
-func (w carriage) needsStamp() bool {
+// needsFinalizer tells whether Weir has to carry the deletion out, because nobody else would do it this way.
+func (w propagation) needsFinalizer() bool {
 	if w.by == nil {
 		return false
 	}
-	return w.policy != w.unaided || w.policy != v1alpha1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
+	return w.policy != w.byDefault || w.policy != v1alpha1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
 }
 
-// sparesSome tells whether some dependents are to be kept.
-func (w carriage) sparesSome() bool {
+// keepsSome tells whether some dependents are to be kept.
+func (w propagation) keepsSome() bool {
 	return w.by != nil && slices.ContainsFunc(w.by.deletion.propagation.Dependents, func(r v1alpha1.DependentRule) bool {
 		return r.Action == v1alpha1.OrphanDependent
 	})
 }
 
-func (w carriage) notAllowed(q *Question) *finding {
+func (w propagation) notAllowed(q *Question) *finding {
 	if w.by == nil || !w.chosen {
 		return nil
 	}
-	if w.asked == v1alpha1.Foreground && w.sparesSome() {
+	if w.asked == v1alpha1.Foreground && w.keepsSome() {
 		// The collector would begin at once, with all dependents, before those that are to be kept are released.
 		return &finding{code: 403,
 			text: q.what() + " may not be deleted with propagation policy Foreground: some of its dependents are to be kept",
@@ -265,12 +265,12 @@ func oneOf(list []v1alpha1.PropagationPolicy) string {
 	return "are " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// spares tells whether dependents of a resource are kept when their owner's deletion is carried out.
-func (w carriage) spares(gr schema.GroupResource) bool {
-	return w.by != nil && sparedBy(w.by.deletion.propagation, gr)
+// keeps tells whether dependents of a resource are kept when their owner's deletion is carried out.
+func (w propagation) keeps(gr schema.GroupResource) bool {
+	return w.by != nil && keptBy(w.by.deletion.propagation, gr)
 }
 
-func sparedBy(p *v1alpha1.Propagation, gr schema.GroupResource) bool {
+func keptBy(p *v1alpha1.Propagation, gr schema.GroupResource) bool {
 	if p == nil {
 		return false
 	}

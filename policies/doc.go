@@ -6,7 +6,7 @@
 //
 //	files, objects ─▶ Parse, Source ─▶ Build(previous set) ─▶ *Set, immutable, behind the caller's one atomic pointer
 //	AdmissionReview ─▶ FromRequest ─▶ Question ─▶ Set.Decide ─▶ Decision: allow, or refuse with a reason and a way on
-//	terminating object ─▶ Question ─▶ Set.Shape ─▶ how the controller carries the deletion out
+//	terminating object ─▶ Question ─▶ Set.Enforce ─▶ how the controller carries the deletion out
 //	*Set ─▶ Set.Webhooks ─▶ the webhook configurations that the set needs
 //
 // A policy that is wrong is in the set with its problems (Set.Problems) and judges nothing, unless its failurePolicy is

@@ -155,7 +155,7 @@ func TestWhoIsExcludedFindsObjectsStampedLikeAnybody(t *testing.T) {
 	for _, user := range []string{"alice", "bob", "system:serviceaccount:kube-system:deployment-controller"} {
 		q := web(nil)
 		q.Operation, q.Object, q.OldObject, q.User.Name = Create, q.OldObject, nil, user
-		if d := set.Decide(q); d.Stamp != PutStamp {
+		if d := set.Decide(q); d.Finalizers != AddFinalizers {
 			t.Errorf("%s makes an object that is not stamped", user)
 		}
 		for _, w := range set.Webhooks(keptKinds) {
@@ -165,7 +165,7 @@ func TestWhoIsExcludedFindsObjectsStampedLikeAnybody(t *testing.T) {
 		}
 		dying := web(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{v1alpha1.Finalizer}})
 		dying.User.Name = user
-		if s := set.Shape(dying); s.By != "p" {
+		if s := set.Enforce(dying); s.By != "p" {
 			t.Errorf("the deletion that %s asked for goes as %q says", user, s.By)
 		}
 		plain := web(nil)

@@ -101,8 +101,8 @@ func another(q *Question) bool {
 	return asked != "" && asked != finalizerAsks(object(q.OldObject))
 }
 
-// spared are those whose requests a policy does not judge, beside those that none does.
-type spared struct {
+// excluded are those whose requests a policy does not judge, beside those that none does.
+type excluded struct {
 	users, groups []string
 	accounts      []string // NAMESPACE/NAME, NAMESPACE/*
 	controllers   bool
@@ -121,7 +121,7 @@ func isController(user string) bool {
 	return slices.Contains(controllerUsers, user) || strings.HasPrefix(user, controllerPrefix)
 }
 
-func (s *spared) has(u User) bool {
+func (s *excluded) has(u User) bool {
 	return slices.Contains(s.users, u.Name) || s.controllers && isController(u.Name) ||
 		slices.ContainsFunc(s.groups, func(g string) bool { return slices.Contains(u.Groups, g) }) ||
 		slices.ContainsFunc(s.accounts, func(a string) bool { return isAccount(u.Name, a) })
@@ -142,13 +142,13 @@ func userOf(account string) (name string, prefix bool) {
 	return name + of, false
 }
 
-// sparedByAll are those whom each of the policies of an entry spares: to the others somebody may have to answer.
-func sparedByAll(all []*compiled) spared {
+// excludedByAll are those whom each of the policies of an entry spares: to the others somebody may have to answer.
+func excludedByAll(all []*compiled) excluded {
 	if len(all) == 0 {
-		return spared{}
+		return excluded{}
 	}
 	first := all[0].spared
-	out := spared{users: slices.Clone(first.users), groups: slices.Clone(first.groups), accounts: slices.Clone(first.accounts)}
+	out := excluded{users: slices.Clone(first.users), groups: slices.Clone(first.groups), accounts: slices.Clone(first.accounts)}
 	for _, c := range all[1:] {
 		keep := func(list, of []string) []string {
 			return slices.DeleteFunc(list, func(x string) bool { return !slices.Contains(of, x) })
@@ -158,8 +158,8 @@ func sparedByAll(all []*compiled) spared {
 	return out
 }
 
-// notSpared says in CEL that a request is none of those that nobody judges; empty if there are none.
-func (s *spared) notSpared() string {
+// notExcluded says in CEL that a request is none of those that nobody judges; empty if there are none.
+func (s *excluded) notExcluded() string {
 	var parts []string
 	if len(s.users) > 0 {
 		parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username in "+celList(s.users)+")")

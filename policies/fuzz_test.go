@@ -62,7 +62,7 @@ func FuzzCompile(f *testing.F) {
 		if !d.Allowed && (d.Message == "" || d.Code == 0) {
 			t.Errorf("a refusal without a reason: %+v", d)
 		}
-		set.Shape(q)
+		set.Enforce(q)
 		q.Operation, q.Object = Update, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "u"}}}}
 		set.Decide(q)
 		set.DrainOf(q.NamespaceObject)
@@ -108,7 +108,7 @@ func FuzzDecide(f *testing.F) {
 				}
 				set.Decide(q)
 			}
-			set.Shape(q)
+			set.Enforce(q)
 		}
 	})
 }

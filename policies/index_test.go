@@ -154,7 +154,7 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 	// Nobody who is not asked keeps back-fill from taking a stamp off.
 	s := Build(nil, sources(t, "f", policy("a", 1, fails, limit)), Options{})
-	if m, errs := s.StampFor(Stored(deployments.GroupVersion().WithKind("Deployment"), deployments, web(map[string]any{"finalizers": []any{v1alpha1.Finalizer}}).OldObject, nil)); m.By != "" || len(errs) > 0 {
+	if m, errs := s.FinalizersFor(Stored(deployments.GroupVersion().WithKind("Deployment"), deployments, web(map[string]any{"finalizers": []any{v1alpha1.Finalizer}}).OldObject, nil)); m.By != "" || len(errs) > 0 {
 		t.Errorf("%+v %v", m, errs)
 	}
 }
@@ -176,7 +176,7 @@ func TestAnExpressionOfManyPoliciesIsAskedOnce(t *testing.T) {
 		t.Errorf("shared %v, outcomes %v", a.e.shared, a.e.outcomes)
 	}
 	// What was asked for one counts for the other.
-	again := asker{e: evaluation{q: &q, shared: a.e.shared, outcomes: []*outcome{{holds: true}}}, ranked: a.ranked, said: make([]saying, 3), v: &verdict{}}
+	again := evaluator{e: evaluation{q: &q, shared: a.e.shared, outcomes: []*outcome{{holds: true}}}, ranked: a.ranked, said: make([]saying, 3), v: &verdict{}}
 	if again.says(0) != yes || again.says(1) != no || again.says(2) != yes {
 		t.Errorf("said %v", again.said)
 	}

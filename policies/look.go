@@ -109,7 +109,7 @@ func (c *Cascade) against(d *Question, v *verdict) []finding {
 	v.failing = func(p *compiled, why error) {
 		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
 	}
-	c.set.protect(d, carriage{policy: v1alpha1.Background}, newAsker(d, &c.set.guards, "the delete of ", v))
+	c.set.protect(d, propagation{policy: v1alpha1.Background}, newEvaluator(d, &c.set.guards, "the delete of ", v))
 	var out []finding
 	for _, f := range slices.Concat(v.refused, v.warned, v.audited) {
 		if !slices.ContainsFunc(out, func(o finding) bool { return o.policy == f.policy }) {

@@ -81,7 +81,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 		k := &fall.Kinds[i]
 		k.Count, k.Names = k.Count+1, append(k.Names, o.name)
 	}
-	told := v.told(q, fall)
+	told := v.named(q, fall)
 	what := told.String()
 	if c.early {
 		what += ", and perhaps more"
@@ -113,7 +113,7 @@ func (c *Cascade) letGo(l *loss, told Fall) []string {
 		}
 	}
 	if len(out) == 0 {
-		return []string{"To let them go, each has to be confirmed; who may list them can see which they are"}
+		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
 	}
-	return []string{"To let them go: " + strings.Join(out, "; ") + ", and try again"}
+	return []string{"To delete them too: " + strings.Join(out, "; ") + ", and try again"}
 }

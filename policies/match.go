@@ -19,7 +19,7 @@ type matcher struct {
 	excluded   []v1alpha1.ResourceRule
 	names      []string // empty: all
 	scope      v1alpha1.Scope
-	spared     spared
+	spared     excluded
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
 	conditions []condition

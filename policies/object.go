@@ -53,7 +53,7 @@ func (o object) finalizers() []string {
 	return out
 }
 
-func (o object) stamped() bool { return slices.Contains(o.finalizers(), v1alpha1.Finalizer) }
+func (o object) hasFinalizer() bool { return slices.Contains(o.finalizers(), v1alpha1.Finalizer) }
 
 // labelSet is a labels.Set without a copy: selectors only look keys up.
 type labelSet map[string]any

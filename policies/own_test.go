@@ -14,10 +14,10 @@ func TestPropagationDoesNotApplyInWeirsOwnNamespace(t *testing.T) {
 		t.Error("elsewhere, what is not allowed is allowed")
 	}
 	set := Build(nil, list, Options{Namespace: q.Namespace})
-	if d := set.Decide(q); !d.Allowed || d.Shaped {
+	if d := set.Decide(q); !d.Allowed || d.Enforced {
 		t.Errorf("in Weir's own namespace: %+v", d)
 	}
-	if m, _ := set.StampFor(Stored(q.Kind, q.Resource, q.OldObject, nil)); m.By != "" {
+	if m, _ := set.FinalizersFor(Stored(q.Kind, q.Resource, q.OldObject, nil)); m.By != "" {
 		t.Errorf("stamped by %s", m.By)
 	}
 }
@@ -30,7 +30,8 @@ func TestNamesInCommandsAreNoCommands(t *testing.T) {
 		"system:web-1.x":     "kubectl delete deployments.apps system:web-1.x -n shop --cascade",
 		"x; rm $(y)":         "kubectl delete 'deployments.apps/x; rm $(y)' -n shop --cascade",
 		"--all":              "kubectl delete 'deployments.apps/--all' -n shop --cascade",
-		"it's `here` \n too": "kubectl delete 'deployments.apps/it'\\''s `here` \n too' -n shop --cascade",
+		"it's `here`":        "kubectl delete 'deployments.apps/it'\\''s `here`' -n shop --cascade",
+		"it's `here` \n too": `kubectl delete $'deployments.apps/it\047s ` + "`here`" + ` \n too' -n shop --cascade`,
 	} {
 		q := web(nil)
 		q.Name = name

@@ -87,7 +87,7 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	if ed == nil {
 		return
 	}
-	ask := newAsker(q, &s.owners, "the owner references of ", v)
+	ask := newEvaluator(q, &s.owners, "the owner references of ", v)
 	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[string]bool{}}
 	cleared := false
 	for i, c := range ask.policies {

@@ -53,7 +53,7 @@ func asTheAPIServer(t interface{ Fatal(...any) }, set *Set, hook Webhook, q Ques
 		d.Warnings, d.Errors = append(d.Warnings, one.Warnings...), append(d.Errors, one.Errors...)
 		if one.By != "" {
 			d.By += one.By
-			d.Arm, d.Shaped = one.Arm, one.Shaped
+			d.Arm, d.Enforced = one.Arm, one.Enforced
 		}
 	}
 	slices.Sort(messages)

@@ -12,7 +12,7 @@ import (
 
 // protect finds what policies do not accept about a DELETE. Those that would accept it are not asked whether they are
 // about it. What falls is counted once, and only for a policy that may be.
-func (s *Set) protect(q *Question, w carriage, ask *asker) {
+func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	var fall Fall
 	var unknown error // why it may be more
 	counted := false
@@ -54,7 +54,7 @@ func (s *Set) protect(q *Question, w carriage, ask *asker) {
 }
 
 // limit says that more falls with an object than the policy accepts, or that nobody knows how much does.
-func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, stale string, v *verdict) {
+func (c *compiled) limit(q *Question, w propagation, fall Fall, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if fall.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if unknown != nil {
@@ -63,8 +63,8 @@ func (c *compiled) limit(q *Question, w carriage, fall Fall, unknown error, stal
 		return
 	}
 	f := finding{code: 409,
-		text: fmt.Sprintf("%s may not be deleted: %s would fall with it, and %s accepted: %s%s",
-			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.told(q, fall), stale)}
+		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and %s accepted: %s%s",
+			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.named(q, fall), stale)}
 	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
 	v.add(c, f, c.actions)
 }
@@ -75,16 +75,16 @@ func howToConfirm(q *Question) string {
 }
 
 // waysOn are what the user can do now, one line each, at the end of which is what can be pasted.
-func waysOn(q *Question, w carriage, confirm bool) string {
+func waysOn(q *Question, w propagation, confirm bool) string {
 	var ways []string
 	counted := q.isNamespace() || q.isCRD()
 	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	if confirm {
-		ways = append(ways, "To let them fall, confirm and delete again: "+howToConfirm(q))
+		ways = append(ways, "To delete them too, confirm and delete again: "+howToConfirm(q))
 	} else {
-		ways = append(ways, "To let them fall, delete them first")
+		ways = append(ways, "To delete it, delete them first")
 	}
 	return strings.Join(ways, "\n")
 }
@@ -107,7 +107,7 @@ func objects(n int) string {
 }
 
 // falls counts what a DELETE lets fall. With an error it is at least what is returned.
-func falls(q *Question, w carriage) (Fall, error) {
+func falls(q *Question, w propagation) (Fall, error) {
 	unknown := func(what string) (Fall, error) {
 		return Fall{}, fmt.Errorf("%s is not known yet", what)
 	}
@@ -140,7 +140,7 @@ func falls(q *Question, w carriage) (Fall, error) {
 	if q.Facts.Falls == nil {
 		return unknown("the ownership graph")
 	}
-	f, complete := q.Facts.Falls(q.judged().uid(), w.spares)
+	f, complete := q.Facts.Falls(q.judged().uid(), w.keeps)
 	return all(f, complete, "what depends on the object")
 }
 

@@ -2,12 +2,12 @@ package policies
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Operation is what a request does; the words are those of admission.
@@ -205,7 +205,7 @@ func (q *Question) check() error {
 }
 
 // Stored is the question about an object as it is stored, which nobody is about to change: what back-fill asks
-// (StampFor) and what is asked of an object that terminates (Shape).
+// (FinalizersFor) and what is asked of an object that terminates (Enforce).
 func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
 	o := object(obj)
 	return Question{
@@ -293,16 +293,9 @@ func (q *Question) what() string {
 	return s
 }
 
-// plainName is a name that a shell leaves alone, and that is no flag. Most kinds have no others; those of RBAC do, and
-// whoever is refused pastes what the refusal says.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
-
-// kubectl is how the user names the object to kubectl.
+// kubectl is how the user names the object to kubectl: whoever is refused pastes what the refusal says.
 func (q *Question) kubectl() string {
-	s := q.Resource.GroupResource().String() + " " + q.name()
-	if !plainName.MatchString(q.name()) {
-		s = "'" + strings.ReplaceAll(q.Resource.GroupResource().String()+"/"+q.name(), "'", `'\''`) + "'"
-	}
+	s := words.Object(q.Resource.GroupResource().String(), q.name())
 	if q.Namespace != "" && !q.isNamespace() {
 		s += " -n " + q.Namespace
 	}

@@ -17,6 +17,9 @@ import (
 // Webhook is one of Weir's webhooks.
 type Webhook string
 
+// WebhookConfigurations is the name of both webhook configurations.
+const WebhookConfigurations = "weir"
+
 // Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with it, where Delete judges its
 // own object.
 const (
@@ -73,7 +76,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		}
 		entries[i].policies = append(entries[i].policies, c)
 	}
-	stamps := slices.ContainsFunc(s.deletion.all, (*compiled).mayStamp)
+	stamps := slices.ContainsFunc(s.deletion.all, (*compiled).mayAddFinalizer)
 	for _, c := range s.deletion.all {
 		if !c.judges() {
 			continue
@@ -84,7 +87,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		}
 		if stamps && c.ready() && c.deletion.propagation != nil && !c.onTrial() {
 			// A policy that does not stamp itself can still, by its priority, take the stamp of another away.
-			// Stamps are never waited for, whatever the failurePolicy: what was not stamped is when it is deleted, or by
+			// Finalizers are never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
 			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
 			add(WebhookStamp, "", c, len(c.conditions) > 0, false)
 		}
@@ -121,10 +124,10 @@ func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
 }
 
-// mayStamp tells whether there can be objects that the policy wants stamped.
-func (c *compiled) mayStamp() bool {
-	return c.ready() && !c.onTrial() && (c.deletion.stamps(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
-		return c.about(gr) && c.deletion.stamps(gr)
+// mayAddFinalizer tells whether there can be objects that the policy wants stamped.
+func (c *compiled) mayAddFinalizer() bool {
+	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
+		return c.about(gr) && c.deletion.addsFinalizer(gr)
 	}))
 }
 
@@ -134,7 +137,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	for _, c := range e.policies {
 		of := c.named(kept)
 		if e.webhook == WebhookStamp {
-			of = without(of, func(gr schema.GroupResource) bool { return !shapeable(gr) })
+			of = without(of, func(gr schema.GroupResource) bool { return !propagates(gr) })
 		}
 		resources = append(resources, scoped(of, c.scope)...)
 		namespaces, objects = append(namespaces, c.namespaces), append(objects, c.objects)
@@ -225,8 +228,8 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 		out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 	}
 	if e.webhook != WebhookStamp { // which is about what an object is, whoever writes it
-		all := sparedByAll(e.policies)
-		if expression := all.notSpared(); expression != "" {
+		all := excludedByAll(e.policies)
+		if expression := all.notExcluded(); expression != "" {
 			add("not-excluded", expression)
 		}
 		var judged []schema.GroupResource

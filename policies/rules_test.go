@@ -298,10 +298,10 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 					t.Errorf("spelled out: %t: %s comes to %s: %t", spelledOut, gr, w, !comes)
 				}
 			}
-			if some, _ := set.Stamps(gr); some != want[WebhookStamp] {
+			if some, _ := set.AddsFinalizer(gr); some != want[WebhookStamp] {
 				t.Errorf("spelled out: %t: %s may be stamped: %t", spelledOut, gr, some)
 			}
-			m, _ := set.StampFor(storedAs(gr.WithVersion("v1")))
+			m, _ := set.FinalizersFor(storedAs(gr.WithVersion("v1")))
 			if (m.By != "") != want[WebhookStamp] {
 				t.Errorf("spelled out: %t: %s is stamped by %q", spelledOut, gr, m.By)
 			}
@@ -345,13 +345,13 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 			if hook == WebhookStamp && q.Resource.Resource != "deployments" {
 				continue // not every set has a policy about them: a stamp that is there is back-fill's to take off
 			}
-			if d.Stamp == TakeStamp && !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && selected(t, w, &q) }) {
+			if d.Finalizers == RemoveFinalizers && !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && selected(t, w, &q) }) {
 				continue // as it is of an object that nobody selects, before or after
 			}
 			if hook == WebhookStamp && q.Operation == Update {
 				before := q
 				before.Operation, before.Object, before.OldObject = Create, q.OldObject, nil
-				if m, _ := set.StampFor(before); (m.By != "") != object(q.OldObject).stamped() {
+				if m, _ := set.FinalizersFor(before); (m.By != "") != object(q.OldObject).hasFinalizer() {
 					continue // back-fill's, not this update's
 				}
 			}

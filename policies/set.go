@@ -173,14 +173,14 @@ func (s *Set) NeedsGraph() bool {
 	})
 }
 
-// Stamps tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
+// AddsFinalizer tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
 // said because a policy is broken; and whether more than their metadata has to be known to tell.
-func (s *Set) Stamps(gr schema.GroupResource) (some, whole bool) {
-	if !shapeable(gr) {
+func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, whole bool) {
+	if !propagates(gr) {
 		return false, false
 	}
 	for _, c := range s.deletion.about(gr) {
-		some = some || !c.onTrial() && (!c.ready() || c.deletion.stamps(gr))
+		some = some || !c.onTrial() && (!c.ready() || c.deletion.addsFinalizer(gr))
 		whole = whole || len(c.conditions) > 0
 	}
 	return some, whole
@@ -194,11 +194,11 @@ func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	})
 }
 
-// StampSelector selects the objects of a resource that some policy may want stamped, and as few others as can be said in one
+// FinalizerSelector selects the objects of a resource that some policy may want stamped, and as few others as can be said in one
 // selector; "" is all of them. false: there can be none.
-func (s *Set) StampSelector(gr schema.GroupResource) (selector string, some bool) {
+func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some bool) {
 	var selectors []labels.Selector
-	for _, c := range s.stampers(gr) {
+	for _, c := range s.addingFinalizers(gr) {
 		selectors = append(selectors, c.objects)
 	}
 	of := common(selectors)
@@ -208,10 +208,10 @@ func (s *Set) StampSelector(gr schema.GroupResource) (selector string, some bool
 	return metav1.FormatLabelSelector(of), true
 }
 
-// StampNamespaces are those, of all the Namespaces of the cluster, in which some policy may want objects of a namespaced resource
+// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may want objects of a namespaced resource
 // stamped; sorted. false: it may be any, also one that is not among them.
-func (s *Set) StampNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
-	stampers := s.stampers(gr)
+func (s *Set) FinalizerNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
+	stampers := s.addingFinalizers(gr)
 	if slices.ContainsFunc(stampers, func(c *compiled) bool { return c.namespaces == nil }) {
 		return nil, false
 	}
@@ -224,10 +224,10 @@ func (s *Set) StampNamespaces(gr schema.GroupResource, all []map[string]any) (na
 	return names, true
 }
 
-// stampers are the policies that may want objects of a resource stamped.
-func (s *Set) stampers(gr schema.GroupResource) (out []*compiled) {
+// addingFinalizers are the policies that may want objects of a resource stamped.
+func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 	for _, c := range s.deletion.about(gr) {
-		if shapeable(gr) && c.ready() && !c.onTrial() && c.deletion.stamps(gr) {
+		if propagates(gr) && c.ready() && !c.onTrial() && c.deletion.addsFinalizer(gr) {
 			out = append(out, c)
 		}
 	}

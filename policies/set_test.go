@@ -244,9 +244,9 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 			if strings.Contains(name, "job") {
 				q.Resource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 			}
-			s := Build(nil, sources(t, "f", c.policies), Options{}).Shape(q)
-			if s.Propagation != c.want || s.Spares(pvc) != c.sparesPVC || s.Spares(pods) != (c.want == v1alpha1.Orphan) {
-				t.Errorf("%s, spares PVCs %t and pods %t", s.Propagation, s.Spares(pvc), s.Spares(pods))
+			s := Build(nil, sources(t, "f", c.policies), Options{}).Enforce(q)
+			if s.Propagation != c.want || s.Keeps(pvc) != c.sparesPVC || s.Keeps(pods) != (c.want == v1alpha1.Orphan) {
+				t.Errorf("%s, spares PVCs %t and pods %t", s.Propagation, s.Keeps(pvc), s.Keeps(pods))
 			}
 		})
 	}

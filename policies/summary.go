@@ -12,7 +12,7 @@ func (s *Set) Summary(q Question) string {
 		return ""
 	}
 	q.Facts.Falls = q.Facts.Some // it must not take long
-	w := s.carry(&q, s.askDeletions(&q, &verdict{set: s, q: &q}))
+	w := s.propagationOf(&q, s.askDeletions(&q, &verdict{set: s, q: &q}))
 	fall, unknown := falls(&q, w)
 	if fall.Total() == 0 {
 		return ""
@@ -33,9 +33,9 @@ func (s *Set) Summary(q Question) string {
 	if rest > 0 {
 		kinds = append(kinds, fmt.Sprintf("%d of other kinds", rest))
 	}
-	verb := "fall"
+	verb := "are"
 	if fall.Total() == 1 {
-		verb = "falls"
+		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s with it: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(kinds, ", "))
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(kinds, ", "))
 }

@@ -20,10 +20,10 @@ func TestSummaryCountsWhatFallsAndNamesNothing(t *testing.T) {
 		change func(*Question)
 		want   string
 	}{
-		"some":                         {"protection: {maxDependents: 9}", pods, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 3 objects fall with it: 3 pods`},
-		"one":                          {"protection: {maxDependents: 9}", []FallKind{{Resource: "pods", Count: 1}}, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 1 object falls with it: 1 pods`},
-		"more than is known":           {"protection: {maxDependents: 9}", pods, false, nil, `if deployments.apps "web" in namespace "shop" is deleted, at least 3 objects fall with it: 3 pods`},
-		"of many kinds":                {"protection: {maxDependents: 9}", many, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 22 objects fall with it: 9 jobs.batch, 3 pods, 2 a, 2 b, 2 c, 2 d, 2 of other kinds`},
+		"some":                         {"protection: {maxDependents: 9}", pods, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 3 objects are also deleted: 3 pods`},
+		"one":                          {"protection: {maxDependents: 9}", []FallKind{{Resource: "pods", Count: 1}}, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 1 object is also deleted: 1 pods`},
+		"more than is known":           {"protection: {maxDependents: 9}", pods, false, nil, `if deployments.apps "web" in namespace "shop" is deleted, at least 3 objects are also deleted: 3 pods`},
+		"of many kinds":                {"protection: {maxDependents: 9}", many, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 22 objects are also deleted: 9 jobs.batch, 3 pods, 2 a, 2 b, 2 c, 2 d, 2 of other kinds`},
 		"nothing":                      {"protection: {maxDependents: 9}", nil, true, nil, ""},
 		"nothing is known":             {"protection: {maxDependents: 9}", pods, true, func(q *Question) { q.Facts = Facts{} }, ""},
 		"dependents are kept":          {"protection: {maxDependents: 9}", pods, true, func(q *Question) { q.Options = map[string]any{"propagationPolicy": "Orphan"} }, ""},

@@ -10,9 +10,9 @@ import (
 // objects of which kinds do is told to all: without that nobody could decide what to do. Their names are told to who may
 // list them.
 
-// told is what a user may be told of a fall: the names of those of its largest kinds that the user may list. What is not
+// named is what a user may be told of a fall: the names of those of its largest kinds that the user may list. What is not
 // known yet is noted; while it is not, no names are told.
-func (v *verdict) told(q *Question, f Fall) Fall {
+func (v *verdict) named(q *Question, f Fall) Fall {
 	out := Fall{Kinds: f.largest()}
 	for i := range out.Kinds {
 		k := &out.Kinds[i]

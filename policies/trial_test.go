@@ -90,11 +90,11 @@ func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 		if got := strings.Join(d.Warnings, "\n"); !d.Allowed || (got != "") != (c.says != "") || !strings.Contains(got, c.says) || !strings.Contains(d.Audit[AuditAudited], c.says) {
 			t.Errorf("%s: %+v\nwant %s", name, d, c.says)
 		}
-		if real := c.others != ""; (d.By == "real") != real || d.Shaped != real || d.Arm != real {
-			t.Errorf("%s: goes by %q, is shaped %t, armed %t", name, d.By, d.Shaped, d.Arm)
+		if real := c.others != ""; (d.By == "real") != real || d.Enforced != real || d.Arm != real {
+			t.Errorf("%s: goes by %q, is shaped %t, armed %t", name, d.By, d.Enforced, d.Arm)
 		}
-		m, errs := set.StampFor(storedAs(deployments))
-		if some, _ := set.Stamps(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
+		m, errs := set.FinalizersFor(storedAs(deployments))
+		if some, _ := set.AddsFinalizer(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
 			t.Errorf("%s: stamps %t by %q, %v", name, some, m.By, errs)
 		}
 		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookStamp }) != (c.others != "") {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/stamps"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -26,8 +26,8 @@ import (
 // decided by then that there is none. So the DELETE is refused with 429, and every other that may have begun before the
 // finalizer was there, too. Clients come again by themselves, and the finalizer then holds.
 type armer struct {
-	stamper *stamps.Stamper
-	lister  *stamps.Lister
+	stamper *finalizers.Writer
+	lister  *finalizers.Lister
 	state   *live.State
 	window  time.Duration
 	metrics *metrics
@@ -58,11 +58,11 @@ const mostCollections = 8
 const atOnce = 16
 
 func newArmer(o Options, m *metrics) (*armer, error) {
-	stamper, err := stamps.New(o.Config)
+	stamper, err := finalizers.New(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	lister, err := stamps.NewLister(o.Config)
+	lister, err := finalizers.NewLister(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 // hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer holds, and with a time to
 // wait for the decision is a refusal.
 func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
-	if !d.Shaped || q.DryRun {
+	if !d.Enforced || q.DryRun {
 		return d, 0, nil
 	}
 	if d.Arm {
@@ -112,7 +112,7 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 
 // arm puts the finalizer on an object that a DELETE is about, as the object is and as the policies judge it then.
 func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
-	result, err := a.stamp(ctx, q, &d)
+	result, err := a.addFinalizer(ctx, q, &d)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
 	if err != nil {
 		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.By, err)
@@ -120,56 +120,56 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	if !d.Allowed {
 		return d, 0, nil
 	}
-	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", stamps.MetaOf(q.OldObject).Name,
-		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "stamp", result)
-	if q.Name == "" && (result == stamps.Done || result == stamps.Already) {
+	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", finalizers.MetaOf(q.OldObject).Name,
+		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "finalizer", result)
+	if q.Name == "" && (result == finalizers.Done || result == finalizers.Already) {
 		a.collection(ctx, q) // goes on by itself
 	}
 	wait := a.windowOf(q)
 	return held(q, d, wait), wait, nil
 }
 
-// stamp reads the object, judges its DELETE once more, and stamps it as that says; again, if it changes meanwhile. What
+// addFinalizer reads the object, judges its DELETE once more, and stamps it as that says; again, if it changes meanwhile. What
 // the review said of it is only the reason to look.
-func (a *armer) stamp(ctx context.Context, q *policies.Question, d *policies.Decision) (stamps.Result, error) {
-	for range stampTries {
+func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *policies.Decision) (finalizers.Result, error) {
+	for range addTries {
 		set := a.state.Set()
-		_, whole := set.Stamps(q.Resource.GroupResource())
+		_, whole := set.AddsFinalizer(q.Resource.GroupResource())
 		live, m, err := confirm(ctx, a.lister, q, whole)
 		if err != nil {
-			return stamps.Failed, err
+			return finalizers.Failed, err
 		}
 		if m == nil || m.DeletionTimestamp != nil {
-			return stamps.Gone, nil
+			return finalizers.Gone, nil
 		}
 		again := set.Decide(live)
 		if !again.Allowed {
 			*d = again
-			return stamps.Changed, nil
+			return finalizers.Changed, nil
 		}
 		switch { // the client's next request is judged as the object is then
-		case !again.Shaped:
-			return stamps.Changed, nil
+		case !again.Enforced:
+			return finalizers.Changed, nil
 		case !again.Arm:
-			return stamps.Already, nil
+			return finalizers.Already, nil
 		}
 		*d = again
-		if result, err := a.stamper.PutUnchanged(ctx, q.Resource, m, again.Mark); err != nil || result != stamps.Changed {
+		if result, err := a.stamper.PutUnchanged(ctx, q.Resource, m, again.Wanted); err != nil || result != finalizers.Changed {
 			return result, err
 		}
 	}
-	return stamps.Failed, fmt.Errorf("it has changed %d times while it was being stamped", stampTries)
+	return finalizers.Failed, fmt.Errorf("it has changed %d times while the finalizer was being added", addTries)
 }
 
-// stampTries is how often an object is read that changes while it is being stamped.
-const stampTries = 5
+// addTries is how often an object is read that changes while it is being stamped.
+const addTries = 5
 
 // held is the refusal of a DELETE that has to wait.
 func held(q *policies.Question, d policies.Decision, wait time.Duration) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	d.Message = fmt.Sprintf("%s %q is deleted with propagation %s (DeletionPolicy %q), and has been marked for that with the finalizer %s only now: "+
 		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
-		q.Resource.GroupResource(), stamps.MetaOf(q.OldObject).Name, d.Propagation, d.By, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Propagation, d.By, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
 	return d
 }
 
@@ -221,14 +221,14 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 	defer cancel()
 	defer a.finished(c)
 	set := a.state.Set()
-	_, whole := set.Stamps(at.GroupResource())
+	_, whole := set.AddsFinalizer(at.GroupResource())
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
 		if m.DeletionTimestamp != nil {
 			return nil
 		}
-		mark, _ := set.StampFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
+		mark, _ := set.FinalizersFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
 		if mark.By == "" {
 			return nil
 		}

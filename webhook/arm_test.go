@@ -43,7 +43,7 @@ func armedAgo(name string, ago time.Duration) *policies.Question {
 		OldObject: map[string]any{"metadata": meta}}
 }
 
-var shaped = policies.Decision{Allowed: true, Shaped: true, Propagation: v1alpha1.Orphan, By: "kept"}
+var shaped = policies.Decision{Allowed: true, Enforced: true, Propagation: v1alpha1.Orphan, By: "kept"}
 
 func TestWindowOfAFreshStamp(t *testing.T) {
 	const none = time.Duration(0)
@@ -92,7 +92,7 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 
 func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	api := apitest.New()
-	for name, d := range map[string]policies.Decision{"stamped": shaped, "not stamped": {Allowed: true, Shaped: true, Arm: true, Mark: policies.Mark{Finalizers: []string{v1alpha1.Finalizer}}}} {
+	for name, d := range map[string]policies.Decision{"stamped": shaped, "not stamped": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
 		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {

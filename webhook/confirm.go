@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/stamps"
+	"github.com/weir-dev/weir/policies/finalizers"
 )
 
 // A review is what somebody says who reached the port. Nothing is written, and nothing told of what an object holds, on its
@@ -32,8 +32,8 @@ func checkNames(q *policies.Question) error {
 
 // confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same question about it as it is; the
 // metadata is nil where it is gone, or another is in its place. A review that is about no object that could be is an error.
-func confirm(ctx context.Context, lister *stamps.Lister, q *policies.Question, whole bool) (policies.Question, *metav1.ObjectMeta, error) {
-	said := stamps.MetaOf(q.OldObject)
+func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Question, whole bool) (policies.Question, *metav1.ObjectMeta, error) {
+	said := finalizers.MetaOf(q.OldObject)
 	if err := contradiction(q, said); err != nil {
 		return policies.Question{}, nil, err
 	}

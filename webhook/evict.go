@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/stamps"
+	"github.com/weir-dev/weir/policies/finalizers"
 )
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -37,6 +37,6 @@ func (j *judge) evicted(ctx context.Context, q *policies.Question) (bool, error)
 
 // evicting says in a refusal what was asked for, and which pod was looked at.
 func evicting(q *policies.Question, d policies.Decision) policies.Decision {
-	d.Message = fmt.Sprintf("an eviction is judged as the delete of its pod, which has uid %s: %s", stamps.MetaOf(q.OldObject).UID, d.Message)
+	d.Message = fmt.Sprintf("an eviction is judged as the delete of its pod, which has uid %s: %s", finalizers.MetaOf(q.OldObject).UID, d.Message)
 	return d
 }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/stamps"
 )
 
 // mostRounds is how often a decision may need to know more. Each answer brings the next question at most once: who may
@@ -46,7 +46,7 @@ type judge struct {
 	metrics  *metrics
 	log      *sayer
 	sealed   func(text, seal string) bool
-	// summaries: a delete that is only tried, or refused, is answered with what would fall.
+	// summaries: a delete that is only tried, or refused, is answered with what would also be deleted.
 	summaries bool
 }
 
@@ -117,7 +117,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 // summary is what falls with an object whose delete is only tried, or refused; empty where that is not told. The API server
 // tells a warning once, however many of our entries give it.
 func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
-	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would fall with it") {
+	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {
 		return ""
 	}
 	return j.policies.Set().Summary(*q)
@@ -131,7 +131,7 @@ func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 		return nil
 	}
 	if gr == namespaces {
-		if seen := stamps.MetaOf(j.policies.Namespace(q.Name)); seen.UID != "" && seen.UID == stamps.MetaOf(q.OldObject).UID && seen.Name == stamps.MetaOf(q.OldObject).Name {
+		if seen := finalizers.MetaOf(j.policies.Namespace(q.Name)); seen.UID != "" && seen.UID == finalizers.MetaOf(q.OldObject).UID && seen.Name == finalizers.MetaOf(q.OldObject).Name {
 			return nil
 		}
 	}
@@ -140,7 +140,7 @@ func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 		return err
 	}
 	if m == nil {
-		return fmt.Errorf("judge the delete of %s %q: it is not there, or has another uid than the request says", gr, stamps.MetaOf(q.OldObject).Name)
+		return fmt.Errorf("judge the delete of %s %q: it is not there, or has another uid than the request says", gr, finalizers.MetaOf(q.OldObject).Name)
 	}
 	*q = live
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/stamps"
+	"github.com/weir-dev/weir/policies/finalizers"
 )
 
 type metrics struct {
@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"webhook"}),
 		armed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_armed_total",
-			Help: "Objects that had to be stamped at their DELETE, by result: done, already, gone, changed, failed; and DELETEs that had to wait for a fresh stamp: waiting.",
+			Help: "Objects to which the finalizer had to be added at their DELETE, by result: done, already, gone, changed, failed; and DELETEs that had to wait because it had just been added: waiting.",
 		}, []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_webhook_panics_total",
@@ -53,7 +53,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	m.armed.WithLabelValues("waiting")
-	for _, result := range []stamps.Result{stamps.Done, stamps.Already, stamps.Gone, stamps.Changed, stamps.Failed} {
+	for _, result := range []finalizers.Result{finalizers.Done, finalizers.Already, finalizers.Gone, finalizers.Changed, finalizers.Failed} {
 		m.armed.WithLabelValues(string(result))
 	}
 	return m, errors.Join(reg.Register(m.failures), reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))

@@ -263,7 +263,7 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 		}
 	}
 	// Conditions see all 3 MiB.
-	if d := set.Decide(got); !d.Allowed || d.Stamp != policies.PutStamp || len(d.Errors) > 0 {
+	if d := set.Decide(got); !d.Allowed || d.Finalizers != policies.AddFinalizers || len(d.Errors) > 0 {
 		t.Errorf("%+v, want a stamp", d)
 	}
 }

@@ -37,19 +37,25 @@ const askVersion = "insight.weir.dev/v1alpha1"
 func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-weir",
-		Short: "Says what falls when something is deleted, in what order, and who has to act",
-		Long: `Says what falls when something in a Kubernetes cluster is deleted, in what order, and who has to act. Nothing has to be
+		Short: "Shows what a delete would also delete, in what order, and who has to act",
+		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act. Nothing has to be
 installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
 		Version:      version(),
 	}
-	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand())
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), uiCommand())
 	return root
 }
 
-// version is that of the sources, where the Go toolchain was told.
+// Version is that of a release, which its build sets; empty for any other build.
+var Version string
+
+// version is that of a release, or of the sources where the Go toolchain was told.
 func version() string {
+	if Version != "" {
+		return Version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version
 	}
@@ -81,15 +87,26 @@ type asking struct {
 func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlags(true)} }
 
 func (a *asking) register(cmd *cobra.Command, outputs ...string) {
-	a.flags.AddFlags(cmd.Flags())
-	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // in help texts, whoever asks for them
+	a.registerCluster(cmd)
 	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
 	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
-	// client-go logs each failed discovery, and the error that comes of it says the same.
-	cmd.PreRun = func(*cobra.Command, []string) {
-		klog.SetLogger(logr.Discard())
+	quiet(cmd)
+	run := cmd.PreRun
+	cmd.PreRun = func(cmd *cobra.Command, args []string) {
+		run(cmd, args)
 		debug.SetGCPercent(400) // it reads, answers and ends
 	}
+}
+
+// registerCluster adds kubectl's flags, which say which cluster is asked, and as whom.
+func (a *asking) registerCluster(cmd *cobra.Command) {
+	a.flags.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // in help texts, whoever asks for them
+}
+
+// quiet leaves it to a command to say what went wrong: client-go logs each failed discovery, too.
+func quiet(cmd *cobra.Command) {
+	cmd.PreRun = func(*cobra.Command, []string) { klog.SetLogger(logr.Discard()) }
 }
 
 // registerNames completes the arguments, which name objects.
@@ -162,6 +179,16 @@ func (a *asking) namespace() (string, error) {
 
 // read reads a namespace, or the cluster if it is empty.
 func (a *asking) read(ctx context.Context, namespace string) (*insight.World, error) {
+	reader, err := a.reader()
+	if err != nil {
+		return nil, err
+	}
+	w, err := reader.Read(ctx, namespace)
+	return w, unanswered(err)
+}
+
+// reader reads the cluster of the flags.
+func (a *asking) reader() (*snapshot.Reader, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -171,8 +198,7 @@ func (a *asking) read(ctx context.Context, namespace string) (*insight.World, er
 		return nil, err
 	}
 	disco.Invalidate() // what a cache on disk has never heard of would be missing from every answer
-	w, err := (&snapshot.Reader{Config: config, Discovery: disco}).Read(ctx, namespace)
-	return w, unanswered(err)
+	return &snapshot.Reader{Config: config, Discovery: disco}, nil
 }
 
 // policies are those of the cluster; nil if there are none.

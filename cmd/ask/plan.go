@@ -21,95 +21,108 @@ const (
 	exitChanged    = 4
 )
 
-func planCommand() *cobra.Command {
-	a := newAsking()
-	var cascade, out, check string
-	var exitCode bool
-	outputs := []string{"wide", "json", "yaml", "name"}
-	cmd := &cobra.Command{
-		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | TYPE -l SELECTOR | TYPE --all)",
-		Short: "Show what a delete would do, before it is done",
-		Long: `Show what a delete would do, before it is done: what is deleted and in what order, what is kept and why, what waits
+// planning is what plan was asked for.
+type planning struct {
+	*asking
+	cascade, out, check string
+	exitCode            bool
+}
+
+const planHelp = `Show what a delete would do, before it is done: what is deleted and in what order, what is kept and why, what waits
 for finalizers and who takes them off. Nothing is changed, and nothing has to be installed in the cluster: the objects are
 listed with your own rights, and what you may not list is said to be unknown.
 
   ✗  may not be deleted: what a policy says, judged for you
   -  is deleted
-  !  is deleted, and waits: for a finalizer that somebody else takes off, or for ever
+  !  is deleted, and waits: for a finalizer that another component removes, or for ever
   ~  is kept, and loses its reference to an owner that goes
   ?  is kept because something about its owners cannot be told
 
 Where Weir's policies are in the cluster, and you may read them, they are judged as at the delete, by you.
 
 What follows from finalizers is shown as if they came off in the end. Steps (-o wide) count what depends on what: objects
-that do not depend on each other go in any order.`,
+that do not depend on each other go in any order.`
+
+func planCommand() *cobra.Command {
+	p := &planning{asking: newAsking()}
+	outputs := []string{"wide", "json", "yaml", "name"}
+	cmd := &cobra.Command{
+		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | TYPE -l SELECTOR | TYPE --all)",
+		Short: "Show what a delete would do, before it is done",
+		Long:  planHelp,
 		Example: `  kubectl weir plan deployment web
   kubectl weir plan namespace shop --full
   kubectl weir plan -f manifests/ --cascade=foreground -o json
   kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkOutput(outputs...); err != nil {
+			if err := p.checkOutput(outputs...); err != nil {
 				return err
 			}
-			propagation, err := propagationOf(cascade)
-			if err != nil {
-				return err
+			if p.check != "" {
+				return p.runCheck(cmd, args)
 			}
-			if check != "" {
-				changed, err := a.checkPlan(cmd.OutOrStdout(), check, args)
-				if err == nil && changed && exitCode {
-					err = exit(cmd, exitChanged)
-				}
-				return err
-			}
-			objects, err := a.objects(args)
-			if err != nil {
-				return err
-			}
-			p, err := a.plan(objects, propagation)
-			if err != nil {
-				return err
-			}
-			a.grace(p)
-			if out != "" {
-				if err := keepPlan(out, p); err != nil {
-					return err
-				}
-			}
-			if err := a.printPlan(cmd.OutOrStdout(), p); err != nil {
-				return err
-			}
-			switch t := p.Totals(); {
-			case exitCode && t.Refused+t.Stuck+t.Held > 0:
-				return exit(cmd, exitStuck)
-			case exitCode && p.Incomplete():
-				return exit(cmd, exitIncomplete)
-			}
-			return nil
+			return p.run(cmd, args)
 		},
 	}
-	a.register(cmd, outputs...)
-	a.registerObjects(cmd)
-	cmd.Flags().StringVar(&cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
-	cmd.Flags().StringVar(&out, "out", "", "keep the plan in this file, for --check")
-	cmd.Flags().StringVar(&check, "check", "", "make the plan that is kept in this file anew, and say what has changed since")
+	p.register(cmd, outputs...)
+	p.registerObjects(cmd)
+	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
+	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
+	cmd.Flags().StringVar(&p.out, "out", "", "keep the plan in this file, for --check")
+	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has changed since")
 	for _, other := range []string{"cascade", "out", "filename", "selector", "all"} { // the file says them
 		cmd.MarkFlagsMutuallyExclusive("check", other)
 	}
 	return cmd
 }
 
-func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
-	switch cascade {
-	case "background":
-		return metav1.DeletePropagationBackground, nil
-	case "foreground":
-		return metav1.DeletePropagationForeground, nil
-	case "orphan":
-		return metav1.DeletePropagationOrphan, nil
+// run makes a plan, keeps it if that is asked for, and shows it.
+func (p *planning) run(cmd *cobra.Command, args []string) error {
+	propagation, err := propagationOf(p.cascade)
+	if err != nil {
+		return err
 	}
-	return "", fmt.Errorf("--cascade %q: must be background, foreground or orphan", cascade)
+	objects, err := p.objects(args)
+	if err != nil {
+		return err
+	}
+	plan, err := p.plan(objects, propagation)
+	if err != nil {
+		return err
+	}
+	p.grace(plan)
+	if p.out != "" {
+		if err := keepPlan(p.out, plan); err != nil {
+			return err
+		}
+	}
+	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
+		return err
+	}
+	switch t := plan.Totals(); {
+	case p.exitCode && t.Refused+t.Stuck+t.Held > 0:
+		return exit(cmd, exitStuck)
+	case p.exitCode && plan.Incomplete():
+		return exit(cmd, exitIncomplete)
+	}
+	return nil
+}
+
+// runCheck makes a plan again that was kept, and shows what has changed.
+func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
+	changed, err := p.checkPlan(cmd.OutOrStdout(), p.check, args)
+	if err == nil && changed && p.exitCode {
+		err = exit(cmd, exitChanged)
+	}
+	return err
+}
+
+func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
+	propagation, ok := insight.Propagations[cascade]
+	if !ok {
+		return "", fmt.Errorf("--cascade %q: must be background, foreground or orphan", cascade)
+	}
+	return propagation, nil
 }
 
 // plan reads all that the plan of some deletes needs, and makes it.
@@ -144,7 +157,7 @@ func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropa
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
 	if judge != nil {
-		d.Shape, d.Waves = judge.Shape(ctx), judge.Waves(ctx)
+		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
 	}
 	return w.Plan(d), nil
 }

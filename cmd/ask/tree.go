@@ -16,7 +16,7 @@ import (
 
 func treeCommand() *cobra.Command {
 	a := newAsking()
-	var up, down bool
+	var up, down, watch bool
 	outputs := []string{"json", "yaml", "dot"}
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
@@ -28,6 +28,7 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
   !  is being deleted
   ?  names an owner that is not there`,
 		Example: `  kubectl weir tree deployment web
+  kubectl weir tree deployment web --watch
   kubectl weir tree pod/web-5d9c-x2x5k --up`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if up && down {
@@ -39,6 +40,9 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 			} else if down {
 				direction = insight.Down
 			}
+			if watch {
+				return a.watchTree(cmd, args, direction)
+			}
 			return a.about(cmd, args, outputs, func(_ context.Context, w *insight.World, o *resource.Info) error {
 				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
 			})
@@ -48,6 +52,7 @@ what holds it and what blocks its owner. Nothing has to be installed in the clus
 	a.registerNames(cmd)
 	cmd.Flags().BoolVar(&up, "up", false, "owners only")
 	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "draw it again whenever it changes, until the object is gone or Ctrl-C")
 	return cmd
 }
 

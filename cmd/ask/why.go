@@ -29,7 +29,7 @@ shows more. Evidence is told as what was found; it proves no more than it says. 
 With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
 (dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
 webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
-With --as the requests are tried as somebody else, such as the garbage collector.`,
+With --as the requests are tried as another user, such as the garbage collector.`,
 		Example: `  kubectl weir why namespace shop
   kubectl weir why pvc/data-0
   kubectl weir why deployment web --try
@@ -61,16 +61,21 @@ var (
 	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// facts reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
+// facts reads what metadata does not tell about an object.
 func (a *asking) facts(ctx context.Context, o *resource.Info) insight.Facts {
-	f := insight.Facts{Object: whole(o)}
 	client, err := a.client()
 	if err != nil {
-		return f
+		return insight.Facts{Object: whole(o)}
 	}
-	switch o.Mapping.Resource.GroupResource() {
+	return factsOf(ctx, client, &components{client: client}, o.Mapping.Resource.GroupResource(), whole(o))
+}
+
+// factsOf reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
+func factsOf(ctx context.Context, client dynamic.Interface, running *components, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
+	f := insight.Facts{Object: object, Components: running.of(ctx, object)}
+	switch kind {
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		if pods, err := client.Resource(podKind).Namespace(o.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		if pods, err := client.Resource(podKind).Namespace(object.GetNamespace()).List(ctx, metav1.ListOptions{}); err == nil {
 			f.Pods = pods.Items
 		}
 	case podKind.GroupResource():

@@ -1,4 +1,4 @@
-// Command kubectl-weir is the plugin of kubectl that says what falls when something is deleted, and why something does not go.
+// Command kubectl-weir is the plugin of kubectl that shows what a delete would also delete, and why an object is not deleted.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // homeStays is why nothing is deleted in the namespace that Weir runs in: with its own pods the one would go who is to finish.
-const homeStays = "nothing is deleted: Weir runs in this namespace, and without it nobody would end this deletion, or any other. " +
+const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any other would end. " +
 	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
 	"--stop-controller NAMESPACE/weir-controller: then the namespace goes"
 

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Verb is what is to be done with an object.
@@ -39,10 +41,7 @@ type Ref struct {
 }
 
 func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind.String() + " " + r.Name
-	}
-	return r.Kind.String() + " " + r.Namespace + "/" + r.Name
+	return r.Kind.String() + " " + nsName(r.Namespace, r.Name)
 }
 
 // Action is the one thing to do about an object, as far as the graph knows. It carries all that the
@@ -128,7 +127,7 @@ var troubleNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespace
 func (t Trouble) String() string { return troubleNames[t] }
 
 // String names the owner as people do.
-func (c Claim) String() string { return c.Kind + " " + nsName(c.place(), c.Name) }
+func (c Claim) String() string { return words.Printable(c.Kind) + " " + nsName(c.place(), c.Name) }
 
 // place is the namespace in which the claimed owner would be.
 func (c Claim) place() string {
@@ -138,9 +137,10 @@ func (c Claim) place() string {
 	return ""
 }
 
+// nsName is a name as it is shown: whoever made the object, or wrote the reference, has chosen it.
 func nsName(ns, name string) string {
-	if ns == "" {
-		return name
+	if ns != "" {
+		name = ns + "/" + name
 	}
-	return ns + "/" + name
+	return words.Printable(name)
 }

@@ -51,7 +51,7 @@ func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
 		}
 		for _, id := range s.nodes {
 			if n := g.nodes.at(id); len(f.Names) < someNames && !g.isUsual(n) {
-				f.Names = append(f.Names, n.name)
+				f.Names = append(f.Names, nsName("", n.name))
 			}
 			if len(f.Names) == someNames {
 				break

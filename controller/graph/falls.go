@@ -124,7 +124,7 @@ func (f *fall) lose(id uint32, c *claim) {
 			left -= kept
 		}
 	}
-	if c.verdict == solid && !(spared && c.entry == f.root) {
+	if c.verdict == solid && (!spared || c.entry != f.root) {
 		left--
 	}
 	f.left[id] = left
@@ -180,10 +180,11 @@ func (f *fall) count(n *node) {
 		f.fallen[n.slot] = of
 	}
 	of.Count++
-	name := n.name
+	in := "" // the namespace, where it is another one
 	if n.namespace != f.namespace {
-		name = nsName(f.g.namespaces.val(n.namespace), n.name)
+		in = f.g.namespaces.val(n.namespace)
 	}
+	name := nsName(in, n.name)
 	at, _ := slices.BinarySearch(of.Names, name)
 	if at < someNames {
 		of.Names = slices.Insert(of.Names, at, name)

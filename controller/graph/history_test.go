@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/graph/script"
+	shown "github.com/weir-dev/weir/controller/words"
 )
 
 // history plays lines on a graph and on the model at once, and verifies after each event that
@@ -71,7 +72,7 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if want, got := plain(h.model.decide(uid)), plain(a); !reflect.DeepEqual(want, got) {
 			return fmt.Sprintf("%s is decided otherwise than by the model (-model +graph):\n%s", uid, cmp.Diff(want, got))
 		}
-		if (a.Verb == graph.Delete) != (a.Cause.UID != "") || a.Dependents < 0 || !strings.Contains(a.Why, a.Cause.Name) {
+		if (a.Verb == graph.Delete) != (a.Cause.UID != "") || a.Dependents < 0 || !strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
 			return fmt.Sprintf("%s: its cause is %v, with %d dependents", a, a.Cause, a.Dependents)
 		}
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {

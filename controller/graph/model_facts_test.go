@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	shown "github.com/weir-dev/weir/controller/words"
 )
 
 // falls tries again and again whether one more object falls.
@@ -63,6 +64,7 @@ func inKinds(objects []*mObject, namespace string) (out []graph.Fallen) {
 		if o.Namespace != namespace && o.Namespace != "" {
 			name = o.Namespace + "/" + o.Name
 		}
+		name = shown.Printable(name)
 		i := slices.IndexFunc(out, func(f graph.Fallen) bool { return f.Kind == o.Kind })
 		if i < 0 {
 			i, out = len(out), append(out, graph.Fallen{Kind: o.Kind})

@@ -69,4 +69,19 @@ func BenchmarkPlan(b *testing.B) {
 			}
 		}
 	})
+	b.Run("outline", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			w, root := trees(100_000)
+			b.StartTimer()
+			if o, ok := w.Outline(root, Deletion{Propagation: metav1.DeletePropagationBackground}, time.Now()); !ok || o.Root().Goes != 100_001 {
+				b.Fatal("not all of it goes")
+			}
+		}
+	})
+	b.Run("world", func(b *testing.B) {
+		for b.Loop() {
+			trees(100_000)
+		}
+	})
 }

@@ -21,8 +21,8 @@ import (
 // it goes on as if those came off: that is the next stage.
 type course struct {
 	world *World
-	shape func(graph.View) Shape // nil: nothing is known of policies
-	next  []*Item                // whose decision may have changed
+	shape func(graph.View) Enforcement // nil: nothing is known of policies
+	next  []*Item                      // whose decision may have changed
 	items map[types.UID]*Item
 	order []*Item // as they were met
 	step  int
@@ -31,8 +31,8 @@ type course struct {
 	rv    uint64
 }
 
-// Shape is what a policy says about the deletion of an object.
-type Shape struct {
+// Enforcement is what a policy says about the deletion of an object.
+type Enforcement struct {
 	Propagation metav1.DeletionPropagation // empty: as was asked
 	// Spares tells which kinds of dependents lose their reference to the object instead; nil: none.
 	Spares func(schema.GroupResource) bool
@@ -41,7 +41,7 @@ type Shape struct {
 	Doubt string
 }
 
-func newCourse(w *World, shape func(graph.View) Shape) *course {
+func newCourse(w *World, shape func(graph.View) Enforcement) *course {
 	return &course{world: w, shape: shape, items: map[types.UID]*Item{}, held: map[types.UID]*Item{}, rv: 1 << 62}
 }
 
@@ -87,14 +87,14 @@ func (c *course) run() {
 				c.do(i, actions[n])
 			}
 		}
-		if !c.letGo() {
+		if !c.removeFinalizers() {
 			return
 		}
 	}
 }
 
-// letGo takes finalizers off that nobody here takes off, which begins a stage.
-func (c *course) letGo() bool {
+// removeFinalizers takes finalizers off that nobody here takes off, which begins a stage.
+func (c *course) removeFinalizers() bool {
 	if len(c.held) == 0 {
 		return false
 	}
@@ -201,7 +201,7 @@ func asked(finalizers []string, propagation metav1.DeletionPropagation) []string
 }
 
 // spare takes the reference to an object off its dependents of some kinds.
-func (c *course) spare(v *graph.View, s Shape) {
+func (c *course) spare(v *graph.View, s Enforcement) {
 	for _, d := range c.world.Graph.Dependents(v.UID) {
 		if !s.Spares(d.Kind) {
 			continue

@@ -89,9 +89,9 @@ func (p *Plan) Summary() string {
 	if t.Deleted > 0 && t.Steps > 1 {
 		parts[0] += fmt.Sprintf(" in %d steps", t.Steps)
 	}
-	add(t.Held, "of them waits for finalizers that others take off", "of them wait for finalizers that others take off")
+	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
 	add(t.Later, "goes only after that", "go only after that")
-	add(t.Anew, "is likely to be made anew by its controller", "are likely to be made anew by their controllers")
+	add(t.Anew, "is likely to be created again by its controller", "are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
 	add(t.Unknown, "is kept because its owners cannot be told for certain", "are kept because their owners cannot be told for certain")
 	add(t.Stuck, "never goes as things are", "never go as things are")
@@ -197,7 +197,7 @@ func (i *Item) note(style Style) string {
 			notes = append(notes, s)
 		}
 		if i.Anew != nil {
-			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to make it anew", i.Anew.Short(i.Namespace)))
+			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.Anew.Short(i.Namespace)))
 		}
 		if i.Doubt != "" {
 			notes = append(notes, "a policy may change this: "+i.Doubt)

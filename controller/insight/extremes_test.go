@@ -72,3 +72,47 @@ func TestExtremesAreDrawn(t *testing.T) {
 		})
 	}
 }
+
+// TestNamesOfOthersStayInTheirLine: who may make a Role, or write an owner reference, chooses names; and nobody is made to believe
+// by them what no answer says, or has a terminal obey them.
+func TestNamesOfOthersStayInTheirLine(t *testing.T) {
+	const forged = "- namespaces/prod: is deleted"
+	nasty := "x\n" + forged + "\x1b[2J"
+	owners := map[string][]string{"root": nil, nasty: {"root"}, "below": {nasty}, "stray": {"gone\n" + forged + "\u009b"}}
+	asked := types.UID(nasty)
+	for name, ask := range map[string]func(w *World, out io.Writer) error{
+		"plan": func(w *World, out io.Writer) error {
+			return w.Plan(Deletion{Roots: []types.UID{"root"}, Propagation: metav1.DeletePropagationBackground}).Draw(out, Style{Full: true})
+		},
+		"tree":    func(w *World, out io.Writer) error { return DrawTree(out, w.Tree("stray", Both, time.Time{}), Style{}) },
+		"up":      func(w *World, out io.Writer) error { return DrawTree(out, w.Tree(asked, Both, time.Time{}), Style{}) },
+		"orphans": func(w *World, out io.Writer) error { return DrawOrphans(out, w.Orphans()) },
+		"why": func(w *World, out io.Writer) error {
+			a, _ := w.Why("below", Facts{}, time.Time{})
+			return a.Draw(out)
+		},
+		"why of it": func(w *World, out io.Writer) error {
+			a, _ := w.Why(asked, Facts{}, time.Time{})
+			return a.Draw(out)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := ask(worldOf(owners), &out); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), `\n`+forged) {
+				t.Errorf("the name is not told:\n%q", out.String())
+			}
+			for line := range strings.Lines(out.String()) {
+				text := strings.TrimSuffix(line, "\n")
+				if strings.HasPrefix(strings.TrimSpace(text), forged) || strings.ContainsAny(text, "\x1b\u009b") {
+					t.Errorf("a name has a line of its own, or is obeyed:\n%q", out.String())
+				}
+				if at := strings.Index(text, "kubectl"); at >= 0 && strings.Contains(text, "x\\n") && !strings.Contains(text[at:], "'") {
+					t.Errorf("a command names it as no shell takes it: %s", text)
+				}
+			}
+		})
+	}
+}

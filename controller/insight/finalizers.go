@@ -22,6 +22,8 @@ type Finalizer struct {
 	WaitsFor  string `json:"waitsFor"`
 	// Look is a command that shows more; NAMESPACE and NAME stand for the object's.
 	Look string `json:"look,omitempty"`
+	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME.
+	Lease string `json:"lease,omitempty"`
 }
 
 //go:embed finalizers.yaml
@@ -53,9 +55,9 @@ func whoTakesOff(finalizers []string) string {
 	var parts []string
 	for _, name := range finalizers {
 		if f, ok := KnownFinalizer(name); ok {
-			parts = append(parts, fmt.Sprintf("%s takes off %s", f.Component, name))
+			parts = append(parts, fmt.Sprintf("%s removes %s", f.Component, name))
 		} else {
-			parts = append(parts, "somebody takes off "+name)
+			parts = append(parts, "another component removes "+name)
 		}
 	}
 	return strings.Join(parts, ", and ")
@@ -93,7 +95,7 @@ func writes(e metav1.ManagedFieldsEntry, finalizer string) bool {
 			Finalizers map[string]json.RawMessage `json:"f:finalizers"`
 		} `json:"f:metadata"`
 	}
-	if json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+	if json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
 	_, ok := fields.Metadata.Finalizers[fmt.Sprintf("v:%q", finalizer)]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -26,13 +27,17 @@ type Cascade struct {
 	What      string    `json:"what"`
 }
 
-// History are the cascades that Events tell, the last first. Of several about one object the last tells all.
+// component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps apart what others call a cascade, and
+// proves nothing.
+const component = "weir"
+
+// History are the cascades that Weir's Events tell, the last first. Of several about one object the last tells all.
 func History(events []corev1.Event) []Cascade {
 	last := map[types.UID]Cascade{}
 	for i := range events {
 		e := &events[i]
 		c := Cascade{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name, UID: e.InvolvedObject.UID, At: e.LastTimestamp.Time, What: e.Message}
-		if before, ok := last[c.UID]; e.Reason == v1alpha1.ReasonCascade && (!ok || before.At.Before(c.At)) {
+		if before, ok := last[c.UID]; e.Reason == v1alpha1.ReasonCascade && e.Source.Component == component && (!ok || before.At.Before(c.At)) {
 			last[c.UID] = c
 		}
 	}
@@ -52,7 +57,7 @@ func DrawHistory(out io.Writer, all []Cascade, now time.Time) error {
 		if c.Namespace != "" {
 			name = c.Namespace + "/" + name
 		}
-		fmt.Fprintf(&b, "%s ago  %s %s: %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), c.Kind, name, c.What)
+		fmt.Fprintf(&b, "%s ago  %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), words.Printable(c.Kind+" "+name+": "+c.What))
 	}
 	if len(all) == 0 {
 		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour\n" +

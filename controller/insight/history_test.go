@@ -14,7 +14,7 @@ func TestHistoryTellsTheLastOfEachCascade(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	event := func(reason, namespace, name, uid string, ago time.Duration, text string) corev1.Event {
 		return corev1.Event{
-			Reason: reason, Message: text, LastTimestamp: metav1.NewTime(now.Add(-ago)),
+			Reason: reason, Message: text, Source: corev1.EventSource{Component: "weir"}, LastTimestamp: metav1.NewTime(now.Add(-ago)),
 			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: namespace, Name: name, UID: types.UID(uid)},
 		}
 	}
@@ -35,5 +35,14 @@ func TestHistoryTellsTheLastOfEachCascade(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("told\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestHistoryIsOfWeirsEvents: what others call a cascade is something else.
+func TestHistoryIsOfWeirsEvents(t *testing.T) {
+	events := []corev1.Event{{Reason: "Cascade", Message: "all of it", Source: corev1.EventSource{Component: "waterfalls"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web", UID: "1"}}}
+	if all := History(events); len(all) != 0 {
+		t.Errorf("told %v", all)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Object is one object as people name it.
@@ -24,9 +25,9 @@ func objectOf(v *graph.View) Object {
 // Short is resource.group/name, with the namespace before the name where it is another.
 func (o Object) Short(namespace string) string {
 	if o.Namespace == "" || o.Namespace == namespace {
-		return o.Kind + "/" + o.Name
+		return o.Kind + "/" + words.Printable(o.Name)
 	}
-	return o.Kind + "/" + o.Namespace + "/" + o.Name
+	return o.Kind + "/" + o.Namespace + "/" + words.Printable(o.Name)
 }
 
 func (o Object) String() string { return o.Short("") }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Ending is an object that is being deleted.
@@ -64,7 +65,7 @@ func (w *World) Pending(now time.Time) []Group {
 }
 
 func older(a, b Ending) int {
-	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Object.String(), b.Object.String()), cmp.Compare(a.UID, b.UID))
+	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.String(), b.String()), cmp.Compare(a.UID, b.UID))
 }
 
 func (w *World) ending(v *graph.View, now time.Time) Ending {
@@ -95,6 +96,9 @@ type Cause struct {
 	// Look is a command that shows more.
 	Look    string   `json:"look,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
+
+	finalizer string // that it is about
+	manager   string // the field manager that wrote it
 }
 
 // waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
@@ -199,12 +203,13 @@ func (w *World) orphaning(v *graph.View) Cause {
 
 // finalizer is one that neither the collector nor Weir's graph takes off.
 func (w *World) finalizer(v *graph.View, name string) Cause {
-	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name)}
+	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name}
 	if f, ok := KnownFinalizer(name); ok {
 		c.What += ": " + f.Component + " takes it off when " + f.WaitsFor
-		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE", v.Kind.String(), "NAME", v.Name).Replace(f.Look)
+		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(f.Look)
 	}
 	if by, ok := w.writer(v.UID, name); ok {
+		c.manager = by.Manager
 		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s", by.Manager, cmp.Or(by.Time, "an unknown time")))
 	}
 	return c
@@ -247,9 +252,9 @@ func (w *World) draining(v *graph.View) Cause {
 // command is a call of ours that shows more about an object.
 func command(verb string, v *graph.View) string {
 	if v.Namespace == "" {
-		return fmt.Sprintf("kubectl weir %s %s %s", verb, v.Kind, v.Name)
+		return fmt.Sprintf("kubectl weir %s %s", verb, words.Object(v.Kind.String(), v.Name))
 	}
-	return fmt.Sprintf("kubectl weir %s -n %s %s %s", verb, v.Namespace, v.Kind, v.Name)
+	return fmt.Sprintf("kubectl weir %s -n %s %s", verb, v.Namespace, words.Object(v.Kind.String(), v.Name))
 }
 
 // DrawPending writes groups.

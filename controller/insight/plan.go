@@ -22,12 +22,19 @@ var (
 // cleanup is the finalizer by which a definition waits for its instances.
 const cleanup = "customresourcecleanup.apiextensions.k8s.io"
 
+// Propagations are those that a delete can ask for, by their names in kubectl's --cascade.
+var Propagations = map[string]metav1.DeletionPropagation{
+	"background": metav1.DeletePropagationBackground,
+	"foreground": metav1.DeletePropagationForeground,
+	"orphan":     metav1.DeletePropagationOrphan,
+}
+
 // Deletion is what somebody is about to do.
 type Deletion struct {
 	Roots       []types.UID
 	Propagation metav1.DeletionPropagation
-	// Shape is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
-	Shape func(graph.View) Shape
+	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
+	Enforce func(graph.View) Enforcement
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
 	// Waves are the kinds in the order in which the content of a namespace goes: each function tells the wave of an
@@ -142,7 +149,7 @@ func (p *Plan) Totals() (t Totals) {
 
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
-	c := newCourse(w, d.Shape)
+	c := newCourse(w, d.Enforce)
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts, Unread: w.Unread()}
 	c.step = 1
 	var later []graph.View // what takes along more than its dependents

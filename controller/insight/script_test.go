@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -18,6 +19,7 @@ import (
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
 //
 //	plan UID… [cascade=background|foreground|orphan] [full] [wide] [json]
+//	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
 //	pending
 //	orphans
@@ -85,7 +87,7 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 			case a == "wide":
 				style.Wide = true
 			case a == "doubt":
-				d.Shape = func(graph.View) Shape { return Shape{Doubt: "its labels could not be read"} }
+				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
 			case a == "json":
 				asJSON = true
 			default:
@@ -102,6 +104,23 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 			return enc.Encode(p)
 		}
 		return p.Draw(out, style)
+	},
+	"outline": func(w *World, args []string, out *strings.Builder) error {
+		d := Deletion{Propagation: metav1.DeletePropagationBackground}
+		if len(args) > 1 {
+			cascade := strings.TrimPrefix(args[1], "cascade=")
+			d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
+		}
+		o, ok := w.Outline(types.UID(args[0]), d, time.Time{})
+		if !ok {
+			out.WriteString("not there\n")
+			return nil
+		}
+		draw(out, o, o.Root(), "")
+		fmt.Fprintf(out, "%s\n", o.Plan.Summary())
+		near := o.Near(500)
+		fmt.Fprintf(out, "graph: %d objects, %d links\n", len(near.Objects), len(near.Links))
+		return nil
 	},
 	"tree": func(w *World, args []string, out *strings.Builder) error {
 		direction := Both
@@ -132,4 +151,28 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 		}
 		return a.Draw(out)
 	},
+}
+
+// draw writes the lines of an outline, each with how many objects go with it.
+func draw(out *strings.Builder, o *Outline, line *Line, indent string) {
+	name := line.String()
+	if line.Siblings > 0 {
+		name = fmt.Sprintf("%d %s", line.Siblings, line.Kind)
+	}
+	fmt.Fprintf(out, "%s%s %s %d", indent, cmp.Or(line.Symbol, "·"), name, line.Goes)
+	for _, note := range []string{line.State, line.Note} {
+		if note != "" {
+			fmt.Fprintf(out, "; %s", note)
+		}
+	}
+	if line.Again {
+		out.WriteString("; again")
+	}
+	out.WriteString("\n")
+	for _, d := range o.Lines(line.ID, 0, 3) {
+		draw(out, o, d, indent+"  ")
+	}
+	if more := line.Below - 3; more > 0 {
+		fmt.Fprintf(out, "%s  … %d more\n", indent, more)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Direction says which way a tree grows.
@@ -115,7 +116,7 @@ func (t *treeing) lost(v *graph.View) (out []string) {
 		if o.Verdict != "absent" {
 			how = "not found, and not known to be gone"
 		}
-		out = append(out, fmt.Sprintf("its owner %s %s is %s", o.Kind, o.Name, how))
+		out = append(out, fmt.Sprintf("its owner %s %s is %s", words.Printable(o.Kind), words.Printable(o.Name), how))
 	}
 	return out
 }
@@ -145,7 +146,7 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 			n.Dependents = append(n.Dependents, t.below(&d, v))
 		}
 	}
-	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return strings.Compare(a.Object.String(), b.Object.String()) })
+	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return strings.Compare(a.String(), b.String()) })
 	return n
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Request is what has to be asked of the API server before an object can go.
@@ -114,6 +115,7 @@ var (
 // Answered says how the API server answered: as it says why it refuses, and its message. Of a request that was accepted that
 // is "", and of one that was not answered NoAnswer.
 func (t *Trial) Answered(reason metav1.StatusReason, message string) {
+	message = words.Printable(message)
 	t.Message = message
 	switch {
 	case reason == "" && message == "":
@@ -174,9 +176,9 @@ func (t *Trial) Cause() (Cause, bool) {
 // words say what the request asks for.
 func (t *Trial) words() string {
 	if t.Request == Delete {
-		return "to delete " + t.Object.String()
+		return "to delete " + t.String()
 	}
-	return "to take the finalizers off " + t.Object.String()
+	return "to take the finalizers off " + t.String()
 }
 
 // told says in a line how a trial ended.

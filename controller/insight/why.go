@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Answer is why an object is as it is.
@@ -44,6 +45,8 @@ type Facts struct {
 	Pods []unstructured.Unstructured
 	// NodeGone says that the node of a pod is not there.
 	NodeGone *bool
+	// Components tell whether who is to take finalizers off runs.
+	Components *Components
 	// APIServices are those that are not available, by name, and why.
 	APIServices map[string]string
 }
@@ -67,7 +70,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	}
 	a.Causes = w.waits(&v, now)
 	for i := range a.Causes {
-		facts.add(&a.Causes[i], &v)
+		facts.add(&a.Causes[i], &v, now)
 	}
 	a.Causes = append(a.Causes, facts.besides(&v)...)
 	a.Causes = append(a.Causes, w.hidden(&v)...)
@@ -85,7 +88,7 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 			continue
 		}
 		c := Cause{
-			What:  fmt.Sprintf("objects of %s cannot be listed, so nobody can tell whether some are left: %s", u.Kind, u.Reason),
+			What:  fmt.Sprintf("objects of %s cannot be listed, so it is not known whether some are left: %s", u.Kind, u.Reason),
 			Actor: "who runs the API of " + u.Kind,
 			Look:  "kubectl get " + u.Kind + " -A",
 		}
@@ -109,7 +112,7 @@ func (w *World) stays(v *graph.View, now time.Time) (out []Cause) {
 	case a.Trouble != graph.NoTrouble:
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look})
 	case len(v.Owners) == 0:
-		out = append(out, Cause{What: "nothing owns it: it goes when somebody deletes it, and not before"})
+		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
 		out = append(out, Cause{What: "it stays as long as its owner: " + a.Why, Look: look})
 	}
@@ -130,7 +133,7 @@ func (w *World) anew(v *graph.View, now time.Time) []Cause {
 		if o.Controller == nil || !*o.Controller || owner == nil || m == nil || owner.DeletionTimestamp != nil {
 			continue
 		}
-		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be made anew", o.Kind, o.Name)}
+		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be created again", words.Printable(o.Kind), words.Printable(o.Name))}
 		if m.CreationTimestamp.Sub(owner.CreationTimestamp.Time) > time.Minute {
 			c.Evidence = []string{fmt.Sprintf("it was made %s ago, and its controller %s ago: it may be the successor of one that was deleted",
 				duration.HumanDuration(now.Sub(m.CreationTimestamp.Time)), duration.HumanDuration(now.Sub(owner.CreationTimestamp.Time)))}
@@ -154,7 +157,10 @@ var (
 )
 
 // add puts to a cause what the whole object, and others, tell about it.
-func (f Facts) add(c *Cause, v *graph.View) {
+func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
+	if c.finalizer != "" {
+		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
+	}
 	if f.Object != nil && (v.Kind == namespaces || v.Kind == definitions) {
 		c.Evidence = append(c.Evidence, conditions(f.Object)...)
 	}
@@ -177,7 +183,7 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
 		out = append(out, Cause{
-			What:  fmt.Sprintf("the APIService %s is not available, so nobody can tell whether the namespace holds objects of it: %s", name, f.APIServices[name]),
+			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),
 			Actor: "who runs the API behind the APIService " + name,
 			Look:  "kubectl describe apiservice " + name,
 		})
@@ -191,12 +197,12 @@ func conditions(u *unstructured.Unstructured) (out []string) {
 	for _, one := range list {
 		c, _ := one.(map[string]any)
 		kind, _ := c["type"].(string)
-		words := inWords[kind]
-		if status, _ := c["status"].(string); words == "" || status != "True" {
+		said := inWords[kind]
+		if status, _ := c["status"].(string); said == "" || status != "True" {
 			continue
 		}
 		message, _ := c["message"].(string)
-		out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, words, message))
+		out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, said, words.Printable(message)))
 	}
 	return out
 }

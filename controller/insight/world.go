@@ -91,6 +91,12 @@ func (w *World) Unread() []Unread {
 	return out
 }
 
+// Unreadable tells whether a kind could not be listed.
+func (w *World) Unreadable(kind schema.GroupResource) bool {
+	_, failed := w.unread[kind]
+	return failed
+}
+
 // OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that were not read yet, sorted.
 func (w *World) OwnerKinds() (out []graph.Resource) {
 	met := map[schema.GroupResource]bool{}
@@ -123,7 +129,7 @@ func (w *World) Widens() bool {
 		return false
 	}
 	for v := range w.objects() {
-		if v.Ref.Namespace == "" && (v.Foreground || v.Orphaning) {
+		if v.Namespace == "" && (v.Foreground || v.Orphaning) {
 			return true
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/policyfacts"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -72,7 +73,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	if len(sources) == 0 {
 		return nil, nil
 	}
-	p.set = policies.Build(nil, sources, policies.Options{})
+	p.set = policies.Build(nil, sources, policies.Options{}) //nolint:contextcheck // admitting a policy costs microseconds
 	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server who you are, for policies to judge: %w", err)
@@ -115,7 +116,7 @@ func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
 			if object.GetNamespace() != "" {
 				in = " -n " + object.GetNamespace()
 			}
-			v.Confirm = fmt.Sprintf("kubectl annotate %s %s%s --overwrite %s=%s", gvr.GroupResource(), object.GetName(), in, v1alpha1.ConfirmDeleteAnnotation, value)
+			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1alpha1.ConfirmDeleteAnnotation, value)
 		}
 	}
 	return v, err
@@ -283,43 +284,43 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 	}
 }
 
-// Shape is what policies make of the deletion of an object, however it comes to be deleted. v is as the DELETE leaves it.
-func (p *Policies) Shape(ctx context.Context) func(graph.View) insight.Shape {
-	return func(v graph.View) insight.Shape {
+// Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is as the DELETE leaves it.
+func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
+	return func(v graph.View) insight.Enforcement {
 		stamps, known := p.stamps[v.Kind]
 		if !known {
-			stamps, _ = p.set.Stamps(v.Kind)
+			stamps, _ = p.set.AddsFinalizer(v.Kind)
 			p.stamps[v.Kind] = stamps
 		}
 		if !stamps {
-			return insight.Shape{}
+			return insight.Enforcement{}
 		}
 		gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
 		object, err := p.metaOf(v.UID, gvk)
 		if err != nil || object == nil {
-			return insight.Shape{}
+			return insight.Enforcement{}
 		}
 		ns, err := p.namespace(ctx, v.Namespace)
 		if err != nil {
-			return insight.Shape{Doubt: err.Error()}
+			return insight.Enforcement{Doubt: err.Error()}
 		}
 		if p.set.LooksBeyondMetadata(v.Kind) {
 			if p.whole++; p.whole > mostWhole {
-				return insight.Shape{Doubt: "policies look at more than its metadata, and it was not read: there are too many"}
+				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it was not read: there are too many"}
 			}
 			u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
 			if err != nil {
-				return insight.Shape{Doubt: "policies look at more than its metadata, and it could not be read: " + reasonOf(err)}
+				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it could not be read: " + reasonOf(err)}
 			}
 			object = u.Object
 		}
 		if err := unstructured.SetNestedStringSlice(object, v.Finalizers, "metadata", "finalizers"); err != nil {
-			return insight.Shape{Doubt: err.Error()}
+			return insight.Enforcement{Doubt: err.Error()}
 		}
-		s := p.set.Shape(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
-		out := insight.Shape{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
-		if s.SparesSome() {
-			out.Spares = s.Spares
+		s := p.set.Enforce(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
+		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
+		if s.KeepsSome() {
+			out.Spares = s.Keeps
 		}
 		for _, e := range s.Errors {
 			out.Doubt = e.String()

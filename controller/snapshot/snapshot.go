@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 const (
@@ -40,12 +41,9 @@ type Reader struct {
 // listed are noted in the World. Of a namespace, owners that are cluster-scoped are read too: where an object names one, its
 // kind is listed; where one of those is being deleted, all the cluster is. An error means that nothing is known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
-	config := rest.CopyConfig(r.Config)
-	config.QPS = -1 // one list a kind; the API server decides how fast
-	config.WarningHandler = rest.NoWarnings{}
-	client, err := metadata.NewForConfig(config)
+	client, err := r.metadata()
 	if err != nil {
-		return nil, fmt.Errorf("make a metadata client: %w", err)
+		return nil, err
 	}
 	found, unheard, err := kinds.Discover(r.Discovery, kinds.Ignored, nil)
 	if found == nil {
@@ -78,6 +76,18 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		return r.Read(ctx, "")
 	}
 	return w, nil
+}
+
+// metadata is a client that only the API server slows down: it is for one list a kind.
+func (r *Reader) metadata() (metadata.Interface, error) {
+	config := rest.CopyConfig(r.Config)
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
+	return client, nil
 }
 
 // lists takes kinds into a World.
@@ -157,5 +167,5 @@ func reasonOf(err error) string {
 	if errors.As(err, &status) && status.Status().Message != "" {
 		text = status.Status().Message
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return words.Printable(strings.Join(strings.Fields(text), " "))
 }

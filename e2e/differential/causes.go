@@ -77,7 +77,7 @@ func (c Case) follows(d, other Difference) bool {
 	return owned || blocked && d.held()
 }
 
-// oneByOne: the reference takes off every reference with the uid of one that is dead; Weir only that one.
+// oneByOne: the reference removes every reference with the uid of one that is dead; Weir only that one.
 func oneByOne(c Case, d Difference) bool {
 	if d.Reference == nil || d.Weir == nil || !d.ownersOnly() || len(minus(d.Reference.Owners, d.Weir.Owners)) > 0 {
 		return false
@@ -170,7 +170,7 @@ func ownBlock(_ Case, d Difference) bool {
 		slices.Equal(minus(d.Weir.Owners, d.Reference.Owners), []Reference{{Owner: d.Name, Block: Free}})
 }
 
-// unsoundReleased: in the reference orphaning takes off every reference with the owner's uid, and collects what has
+// unsoundReleased: in the reference orphaning removes every reference with the owner's uid, and collects what has
 // only dead ones left then. Weir leaves what cannot be resolved, and its object.
 func unsoundReleased(c Case, d Difference) bool {
 	if d.Weir == nil {

@@ -41,7 +41,7 @@ func (s *story) protection() {
 	s.apply("apiVersion: stories.weir.dev/v1\nkind: Team\nmetadata: {name: blue}\n")
 	s.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\n")
 
-	// Weir learns of the new kind and its objects by watching; until then it does not know what would fall.
+	// Weir learns of the new kind and its objects by watching; until then it does not know what would also be deleted.
 	s.until("the definition is protected", func(context.Context) error {
 		_, err := s.kubectl("delete", "crd", "teams.stories.weir.dev", "--dry-run=server")
 		if err == nil {
@@ -49,9 +49,9 @@ func (s *story) protection() {
 		}
 		return nil
 	})
-	s.confirm([]string{"1 object would fall with it", "1 teams.stories.weir.dev"}, "delete", "crd", "teams.stories.weir.dev", "--timeout=60s")
+	s.confirm([]string{"1 object would also be deleted", "1 teams.stories.weir.dev"}, "delete", "crd", "teams.stories.weir.dev", "--timeout=60s")
 	// 1 Secret, and what is in every namespace does not count.
-	s.confirm([]string{"1 object would fall with it", "1 secrets (keys)"}, "delete", "namespace", s.namespace, "--timeout=90s")
+	s.confirm([]string{"1 object would also be deleted", "1 secrets (keys)"}, "delete", "namespace", s.namespace, "--timeout=90s")
 }
 
 // confirmation is the command in a refusal.

@@ -60,7 +60,7 @@ type DeletionPolicySpec struct {
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
 
-	// Protection refuses deletions that are likely mistakes. Left out, none is refused for what would fall with it.
+	// Protection refuses deletions that are likely mistakes. Left out, no delete is refused because of what would also be deleted.
 	//
 	// +optional
 	Protection *Protection `json:"protection,omitempty"`
@@ -103,8 +103,8 @@ const (
 	Orphan PropagationPolicy = "Orphan"
 )
 
-// Propagation says how far a deletion goes. It does not apply to pods and namespaces, whose deletions the API server does
-// not let take another course.
+// Propagation says how far a deletion goes. It does not apply to pods and namespaces, whose propagation cannot be changed
+// once they are being deleted.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
@@ -116,7 +116,7 @@ type Propagation struct {
 	// +optional
 	Default PropagationPolicy `json:"default,omitempty"`
 
-	// Allowed are the propagation policies that a delete may ask for. A delete that falls under Default is always
+	// Allowed are the propagation policies that a delete may ask for. A delete to which Default applies is always
 	// allowed. Left out, all are.
 	//
 	// +optional
@@ -186,9 +186,9 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
-	// MaxDependents does not accept a delete when more than so many objects would fall with it: its dependents and
-	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace. 0 means: while there is any. A delete
-	// that orphans the dependents lets nothing fall. Left out, any number may fall.
+	// MaxDependents rejects deletes by which more than so many objects would also be deleted: dependents and
+	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace. 0 means: while there is any. Orphaned
+	// objects are not counted. Left out, there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -196,8 +196,8 @@ type Protection struct {
 	MaxDependents *int32 `json:"maxDependents,omitempty"`
 
 	// Confirmation, when Required, does not accept a delete unless the object carries the annotation
-	// weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete that lets more than so many
-	// objects fall has to be confirmed, and a confirmed one is accepted. Left out, it is None.
+	// weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete by which more than so many
+	// objects would also be deleted has to be confirmed, and a confirmed one is accepted. Left out, it is None.
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
@@ -217,7 +217,7 @@ type Protection struct {
 type DeletionPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// Stamped is how many of the matched objects carry Weir's finalizer. Left out, nobody has counted yet.
+	// Stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been counted yet.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -23,14 +23,14 @@ const (
 	// ConditionBackFilled is True once every object that existed before the policy carries the finalizer that the
 	// policy asks for, and no other does.
 	ConditionBackFilled = "BackFilled"
-	// ReasonDone: there is nothing left to stamp or to un-stamp.
+	// ReasonDone: the finalizer is on all objects that should have it, and on no others.
 	ReasonDone = "Done"
 	// ReasonInProgress: the controller is at it; status.matched and status.stamped say how far.
 	ReasonInProgress = "InProgress"
 
 	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and gets an answer. It is
 	// tried every 20 s, and when the webhook configurations change. While it is False requests are not judged: they pass, or
-	// with failurePolicy Fail are refused. Unknown is that nobody could try.
+	// with failurePolicy Fail are refused. Unknown means that it could not be tried.
 	ConditionEnforced = "Enforced"
 	// ReasonReached: the API server asked, and was answered.
 	ReasonReached = "Reached"
@@ -45,7 +45,7 @@ const (
 	ReasonTooSlow = "TooSlow"
 	// ReasonNotAsked: the API server does not ask, though a webhook configuration says that it should.
 	ReasonNotAsked = "NotAsked"
-	// ReasonNotConfigured: no webhook configuration could be written, or nobody was told where the webhook is.
+	// ReasonNotConfigured: no webhook configuration could be written, or it is not configured where the webhook is.
 	ReasonNotConfigured = "NotConfigured"
 	// ReasonNotReady: the policy is not in force: the condition Ready says why.
 	ReasonNotReady = "NotReady"
@@ -82,8 +82,8 @@ type PolicyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, nobody has
-	// counted yet.
+	// Matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, they have
+	// not been counted yet.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

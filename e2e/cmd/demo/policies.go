@@ -105,8 +105,8 @@ func protectedNamespace(ctx context.Context, c *cluster) error {
 		return err
 	}
 	fmt.Println(" ", strings.ReplaceAll(refusal.Error(), ". To let", ".\n  To let"))
-	if !strings.Contains(refusal.Error(), "would fall with it") {
-		return errors.New("the refusal should say what would fall")
+	if !strings.Contains(refusal.Error(), "would also be deleted") {
+		return errors.New("the refusal should say what would also be deleted")
 	}
 	return nil
 }

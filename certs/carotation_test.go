@@ -1,0 +1,183 @@
+package certs
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const leafLife = 10 * time.Minute
+
+// reign is a Secret, and one process that looks at it.
+type reign struct {
+	*testing.T
+	caRotation
+	now    time.Time
+	secret *corev1.Secret
+	cas    []*madeCA
+}
+
+func newReign(t *testing.T) *reign {
+	r := &reign{T: t, now: at, secret: &corev1.Secret{Data: map[string][]byte{}}}
+	r.restart()
+	return r
+}
+
+func (r *reign) restart() { r.caRotation = caRotation{settle: 30 * time.Second, leaf: leafLife} }
+
+// rotate is what the authority does, which leaves all other entries.
+func (r *reign) rotate() {
+	ca := makeCA(r.now, 6*time.Hour)
+	r.cas = append(r.cas, ca)
+	r.secret = r.secret.DeepCopy()
+	r.secret.Data[certKey], r.secret.Data[keyKey], r.secret.Data[caKey] = ca.pem, ca.keyInPEM, ca.pem
+}
+
+// looks is a second of the process, after some others.
+func (r *reign) looks(after time.Duration) (wrote bool) {
+	r.now = r.now.Add(after)
+	r.observe(r.now, r.secret)
+	want := r.want(r.now)
+	if want == nil {
+		return false
+	}
+	r.secret = want
+	r.observe(r.now, r.secret)
+	if r.want(r.now) != nil {
+		r.Error("wants to write again what it has written")
+	}
+	return true
+}
+
+func (r *reign) is(signer, trusted string) {
+	r.Helper()
+	got := "nobody"
+	if s := r.signer(r.now); s != nil {
+		got = names(s.certPEM, r.cas...)
+	}
+	if bundle := names(r.bundle(r.now), r.cas...); got != signer || bundle != trusted {
+		r.Errorf("after %v %s signs and %q are trusted, want %s and %q", r.now.Sub(at), got, bundle, signer, trusted)
+	}
+}
+
+func TestTheFirstCASignsAtOnce(t *testing.T) {
+	r := newReign(t)
+	r.observe(r.now, nil)
+	r.is("nobody", "")
+	r.rotate()
+	if !r.looks(0) {
+		t.Error("did not write down which CA signs")
+	}
+	r.is("a", "a")
+}
+
+func TestTheNextCASignsOnceItHasSettled(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.looks(0)
+	r.now = r.now.Add(time.Hour)
+	r.rotate()
+	if r.looks(0) {
+		t.Error("wrote before anything was due")
+	}
+	r.is("a", "ba")
+	r.looks(29 * time.Second)
+	r.is("a", "ba")
+	r.looks(time.Second)
+	r.is("b", "ba")
+	r.looks(leafLife + 29*time.Second)
+	r.is("b", "ba")
+	if r.looks(time.Second) {
+		t.Error("wrote only to forget a CA")
+	}
+	r.is("b", "b")
+}
+
+func TestAProcessThatStartsInTheMiddleGoesOn(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.looks(0)
+	r.rotate()
+	r.restart()
+	r.looks(time.Second)
+	r.is("a", "ba")
+	r.looks(30 * time.Second)
+	r.is("b", "ba")
+	r.restart()
+	r.looks(time.Second)
+	r.is("b", "ba")
+}
+
+func TestALostSecretIsMadeUpFromMemory(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.looks(0)
+	r.rotate()
+	r.looks(0)
+	r.looks(30 * time.Second)
+	r.is("b", "ba")
+
+	r.observe(r.now, nil)
+	r.is("b", "ba")
+	r.secret = &corev1.Secret{Data: map[string][]byte{}}
+	r.rotate()
+	r.looks(0)
+	r.is("b", "cba")
+	r.restart()
+	r.looks(0)
+	r.is("b", "cba")
+	r.looks(30 * time.Second)
+	r.is("c", "cba")
+}
+
+func TestABrokenSecretChangesNothingUntilItIsRepaired(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.looks(0)
+	r.secret.Data[keyKey] = []byte("broken")
+	if r.looks(time.Second) {
+		t.Error("wrote to a Secret that the authority is about to replace")
+	}
+	r.is("a", "a")
+}
+
+func TestAnExpiredCASignsNoMore(t *testing.T) {
+	r := newReign(t)
+	r.patience = 7 * time.Hour
+	r.rotate()
+	r.looks(0)
+	r.now = r.now.Add(4 * time.Hour)
+	r.rotate()
+	r.looks(0)
+	r.is("a", "ba")
+	r.looks(time.Hour - time.Second)
+	r.is("a", "ba")
+	r.looks(time.Second) // a sixth of its life is left
+	r.is("b", "ba")
+
+	r.restart()
+	r.patience = 7 * time.Hour
+	r.now = at
+	r.cas, r.secret = nil, &corev1.Secret{Data: map[string][]byte{}}
+	r.rotate()
+	r.looks(0)
+	r.now = r.now.Add(5 * time.Hour)
+	r.rotate()
+	r.observe(r.now, r.secret) // and cannot write
+	r.now = at.Add(6 * time.Hour)
+	r.is("b", "b")
+}
+
+func TestACAThatSomebodyElseReplacedStaysTrusted(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.looks(0)
+	r.secret = &corev1.Secret{Data: map[string][]byte{}}
+	r.rotate()
+	r.secret.Data[signingCertKey], r.secret.Data[signingKeyKey] = r.secret.Data[certKey], r.secret.Data[keyKey]
+	if !r.looks(0) {
+		t.Error("did not write down which CA is still trusted")
+	}
+	r.is("b", "ba")
+}

@@ -1,0 +1,87 @@
+// Making elements.
+
+// el makes an element: attributes, listeners as onclick, and children, which are text unless they are elements.
+export function el(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+// svg is el for drawings.
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function fill(e, attributes, children) {
+  for (const [k, v] of Object.entries(attributes)) {
+    if (v === undefined || v === false) continue;
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...children.flat().filter((c) => c !== undefined && c !== null && c !== ""));
+  return e;
+}
+
+// counted is a number with what there are so many of.
+export function counted(n, one, many) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
+
+// placeOf is the address of an object on this page.
+export function placeOf(o, cascade, as) {
+  const more = new URLSearchParams();
+  if (cascade && cascade !== "background") more.set("cascade", cascade);
+  if (as && as !== "list") more.set("as", as);
+  const path = ["object", o.kind, o.namespace || "-", o.name].map(encodeURIComponent).join("/");
+  return `#/${path}${more.size ? `?${more}` : ""}`;
+}
+
+// titleOf names an object.
+export function titleOf(o) { return `${o.kind}/${o.namespace ? `${o.namespace}/` : ""}${o.name}`; }
+
+// nameOf names a line of a plan, with the namespace where that is another one.
+export function nameOf(line, namespace) {
+  if (line.siblings) return counted(line.siblings, line.kind, line.kind);
+  return line.namespace === namespace ? `${line.kind}/${line.name}` : titleOf(line);
+}
+
+// linkTo is a link to an object.
+export function linkTo(o) { return el("a", { href: placeOf(o) }, titleOf(o)); }
+
+// kubectl is how kubectl takes an object in a command, whatever its name is to a shell.
+export function kubectl({ kind, namespace, name }) {
+  const plain = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(name);
+  return (plain ? `${kind} ${name}` : `'${`${kind}/${name}`.replaceAll("'", "'\\''")}'`) + (namespace ? ` -n ${namespace}` : "");
+}
+
+// commandBox shows a command, to be copied.
+export function commandBox(text) {
+  const said = el("span", { role: "status", class: "hidden" });
+  const copy = el("button", {
+    type: "button", onclick: async () => {
+      try { await navigator.clipboard.writeText(text); said.textContent = "Copied."; copy.textContent = "Copied"; }
+      catch { said.textContent = copy.textContent = "Select it to copy"; }
+    },
+  }, "Copy");
+  return el("div", { class: "command" }, el("pre", {}, text), copy, said);
+}
+
+// unreadBox tells once, at the end, what could not be read.
+export function unreadBox(unread, more) {
+  const lines = [...(unread || []).map((u) => `${u.kind}: ${u.reason}`), ...(more ? [more] : [])];
+  if (!lines.length) return null;
+  return el("section", {}, el("h2", {}, "Incomplete"),
+    el("p", {}, "This could not be read, so the page may lack what depends on it:"), el("ul", {}, lines.map((l) => el("li", {}, l))));
+}
+
+// classOf is the colour of what the plan says about an object.
+export function classOf(symbol) { return { "-": "s-goes", "!": "s-waits", "~": "s-kept", "?": "s-doubt" }[symbol] || ""; }
+
+// renew puts children in the place of those that are there, if they are others. Focus and scrolling stay where they were.
+export function renew(into, ...children) {
+  const next = el("div", {}, ...children);
+  if (next.innerHTML === into.innerHTML) return;
+  const active = into.contains(document.activeElement) ? document.activeElement : null;
+  const attribute = ["id", "data-choice", "href"].find((a) => active?.hasAttribute(a));
+  const focused = attribute && `[${attribute}="${CSS.escape(active.getAttribute(attribute))}"]`;
+  const scrolled = [...into.querySelectorAll(".scroll")].map((e) => e.scrollTop);
+  into.replaceChildren(...next.childNodes);
+  into.querySelectorAll(".scroll").forEach((e, i) => { e.scrollTop = scrolled[i] ?? 0; });
+  if (focused) into.querySelector(focused)?.focus({ preventScroll: true });
+}

@@ -1,0 +1,106 @@
+// One object: why it is as it is, who owns it, and what its delete does.
+import { ask, same } from "./ask.js";
+import { commandBox, el, kubectl, linkTo, placeOf, renew, titleOf, unreadBox } from "./dom.js";
+import { list } from "./list.js";
+import { cells, graph } from "./drawings.js";
+
+const cascades = ["background", "foreground", "orphan"];
+const ways = { list: "List", icicle: "Icicle", graph: "Graph" };
+
+// object shows one, with the plan of its delete laid over what hangs below it.
+export function object(named, params) {
+  let cascade = cascades.includes(params.cascade) ? params.cascade : "background";
+  let way = ways[params.as] ? params.as : "list";
+  let said, plan; // the last answers
+  let shown; // the parts of the page, once they are there
+  const v = {
+    name: "object", title: titleOf(named), named,
+    // keep takes over from the next view if it is of the same object: what was unfolded stays so.
+    keep(next) {
+      if (next.name !== "object" || titleOf(next.named) !== titleOf(named) || !shown) return false;
+      [cascade, way] = next.look();
+      return true;
+    },
+    look: () => [cascade, way],
+    async read(anew, signal) {
+      const o = await ask("object", { ...named, have: anew ? undefined : said?.version }, signal);
+      const p = await ask("plan", { ...named, cascade, have: anew ? undefined : plan?.id }, signal); // from what was read for the first
+      return o === same && p === same ? same : { o, p };
+    },
+    async show(into, { o, p }) {
+      if (o !== same) said = o;
+      if (p !== same) plan = p;
+      if (!shown || !into.contains(shown.head)) {
+        shown = { head: el("div"), plan: el("div"), body: el("div"), end: el("div"), list: list(named) };
+        into.replaceChildren(shown.head, shown.plan, shown.body, shown.end);
+      }
+      renew(shown.head, head());
+      renew(shown.plan, planned());
+      renew(shown.end, unreadBox(plan.unread, said.notRead));
+      await body();
+    },
+    failed() { said = plan = shown = undefined; },
+  };
+
+  function head() {
+    const why = said.why;
+    return [
+      el("h1", {}, titleOf(named)),
+      el("p", {}, `It ${why.state}.`),
+      el("h2", {}, why.deleting ? "Why it is still there" : "Why it is there"),
+      el("ol", {}, (why.causes || []).map((c) => el("li", {}, `${c.what[0].toUpperCase()}${c.what.slice(1)}.`,
+        c.actor ? el("div", {}, `Who has to act: ${c.actor}.`) : null,
+        (c.evidence || []).map((e) => el("div", { class: "quiet" }, `Evidence: ${e}.`)),
+        (c.objects || []).length ? el("div", {}, "See ", c.objects.flatMap((x, n) => [n ? ", " : "", linkTo(x)])) : null,
+        c.look ? el("div", {}, "To see more: ", el("code", {}, c.look)) : null))),
+      el("h2", {}, "Owners"),
+      ...owners(),
+    ];
+  }
+
+  // owners are the trees above the object; where it is alone in them, nothing owns it.
+  function owners() {
+    const tree = (n) => el("li", {}, n.asked ? el("b", {}, titleOf(n)) : linkTo(n), notes(n), (n.dependents || []).length ? el("ul", {}, n.dependents.map(tree)) : null);
+    const notes = (n) => {
+      const words = [n.state, n.blocks ? "blocks its owner's foreground deletion" : "", ...(n.lost || []), n.again ? "drawn elsewhere" : ""].filter(Boolean);
+      return words.length ? el("span", { class: "quiet" }, `: ${words.join(", ")}`) : null;
+    };
+    const roots = said.owners || [];
+    if (roots.length === 1 && roots[0].asked && !(roots[0].lost || []).length) return [el("p", {}, "Nothing owns it.")];
+    return [el("ul", {}, roots.map(tree))];
+  }
+
+  function choose(label, all, chosen, place) {
+    return el("div", { class: "choices", role: "group", "aria-label": label }, Object.entries(all).map(([key, title]) =>
+      el("button", { type: "button", "aria-pressed": String(key === chosen), "data-choice": key, onclick: () => { location.hash = place(key); } }, title)));
+  }
+
+  function planned() {
+    return [
+      el("h2", {}, "What its delete does"),
+      choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
+      ...(plan.verdicts || []).flatMap((d) => [
+        d.refused ? el("p", { class: "refused" }, `A policy refuses the delete: ${d.message}`) : null,
+        d.confirm ? el("div", {}, "To confirm exactly what this plan shows:", commandBox(d.confirm)) : null,
+        ...(d.warnings || []).map((w) => el("p", { class: "warned" }, w)),
+      ]),
+      el("p", { class: "summary", id: "summary" }, plan.summary),
+      commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}`),
+      choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w)),
+      el("p", { class: "key" }, ...["- is deleted", "! is deleted, and waits", "~ is kept, and loses a reference", "? is kept: its owners cannot be told"].map((k) => el("span", {}, k))),
+    ];
+  }
+
+  async function body() {
+    const wanted = way, of = wanted + plan.id; // the user may ask for another meanwhile, which is read after this
+    if (wanted === "list") {
+      if (!shown.body.contains(shown.list.element)) shown.body.replaceChildren(shown.list.element);
+      await shown.list.take(plan);
+    } else if (shown.drawn !== of) {
+      const near = wanted === "graph" ? await ask("near", { plan: plan.id }) : undefined;
+      shown.body.replaceChildren(near ? graph(near, named) : cells(plan, named));
+    }
+    shown.drawn = of;
+  }
+  return v;
+}

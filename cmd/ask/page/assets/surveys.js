@@ -1,0 +1,42 @@
+// What is being deleted, by who has to act; and what has lost its owners.
+import { ask, same } from "./ask.js";
+import { counted, el, linkTo, renew, unreadBox } from "./dom.js";
+
+function survey(name, title, params, body) {
+  let have;
+  return {
+    name, title,
+    async read(anew, signal) {
+      const said = await ask(name, { ...params, have: anew ? undefined : have }, signal);
+      if (said !== same) have = said.version;
+      return said;
+    },
+    show(into, said) {
+      const scope = params.namespace ? el("p", {}, `In the namespace ${params.namespace}. `, el("a", { href: `#/${name}` }, "In the whole cluster")) : null;
+      renew(into, el("h1", {}, title), scope, body(said), unreadBox(said.unread));
+    },
+    failed() { have = undefined; },
+  };
+}
+
+function rest(total, items) { return total > items.length ? el("p", { class: "quiet" }, `and ${(total - items.length).toLocaleString("en")} more`) : null; }
+
+// pending is all that is being deleted.
+export function pending(params) {
+  return survey("pending", "Being deleted", params, ({ groups }) => groups.length ? groups.map((g) => el("section", {},
+    el("h2", {}, `${counted(g.total, "waits", "wait")} for ${g.actor}`),
+    el("ul", {}, g.items.map((i) => el("li", {}, linkTo(i), `${i.since ? ` for ${i.since}` : ""}: ${i.waits}`))), rest(g.total, g.items) ?? "")) : [el("p", {}, "Nothing is being deleted.")]);
+}
+
+const fates = {
+  delete: "A garbage collector deletes these",
+  release: "A garbage collector takes references off these, and keeps them",
+  keep: "These are kept, because their owners cannot be told",
+};
+
+// orphans are the objects whose owners are gone, or cannot be told.
+export function orphans(params) {
+  return survey("orphans", "Lost owners", params, ({ fates: all }) => all.length ? all.map((f) => el("section", {}, el("h2", {}, fates[f.fate]),
+    el("ul", {}, f.items.map((o) => el("li", {}, linkTo(o), `: ${o.why}${o.stray ? ` (an object with that uid is in the namespace ${o.stray})` : ""}`))), rest(f.total, f.items) ?? ""))
+    : [el("p", {}, "No object names an owner that is gone or cannot be told.")]);
+}

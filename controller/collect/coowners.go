@@ -1,0 +1,68 @@
+package collect
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+const (
+	// lowPriorityLookups is how many owners are looked up in a second whose answer changes nothing about
+	// whether an object is kept. A cluster in which 100,000 objects each name one that never was has them
+	// all taken off after 17 minutes, at the cost of 100 reads a second for as long.
+	lowPriorityLookups = 100
+	// lowPriorityWorkers bounds how many of them wait for an answer at once.
+	lowPriorityWorkers = 4
+)
+
+// coOwners looks up owners of objects that another owner keeps: references to what never was are to come
+// off before they are the only ones left. Nothing waits for that, so it is paced, and apart from all else.
+type coOwners struct {
+	queue workqueue.TypedInterface[types.UID]
+	pace  *rate.Limiter
+	// look asks about one claim of an object, if that is still what is to be done about it.
+	look func(ctx context.Context, uid types.UID)
+}
+
+func newCoOwners(look func(context.Context, types.UID)) *coOwners {
+	return &coOwners{
+		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "co-owners"}),
+		pace:  rate.NewLimiter(lowPriorityLookups, lowPriorityLookups/10),
+		look:  look,
+	}
+}
+
+// run looks until ctx ends, and joins its goroutines.
+func (c *coOwners) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for range lowPriorityWorkers {
+		wg.Go(func() {
+			for {
+				uid, closed := c.queue.Get()
+				if closed {
+					return
+				}
+				if c.pace.Wait(ctx) == nil {
+					c.look(ctx, uid)
+				}
+				c.queue.Done(uid)
+			}
+		})
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	wg.Wait()
+}
+
+// lookCoOwner carries out a lookup of low priority. By the time its turn comes, what is to be done may be
+// another thing: then the object has come up again by itself.
+func (w *Workers) lookCoOwner(ctx context.Context, uid types.UID) {
+	if a := w.store.DecideLow(uid); a.Verb == graph.Look {
+		w.look(ctx, a)
+	}
+}

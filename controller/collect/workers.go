@@ -1,0 +1,274 @@
+package collect
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+)
+
+// Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in the
+// reference; nobody waits that long without thinking that nothing happens.
+const (
+	firstBackoff = 20 * time.Millisecond
+	mostBackoff  = 2 * time.Minute
+)
+
+// Workers take dirty objects from the queue and do for each the one thing that the graph says.
+type Workers struct {
+	store     *follow.Store
+	requester *request.Client
+	reporter  *events.Reporter
+	metrics   *metrics
+	log       logr.Logger
+	queue     workqueue.TypedRateLimitingInterface[types.UID]
+	ages      ages
+	coOwners  *coOwners
+	cascades  *cascades
+	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
+	// them then.
+	later func(graph.Ref) bool
+}
+
+// New prepares them. later may be nil: nothing drains.
+func New(s *follow.Store, r *request.Client, rep *events.Reporter, later func(graph.Ref) bool, log logr.Logger, reg prometheus.Registerer) *Workers {
+	if later == nil {
+		later = func(graph.Ref) bool { return false }
+	}
+	w := &Workers{store: s, requester: r.ForWorkers(), reporter: rep, metrics: newMetrics(reg), log: log, later: later}
+	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
+	w.ages.since = map[types.UID]time.Time{}
+	w.coOwners = newCoOwners(w.lookCoOwner)
+	w.cascades = newCascades(rep.Cascade, log)
+	r.Limiter.CallBack(w.queue.Add)
+	return w
+}
+
+// Oldest is how long the object that has waited longest has had something to do.
+func (w *Workers) Oldest() time.Duration { return w.ages.oldest() }
+
+// Close ends the queues; Run does, where it has begun.
+func (w *Workers) Close() {
+	w.queue.ShutDown()
+	w.coOwners.queue.ShutDown()
+}
+
+// Run works with n goroutines until ctx ends, and joins them.
+func (w *Workers) Run(ctx context.Context, n int) {
+	w.store.Lead(func(dirty []types.UID) {
+		w.ages.begin(dirty)
+		for _, uid := range dirty {
+			w.queue.Add(uid)
+		}
+	})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for {
+				uid, closed := w.queue.Get()
+				if closed {
+					return
+				}
+				w.requester.Limiter.Arrived(uid)
+				w.work(ctx, uid)
+				w.requester.Limiter.Left()
+				w.queue.Done(uid)
+			}
+		})
+	}
+	wg.Go(func() { w.recheck(ctx) })
+	wg.Go(func() { w.coOwners.run(ctx) })
+	wg.Go(func() { w.cascades.run(ctx) })
+	<-ctx.Done()
+	w.queue.ShutDown()
+	wg.Wait()
+}
+
+// recheck is the clock of the graph: lookups that failed are repeated by it.
+func (w *Workers) recheck(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for round := uint64(1); ; round++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.store.Apply(graph.Recheck{Round: round})
+		}
+	}
+}
+
+func (w *Workers) work(ctx context.Context, uid types.UID) {
+	ctx = w.requester.History.Mark(ctx)
+	a := w.store.Decide(uid)
+	w.reporter.Decided(a)
+	if a.Verb == graph.Delete && !a.Awaited && w.later(a.Object) {
+		w.log.V(1).Info("left for its wave", "object", a.Object.String(), "uid", uid, "why", a.Why)
+		w.done(uid)
+		return
+	}
+	switch a.Verb {
+	case graph.Keep, graph.Wait:
+		if log := w.log.V(1); a.Object.UID != "" && log.Enabled() {
+			log.Info("nothing to do", "object", a.Object.String(), "uid", uid, "why", a.Why)
+		}
+		w.done(uid)
+		if a.Unseen != "" {
+			if again := w.reporter.Held(a); again > 0 {
+				w.queue.AddAfter(uid, again)
+			}
+		}
+	case graph.Look:
+		if a.LowPriority {
+			w.coOwners.queue.Add(uid)
+			w.done(uid)
+			return
+		}
+		w.look(ctx, a)
+		w.queue.Forget(uid)
+	default:
+		err := w.request(ctx, a)
+		if request.IsBusy(err) {
+			w.log.V(1).Info("its kind is in trouble, will be tried in its turn", "object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
+			w.requester.Limiter.PutOff(a.Object.Kind, uid)
+			return
+		}
+		w.settle(ctx, a, err)
+	}
+}
+
+// look answers the claim of an action by a live read.
+func (w *Workers) look(ctx context.Context, a graph.Action) {
+	answer, reason := w.requester.Look(ctx, a.Claim)
+	w.metrics.looked(a, answer)
+	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer.String(), "reason", reason)
+	w.store.Apply(graph.Looked{Claim: a.Claim, Answer: answer, Reason: reason})
+}
+
+func (w *Workers) send(ctx context.Context, a graph.Action, version string) error {
+	if a.Verb == graph.Delete {
+		since, known := w.ages.get(a.Object.UID)
+		lag := time.Since(since)
+		ref := a.Object
+		ref.ResourceVersion = version
+		err := w.requester.Delete(ctx, ref, a.Propagation)
+		if known && !request.IsBusy(err) {
+			w.metrics.lag.Observe(lag.Seconds())
+		}
+		return err
+	}
+	return w.requester.Patch(ctx, a, version)
+}
+
+// settle takes in how a request ended.
+func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
+	uid := a.Object.UID
+	w.metrics.acted(a, request.OutcomeOf(err))
+	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
+	switch outcome := request.OutcomeOf(err); outcome {
+	case request.OK:
+		w.store.Accepted(a)
+		if a.Verb == graph.Delete {
+			log = log.WithValues("root", w.cascades.collected(a).String())
+		}
+		log.Info(doing[a.Verb], "propagation", a.Propagation)
+		w.reporter.Succeeded(a)
+		w.done(uid)
+	case request.Stale, request.Gone:
+		log.V(1).Info("view was old, deciding again", "action", a.Verb.String(), "outcome", outcome)
+		// The watch is given a moment to bring what has happened.
+		if history := w.store.History(); w.queue.NumRequeues(uid) > 0 && w.requester.IsGone(ctx, a.Object) {
+			log.Info("object is gone, and its watch did not say so", "action", a.Verb.String(), "outcome", outcome)
+			w.store.Apply(graph.NotFound{Kind: a.Object.Kind, UID: uid, History: history})
+			w.done(uid)
+			return
+		}
+		w.queue.AddRateLimited(uid)
+	case request.Throttled:
+		log.V(1).Info("told to come back later", "action", a.Verb.String(), "err", err.Error())
+		w.again(uid, err)
+	case request.Cancelled:
+		w.queue.Forget(uid)
+	default:
+		log.Info("request failed, will try again", "action", a.Verb.String(), "outcome", outcome, "err", err.Error())
+		w.reporter.Refused(a, outcome, err, w.queue.NumRequeues(uid))
+		w.again(uid, err)
+	}
+}
+
+// again tries an object later: after its own backoff, or when the server said, whichever is later.
+func (w *Workers) again(uid types.UID, err error) {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		w.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, request.MostPause))
+		return
+	}
+	w.queue.AddRateLimited(uid)
+}
+
+func (w *Workers) done(uid types.UID) {
+	w.queue.Forget(uid)
+	w.ages.end(uid)
+}
+
+// doing are the log messages of actions that were carried out.
+var doing = [...]string{
+	graph.Delete: "deleted", graph.Release: "released from owners",
+	graph.Unblock: "unblocked owners", graph.Unfinalize: "removed finalizer",
+}
+
+// ages remembers since when objects have had something to do.
+type ages struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+	peak  int
+}
+
+func (a *ages) begin(uids []types.UID) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, uid := range uids {
+		if _, ok := a.since[uid]; !ok {
+			a.since[uid] = now
+		}
+	}
+}
+
+func (a *ages) end(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.since, uid)
+	if a.peak = max(a.peak, len(a.since)+1); a.peak > 10_000 && len(a.since) == 0 {
+		a.since, a.peak = map[types.UID]time.Time{}, 0 // maps never shrink
+	}
+}
+
+func (a *ages) get(uid types.UID) (time.Time, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, ok := a.since[uid]
+	return t, ok
+}
+
+// oldest is how long the object that has waited longest has had something to do.
+func (a *ages) oldest() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var oldest time.Duration
+	for _, t := range a.since {
+		oldest = max(oldest, time.Since(t))
+	}
+	return oldest
+}

@@ -1,0 +1,413 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// backFillEvery looks again at kinds of which an object has changed: it may have come while the webhook was away. The
+	// watches tell which these are.
+	backFillEvery = 5 * time.Minute
+	// backFillAll looks again at all of them, should a watch not have told.
+	backFillAll   = time.Hour
+	backFillRetry = 10 * time.Second
+	// backFillPar is how many objects are stamped at once at most.
+	backFillPar = 16
+)
+
+// backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
+// and change. It keeps nothing: a pass that is cut short is begun anew, and finds what it did done.
+type backFill struct {
+	store    *follow.Store
+	lister   *finalizers.Lister
+	stamper  *finalizers.Writer
+	requests *request.Client
+	policies *live.State
+	pace     *rate.Limiter // a cap; what the API server and everything else that is done leave over decides below it
+	metrics  *metrics
+	log      logr.Logger
+
+	mu      sync.Mutex
+	tallies map[string]tally // by policy, as far as is known
+	done    bool             // a pass over the present policies is complete
+	told    chan struct{}    // closed and replaced when the two above change
+}
+
+// newBackFill stamps at most qps objects a second; 0: as many as there is room for.
+func newBackFill(s *follow.Store, lister *finalizers.Lister, stamper *finalizers.Writer, r *request.Client, p *live.State, qps float64, m *metrics, log logr.Logger) *backFill {
+	pace := rate.NewLimiter(rate.Inf, 1)
+	if qps > 0 {
+		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
+	}
+	return &backFill{store: s, lister: lister, stamper: stamper, requests: r, policies: p, metrics: m, log: log,
+		pace: pace, told: make(chan struct{})}
+}
+
+// progress is how far the policies have been carried out on what exists, and a channel that is closed when that changes.
+func (b *backFill) progress() (tallies map[string]tally, done bool, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.tallies), b.done, b.told
+}
+
+func (b *backFill) publish(tallies map[string]tally, done bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tallies, b.done = tallies, done
+	close(b.told)
+	b.told = make(chan struct{})
+}
+
+// run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
+func (b *backFill) run(ctx context.Context) {
+	var last *pass // that was complete; nil: there is none, or all may be different now
+	all := time.Now()
+	for {
+		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
+		passCtx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(ctx, cancel)
+		go func() {
+			select {
+			case <-changed:
+			case <-passCtx.Done():
+			}
+			cancel()
+		}()
+		b.publish(nil, false)
+		next := b.newPass(last)
+		err := next.run(passCtx)
+		cut := passCtx.Err() != nil
+		cancel()
+		stop()
+		pause := backFillEvery
+		switch {
+		case ctx.Err() != nil:
+			return
+		case cut:
+			continue
+		case err != nil:
+			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
+			pause = backFillRetry
+		default:
+			last = next
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			continue
+		case <-relabelled:
+			last = nil
+		case <-time.After(pause):
+			if err != nil || time.Since(all) >= backFillAll {
+				last, all = nil, time.Now()
+			} else {
+				last.rested = true
+			}
+		}
+	}
+}
+
+// pass is one look at everything that policies are about, and at everything that is stamped.
+type pass struct {
+	*backFill
+	set   *policies.Set
+	seen  *pass // at kinds about which policies are the same it is not looked again; nil: at all
+	group errgroup.Group
+	// changes are what the graph had counted of each kind when it was looked at. rested: time has passed since, so that kinds
+	// are looked at again of which it has counted more.
+	changes map[schema.GroupResource]uint64
+	rested  bool
+
+	mu      sync.Mutex
+	tallies map[schema.GroupResource]map[string]tally // by kind and policy
+	changed map[finalizers.Result]int64
+	pending int64
+	errs    []error
+}
+
+// tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
+type tally struct{ matched, stamped int64 }
+
+func (b *backFill) newPass(seen *pass) *pass {
+	p := &pass{
+		backFill: b, set: b.policies.Set(), seen: seen,
+		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, changes: map[schema.GroupResource]uint64{},
+	}
+	p.group.SetLimit(backFillPar)
+	return p
+}
+
+func (p *pass) run(ctx context.Context) error {
+	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
+	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
+		if v.Deleting {
+			continue
+		}
+		if stamped[v.Kind] == nil {
+			stamped[v.Kind] = map[types.UID]graph.Ref{}
+		}
+		stamped[v.Kind][v.UID] = v.Ref
+	}
+	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
+	for _, k := range p.store.Stats().Kinds {
+		versions[k.GroupResource()] = k.Version
+		some, whole := p.set.AddsFinalizer(k.GroupResource())
+		about[k.GroupResource()] = some // be it served now or not
+		if !some || !k.Served || !k.Listable {
+			continue
+		}
+		if p.unchanged(k.GroupResource()) {
+			continue
+		}
+		p.begin(k.GroupResource())
+		if err := p.kind(ctx, k, whole, stamped[k.GroupResource()]); err != nil {
+			p.failed(err)
+		}
+	}
+	// What carries the finalizer, and no policy is about any more.
+	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
+		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
+			p.take(ctx, v.Kind.WithVersion(versions[v.Kind]), &metav1.ObjectMeta{
+				Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
+				Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
+			})
+		}
+	}
+	_ = p.group.Wait() // its errors are in p.errs
+	return p.end(ctx)
+}
+
+// kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
+func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
+	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
+	selector, some := p.set.FinalizerSelector(k.GroupResource())
+	namespaces := p.namespaces(k)
+	if !k.Collected || k.State != graph.Synced {
+		selector, some, namespaces = "", true, everywhere // the graph does not know what is stamped
+	}
+	if some {
+		for _, namespace := range namespaces {
+			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+				delete(stamped, m.UID)
+				p.object(ctx, gvk, gvr, object, m)
+				return ctx.Err()
+			}); err != nil {
+				return err
+			}
+		}
+		if selector == "" && slices.Equal(namespaces, everywhere) {
+			return nil
+		}
+	}
+	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
+		if _, left := stamped[m.UID]; left {
+			delete(stamped, m.UID)
+			p.object(ctx, gvk, gvr, object, m)
+		}
+		return ctx.Err()
+	}
+	if len(stamped) > mostGets {
+		return p.lister.Each(ctx, gvr, "", whole, judge)
+	}
+	for _, ref := range stamped {
+		object, m, err := p.lister.Get(ctx, gvr, ref.Namespace, ref.Name, whole)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read %s: %w", ref, err)
+		default:
+			if err := judge(object, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// namespaces are those to list, as a list takes them, of a kind.
+func (p *pass) namespaces(k graph.KindStats) []string {
+	all, known := p.policies.Namespaces()
+	if !k.Namespaced || !known {
+		return everywhere
+	}
+	if names, only := p.set.FinalizerNamespaces(k.GroupResource(), all); only && len(names) <= mostNamespaces {
+		return names
+	}
+	return everywhere
+}
+
+// everywhere is how a list takes all namespaces.
+var everywhere = []string{""}
+
+const (
+	// mostGets is how many objects are read one by one rather than with all others of their kind.
+	mostGets = 50
+	// mostNamespaces is how many are listed one by one rather than all at once.
+	mostNamespaces = 20
+)
+
+// object brings one object in line.
+func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta) {
+	if m.DeletionTimestamp != nil {
+		return
+	}
+	mark, errs := p.set.FinalizersFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
+	switch {
+	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
+		p.count(gvr.GroupResource(), mark.By, tally{1, 1})
+	case mark.By != "":
+		p.count(gvr.GroupResource(), mark.By, tally{1, 0})
+		p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
+			result, err := p.stamper.Put(ctx, gvr, m, mark)
+			switch result {
+			case finalizers.Done, finalizers.Already:
+				p.count(gvr.GroupResource(), mark.By, tally{0, 1})
+			case finalizers.Gone:
+				p.count(gvr.GroupResource(), mark.By, tally{-1, 0})
+			case finalizers.Changed, finalizers.Failed:
+			}
+			return result, err
+		})
+	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
+		p.take(ctx, gvr, m)
+	}
+}
+
+// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
+// now, and is for the next pass to judge.
+func (p *pass) take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
+	p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
+}
+
+// do changes an object when its turn has come.
+func (p *pass) do(ctx context.Context, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
+	p.mu.Lock()
+	p.pending++
+	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
+	p.mu.Unlock()
+	p.group.Go(func() error {
+		result, err := finalizers.Failed, p.pace.Wait(ctx)
+		if err == nil {
+			err = p.requests.Spare(ctx, "patch", kind, func(ctx context.Context) (err error) {
+				result, err = change(ctx)
+				return err
+			})
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pending--
+		p.changed[result]++
+		if result == finalizers.Done && p.changed[finalizers.Done]%showEvery == 0 {
+			p.publish(p.totalsLocked(), false)
+		}
+		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
+		if err != nil && ctx.Err() == nil {
+			p.failedLocked(err)
+		}
+		return nil
+	})
+}
+
+// showEvery is after how many changes progress is told.
+const showEvery = 100
+
+// unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
+func (p *pass) unchanged(kind schema.GroupResource) bool {
+	now, followed := p.store.Changes(kind)
+	p.changes[kind] = now
+	if p.seen == nil || p.seen.tallies[kind] == nil || !p.set.SameDeletions(kind, p.seen.set) {
+		return false
+	}
+	if p.seen.rested && (!followed || now != p.seen.changes[kind]) {
+		return false
+	}
+	p.changes[kind] = p.seen.changes[kind]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[kind] = p.seen.tallies[kind]
+	return true
+}
+
+func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.stamped + o.stamped} }
+
+func (p *pass) begin(kind schema.GroupResource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[kind] = map[string]tally{}
+}
+
+func (p *pass) count(kind schema.GroupResource, by string, t tally) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[kind][by] = p.tallies[kind][by].plus(t)
+}
+
+// totalsLocked are the tallies of policies, of all kinds.
+func (p *pass) totalsLocked() map[string]tally {
+	out := map[string]tally{}
+	for _, kind := range p.tallies {
+		for by, t := range kind {
+			out[by] = out[by].plus(t)
+		}
+	}
+	return out
+}
+
+func (p *pass) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failedLocked(err)
+}
+
+func (p *pass) failedLocked(err error) {
+	const most = 5
+	if len(p.errs) < most {
+		p.errs = append(p.errs, err)
+	}
+}
+
+// end takes the pass into account if it was complete.
+func (p *pass) end(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	tallies, total := p.totalsLocked(), int64(0) // nobody else counts any more
+	for _, t := range tallies {
+		total += t.stamped
+	}
+	p.metrics.backFill.WithLabelValues("done").Set(float64(total))
+	p.metrics.backFill.WithLabelValues("failed").Set(float64(p.changed[finalizers.Failed]))
+	if n := p.changed[finalizers.Done] + p.changed[finalizers.Failed]; n > 0 {
+		p.log.Info("back-fill", "done", total, "changed", p.changed[finalizers.Done], "failed", p.changed[finalizers.Failed])
+	}
+	p.publish(tallies, len(p.errs) == 0)
+	if len(p.errs) > 0 {
+		return errors.Join(p.errs...)
+	}
+	p.seen = nil // its part is taken over
+	p.metrics.backFillSuccess.SetToCurrentTime()
+	return nil
+}

@@ -1,0 +1,536 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+func settlePolicies(*live.State) {
+	for range 3 {
+		<-time.After(100 * time.Millisecond)
+		synctest.Wait()
+	}
+}
+
+// filler is a back-fill over ConfigMaps and Secrets. The graph is told what is stamped.
+func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, stamped ...graph.Object) *backFill {
+	t.Helper()
+	s := follow.NewStore()
+	events := []graph.Event{graph.Serving{Resources: []graph.Resource{
+		{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+		{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+	}}}
+	for _, k := range []schema.GroupResource{fixture.ConfigMaps, fixture.Secrets} {
+		events = append(events, graph.ListBegins{Kind: k}, graph.ListEnds{Kind: k})
+	}
+	for i := range stamped {
+		events = append(events, graph.Observed{Object: &stamped[i]})
+	}
+	s.Apply(events...)
+	lister, err := finalizers.NewLister(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamper, err := finalizers.New(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := request.New(api.Config(), client, request.NewLimiter(request.DefaultConcurrency), &follow.History{}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBackFill(s, lister, stamper, req, state, qps, testEnforcementMetrics(t), logr.Discard())
+}
+
+const (
+	withStamp = ", finalizers: [weir.dev/propagation]"
+	kept      = ", labels: {kept: 'yes'}"
+)
+
+// keptOnly is a policy about ConfigMaps with a label.
+const keptOnly = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {kept: 'yes'}}}, propagation: {default: Orphan}}}"
+
+func finalizersOf(api *apitest.Server, key string) string {
+	o := api.Get(key)
+	if o == nil {
+		return "gone"
+	}
+	return fmt.Sprint(finalizers.MetaOf(o).Finalizers)
+}
+
+func TestBackFillBringsWhatExistsInLine(t *testing.T) {
+	const weirs, none = "[weir.dev/propagation]", "[]"
+	for name, c := range map[string]struct {
+		policies []string
+		want     map[string]string
+		tallies  map[string]tally
+	}{
+		"stamps what matches, un-stamps the rest": {[]string{keptOnly},
+			map[string]string{"configmaps/shop/matches": weirs, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
+			map[string]tally{"p": {2, 2}}},
+		"un-stamps all without policies": {nil,
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+		// Without the finalizer a deletion would go another way than the policy says, once it is mended.
+		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+		"keeps what a policy cannot be judged about": {[]string{strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", `conditions: [{name: c, expression: "oldObject.data.x == 'y'"}]`, 1)},
+			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": weirs, "secrets/shop/other": none},
+			map[string]tally{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+			fixture.PutConfigMap(api, "matches", kept)
+			fixture.PutConfigMap(api, "plain", "")
+			fixture.PutConfigMap(api, "stale", withStamp)
+			fixture.PutConfigMap(api, "right", kept+withStamp)
+			fixture.PutConfigMap(api, "going", kept+", finalizers: [a], deletionTimestamp: '2000-01-01T00:00:00Z'")
+			// Its deletion goes as policies say, and the finalizer comes off when that is done.
+			fixture.PutConfigMap(api, "ending", withStamp+", deletionTimestamp: '2000-01-01T00:00:00Z'")
+			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop"+withStamp+"}}")
+			for _, p := range c.policies {
+				api.Put("deletionpolicies", p)
+			}
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var stamped []graph.Object
+				for _, at := range []struct {
+					kind schema.GroupResource
+					name string
+				}{{fixture.ConfigMaps, "stale"}, {fixture.ConfigMaps, "right"}, {fixture.Secrets, "other"}} {
+					m := finalizers.MetaOf(api.Get(at.kind.Resource + "/shop/" + at.name))
+					stamped = append(stamped, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+				}
+				b := filler(t, api, state, 1000, stamped...)
+				if err := b.newPass(nil).run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for key, want := range c.want {
+					if got := finalizersOf(api, key); got != want {
+						t.Errorf("%s has %s, want %s", key, got, want)
+					}
+				}
+				tallies, done, _ := b.progress()
+				if diff := cmp.Diff(c.tallies, tallies, cmp.AllowUnexported(tally{})); diff != "" || !done {
+					t.Errorf("done=%t, tallies (-want +got):\n%s", done, diff)
+				}
+				api.Requests()
+				if err := b.newPass(nil).run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range api.Requests() {
+					if r.Method == "PATCH" && strings.Contains(r.Body, "weir.dev/propagation") {
+						t.Errorf("a second pass stamps again: %s", r)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Of very many objects those are read that a policy may be about, and what is stamped though none is.
+func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
+	const all, selected = 10_000, 600
+	for stray, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
+		t.Run(fmt.Sprint(stray, " strays"), func(t *testing.T) {
+			api := apitest.New()
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+			var stamped []graph.Object
+			for i := range all {
+				name, labelled := fmt.Sprintf("c%05d", i), ""
+				switch {
+				case i < selected:
+					labelled = kept + withStamp
+				case i < selected+stray:
+					labelled = withStamp
+				}
+				fixture.PutConfigMap(api, name, labelled)
+				if m := finalizers.MetaOf(api.Get("configmaps/shop/" + name)); len(m.Finalizers) > 0 {
+					stamped = append(stamped, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+				}
+			}
+			api.Put("deletionpolicies", keptOnly)
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var reads atomic.Int64
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if r.Method == "GET" && strings.Contains(r.Path, "/configmaps") {
+						reads.Add(1)
+					}
+					return nil
+				})
+				b := filler(t, api, state, 1000, stamped...)
+				if err := b.newPass(nil).run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if reads.Load() != int64(want) {
+					t.Errorf("%d requests, want %d", reads.Load(), want)
+				}
+				if tallies, _, _ := b.progress(); tallies["p"] != (tally{selected, selected}) {
+					t.Errorf("%v, want %d of %[2]d", tallies, selected)
+				}
+				for i := selected; i < selected+stray; i++ {
+					if got := finalizersOf(api, fmt.Sprintf("configmaps/shop/c%05d", i)); got != "[]" {
+						t.Errorf("c%05d has %s, and no policy is about it", i, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Of very many namespaces those are listed that policies select; what is stamped elsewhere is read one by one.
+func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
+	for selected, want := range map[int][]string{
+		1:                  {"namespaces/n000/configmaps", "namespaces/other/configmaps/stray"},
+		mostNamespaces + 1: {"configmaps", "configmaps", "configmaps"}, // pages
+	} {
+		t.Run(fmt.Sprint(selected, " namespaces"), func(t *testing.T) {
+			api := apitest.New()
+			for n := range selected {
+				api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: n%03d, labels: {team: a}}}", n))
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: n%03d}}", n))
+			}
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+			for i := range 1200 {
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: other}}", i))
+			}
+			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, namespace: other"+withStamp+"}}")
+			stray := finalizers.MetaOf(api.Get("configmaps/other/stray"))
+			api.Put("deletionpolicies", strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1))
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				var mu sync.Mutex
+				var reads []string
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					mu.Lock()
+					defer mu.Unlock()
+					if r.Method == "GET" && strings.Contains(r.Path, "/configmaps") {
+						reads = append(reads, strings.TrimPrefix(r.Path, "/api/v1/"))
+					}
+					return nil
+				})
+				b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: stray.UID, Namespace: "other", Name: "stray", ResourceVersion: stray.ResourceVersion, Finalizers: stray.Finalizers})
+				if err := b.newPass(nil).run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(reads)
+				if diff := cmp.Diff(want, reads); diff != "" {
+					t.Errorf("requests (-want +have):\n%s", diff)
+				}
+				if tallies, done, _ := b.progress(); !done || tallies["p"] != (tally{int64(selected), int64(selected)}) {
+					t.Errorf("done %t, %v", done, tallies)
+				}
+				if got := finalizersOf(api, "configmaps/other/stray") + finalizersOf(api, "configmaps/n000/c"); got != "[][weir.dev/propagation]" {
+					t.Errorf("they have %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A policy that changes has those kinds looked at again that it is about.
+func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	for i := range 3 {
+		fixture.PutConfigMap(api, fmt.Sprint("c", i), kept)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Foreground}"))
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		var mu sync.Mutex
+		var lists []string
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && r.Method == "GET" && kind != "namespaces" {
+				lists = append(lists, kind)
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.run(ctx)
+		}()
+		synctest.Wait()
+		for _, step := range []struct {
+			what string
+			do   func()
+			want []string
+		}{
+			{"at the start", func() {}, []string{"configmaps", "secrets"}},
+			{"a policy about secrets", func() {
+				api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Orphan}"))
+			}, []string{"secrets"}},
+			{"a policy about something else", func() {
+				api.Put("deletionpolicies", delpol("services", "services", "propagation: {default: Orphan}"))
+			}, nil},
+			{"a policy about both", func() {
+				api.Put("deletionpolicies", delpol("both", "secrets, configmaps", "propagation: {default: Orphan}"))
+			}, []string{"configmaps", "secrets"}},
+			{"it goes", func() { api.Remove("deletionpolicies.weir.dev/both") }, []string{"configmaps", "secrets"}},
+			{"labels of a namespace", func() {
+				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
+			}, []string{"configmaps", "secrets"}},
+			{"time", func() { <-time.After(backFillEvery) }, nil},
+			{"time, and a Secret that changed", func() {
+				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7"}})
+				<-time.After(backFillEvery)
+			}, []string{"secrets"}},
+			{"time, and a Secret that went", func() {
+				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"})
+				<-time.After(backFillEvery)
+			}, []string{"secrets"}},
+			{"a change, and then a policy about something else", func() {
+				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "8"}})
+				api.Remove("deletionpolicies.weir.dev/services")
+			}, nil},
+			{"which is seen to when its time has come", func() { <-time.After(backFillEvery) }, []string{"secrets"}},
+			{"time, and a kind that cannot be followed", func() {
+				b.store.Apply(graph.Behind{Kind: fixture.ConfigMaps, Reason: "conversion fails"})
+				<-time.After(backFillEvery)
+				b.store.Apply(graph.CaughtUp{Kind: fixture.ConfigMaps})
+			}, []string{"configmaps"}},
+			{"an hour", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
+		} {
+			step.do()
+			settlePolicies(state)
+			mu.Lock()
+			slices.Sort(lists)
+			if diff := cmp.Diff(step.want, lists); diff != "" {
+				t.Errorf("%s: kinds listed (-want +have):\n%s", step.what, diff)
+			}
+			lists = nil
+			mu.Unlock()
+			if tallies, done, _ := b.progress(); !done || tallies["p"].plus(tallies["both"]) != (tally{3, 3}) {
+				t.Errorf("%s: done %t, %v", step.what, done, tallies)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A list that grows too old goes on where it was.
+func TestBackFillCountsNothingTwice(t *testing.T) {
+	const n = 1200
+	api := apitest.New()
+	for i := range n {
+		fixture.PutConfigMap(api, fmt.Sprintf("c%05d", i), kept+withStamp)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		expired := false
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			query, _ := url.ParseQuery(r.Query)
+			if at := query.Get("continue"); at != "" && !expired {
+				expired = true
+				reply := apitest.Refuse(410, "Expired", "the provided continue parameter is too old")
+				reply.Body.(map[string]any)["metadata"] = map[string]any{"continue": at}
+				return reply
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if tallies, _, _ := b.progress(); !expired || tallies["p"] != (tally{n, n}) {
+			t.Errorf("expired: %t; %v, want %d", expired, tallies, n)
+		}
+	})
+}
+
+func TestBackFillKeepsItsPace(t *testing.T) {
+	api := apitest.New()
+	for i := range 100 {
+		fixture.PutConfigMap(api, fmt.Sprintf("c%03d", i), kept)
+	}
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 10)
+		began := time.Now()
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The first ten go at once.
+		if took := time.Since(began); took < 8900*time.Millisecond || took > 9100*time.Millisecond {
+			t.Errorf("100 objects at 10 a second took %s, want 9s", took)
+		}
+	})
+}
+
+func TestBackFillThatFailsIsNotDone(t *testing.T) {
+	api := apitest.New()
+	fixture.PutConfigMap(api, "a", kept)
+	fixture.PutConfigMap(api, "b", kept)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" && strings.HasSuffix(r.Path, "/a") {
+				return apitest.Refuse(403, "Forbidden", "no")
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1000)
+		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
+			t.Errorf("error %v", err)
+		}
+		if tallies, done, _ := b.progress(); done || tallies["p"] != (tally{2, 1}) {
+			t.Errorf("done=%t, %v; want 1 of 2 stamped", done, tallies)
+		}
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/api/v1/configmaps" {
+				return apitest.Refuse(403, "Forbidden", "may not list")
+			}
+			return nil
+		})
+		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "list configmaps: may not list" {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// What a policy is about stays stamped while its kind cannot be listed: that says nothing about what is wanted.
+func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	fixture.PutConfigMap(api, "right", kept+withStamp)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		m := finalizers.MetaOf(api.Get("configmaps/shop/right"))
+		b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+		b.store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := finalizersOf(api, "configmaps/shop/right"); got != "[weir.dev/propagation]" {
+			t.Errorf("it has %s", got)
+		}
+	})
+}
+
+// Whoever changes an object has it judged, and it may be wanted stamped by then.
+func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	fixture.PutConfigMap(api, "one", withStamp)
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		m := finalizers.MetaOf(api.Get("configmaps/shop/one"))
+		b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "one", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+		changed := false
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" && !changed {
+				changed = true
+				fixture.PutConfigMap(api, "one", kept+withStamp)
+			}
+			return nil
+		})
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := finalizersOf(api, "configmaps/shop/one"); !changed || got != "[weir.dev/propagation]" {
+			t.Errorf("changed meanwhile: %t; it has %s", changed, got)
+		}
+	})
+}
+
+// A change of policies ends a pass, and another begins with what is wanted now.
+func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
+	const n = 50 // at one a second
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+	for i := range n {
+		fixture.PutConfigMap(api, fmt.Sprintf("c%03d", i), kept)
+	}
+	api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}")
+	api.Put("deletionpolicies", keptOnly)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		stamping := make(chan struct{}, n)
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" && strings.HasPrefix(r.Path, "/api/v1/namespaces/shop/configmaps/") {
+				stamping <- struct{}{}
+			}
+			return nil
+		})
+		b := filler(t, api, state, 1)
+		// awaitPass waits for the end of the pass under way, and for that of another if changed has not fired yet.
+		awaitPass := func(changed <-chan struct{}) map[string]tally {
+			<-changed
+			for {
+				tallies, done, changed := b.progress()
+				if done {
+					return tallies
+				}
+				<-changed
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		began := time.Now()
+		_, _, changed := b.progress()
+		go func() {
+			b.run(ctx)
+			close(ended)
+		}()
+		for range 3 {
+			<-stamping
+		}
+		api.Put("deletionpolicies", strings.ReplaceAll(strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1), "configmaps", "secrets"))
+		tallies := awaitPass(changed)
+		if took := time.Since(began); took > n*time.Second/2 {
+			t.Errorf("done after %s: the pass over the old policy was not cut short", took)
+		}
+		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" || tallies["p"] != (tally{1, 1}) {
+			t.Errorf("what the new policy is about has %s, %v", got, tallies)
+		}
+		// The labels of a namespace bring objects under a policy, and take them away.
+		other := finalizers.MetaOf(api.Get("secrets/shop/other"))
+		b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: other.UID, Namespace: "shop", Name: "other", ResourceVersion: other.ResourceVersion, Finalizers: other.Finalizers}})
+		_, _, changed = b.progress()
+		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
+		awaitPass(changed)
+		if took := time.Since(began); took > backFillEvery || finalizersOf(api, "secrets/shop/other") != "[]" {
+			t.Errorf("after a change of labels, %s: the Secret has %s", took, finalizersOf(api, "secrets/shop/other"))
+		}
+		// It looks again by itself, too.
+		rested := time.Now()
+		_, _, changed = b.progress()
+		awaitPass(changed)
+		if took := time.Since(rested); took < backFillEvery || took > backFillEvery+time.Minute {
+			t.Errorf("looked again after %s, want %s", took, backFillEvery)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -1,0 +1,215 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+func labelsOf(s *metav1.LabelSelector) string { return metav1.FormatLabelSelector(s) }
+
+// nest is a canary on the clock of a bubble, and an API server that asks about it, or does not.
+type nest struct {
+	*canary
+	client *fake.Clientset
+
+	mu     sync.Mutex
+	answer func(number int64) error
+	found  door
+	told   []string
+}
+
+func (n *nest) asks(answer func(number int64) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answer = answer
+}
+
+// news is what was told since the last time.
+func (n *nest) news() []string {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	told := n.told
+	n.told = nil
+	return told
+}
+
+func webhookDenies(number int64) error {
+	return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(canaryDenied+policies.CanaryAnswer(number)))
+}
+
+func webhookFails(why string) func(int64) error {
+	return func(int64) error { return apierrors.NewInternalError(errors.New(canaryFailed + why)) }
+}
+
+func letsPass(int64) error { return nil }
+
+func inNest(t *testing.T, test func(t *testing.T, n *nest)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &nest{client: fake.NewClientset(), answer: letsPass}
+		n.client.PrependReactor("delete", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			d := a.(clienttesting.DeleteActionImpl)
+			if len(d.DeleteOptions.DryRun) != 1 {
+				t.Error("a delete that is no dry run")
+			}
+			lease, err := n.client.Tracker().Get(a.GetResource(), a.GetNamespace(), d.Name)
+			if err != nil {
+				return true, nil, err
+			}
+			if lease.(metav1.Object).GetLabels()["weir.dev/canary"] != "true" {
+				return true, nil, nil
+			}
+			n.mu.Lock()
+			answer := n.answer
+			n.mu.Unlock()
+			return true, nil, answer(*d.DeleteOptions.GracePeriodSeconds)
+		})
+		knock := func(context.Context, called) door {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.found
+		}
+		tell := func(is metav1.ConditionStatus, reason, _ string) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.told = append(n.told, string(is)+" "+reason)
+		}
+		n.canary = newCanary(n.client.CoordinationV1().Leases("weir-system"), knock, tell, testEnforcementMetrics(t), logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); n.run(ctx) }()
+		test(t, n)
+		cancel()
+		<-done
+	})
+}
+
+func elapse(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// within is how soon an outage is known, and that it is over.
+const within = 30 * time.Second
+
+// What stands in the way is known in time, and that it is over, too.
+func TestCanarySeesOutages(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		set := &policies.Set{}
+		step := func(what string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, n.news()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		elapse(time.Minute)
+		step("before there is a configuration nothing is tried")
+		if len(n.client.Actions()) > 0 {
+			t.Errorf("requests %v", n.client.Actions())
+		}
+		n.configured(set, called{}, true)
+		elapse(5 * time.Second)
+		step("API servers may take some time to read a configuration")
+		n.asks(webhookDenies)
+		elapse(canaryRetry)
+		step("they have", "True Reached")
+		if _, of, _ := n.now(); of != set {
+			t.Error("nobody knows of which policies that was seen")
+		}
+		n.asks(webhookFails(`failed to call webhook: Post "https://h/t/canary": dial tcp 10.0.0.1:443: connect: connection refused`))
+		elapse(within)
+		step("nobody listens", "False NotReached")
+		n.asks(webhookFails("failed to call webhook: tls: failed to verify certificate: x509: unknown authority"))
+		elapse(within)
+		step("another does", "False NotTrusted")
+		for found, want := range map[door]string{doorOpen: "False TooSlow", doorShut: "False NotReached"} {
+			n.mu.Lock()
+			n.found = found
+			n.mu.Unlock()
+			n.asks(func(int64) error {
+				<-time.After(webhookTimeout * time.Second)
+				return webhookFails(`failed to call webhook: Post "https://h/t/canary": context deadline exceeded`)(0)
+			})
+			elapse(within)
+			step(fmt.Sprint("it is silent, door ", found), want)
+		}
+		n.asks(letsPass)
+		elapse(within)
+		step("the API server does not ask", "False NotAsked")
+		n.asks(func(int64) error { return errors.New("no right to") })
+		elapse(within)
+		step("nobody knows", "Unknown NotTried")
+		n.asks(webhookDenies)
+		elapse(within)
+		step("all is well", "True Reached")
+		n.configured(set, called{}, false)
+		elapse(within)
+		step("and stays so")
+	})
+}
+
+// The Lease is made, and its label put back, which brings it to Weir.
+func TestCanaryKeepsItsObject(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		n.asks(webhookDenies)
+		n.configured(&policies.Set{}, called{}, true)
+		elapse(time.Second)
+		if diff := cmp.Diff([]string{"True Reached"}, n.news()); diff != "" {
+			t.Error(diff)
+		}
+		lease, err := n.leases.Get(t.Context(), "weir-canary", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Labels = nil
+		if _, err := n.leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		n.client.ClearActions()
+		elapse(2 * canaryEvery)
+		var verbs []string
+		for _, a := range n.client.Actions() {
+			verbs = append(verbs, a.GetVerb())
+		}
+		if diff := cmp.Diff([]string{"delete", "patch", "delete", "delete"}, verbs); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string(nil), n.news()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What cannot be written is not in force; but for what was.
+func TestCanaryTellsWhatCouldNotBeConfigured(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		n.unconfigured(errors.New("the webhook's CA is not known"))
+		if diff := cmp.Diff([]string{"False NotConfigured"}, n.news()); diff != "" {
+			t.Error(diff)
+		}
+		n.asks(webhookDenies)
+		n.configured(&policies.Set{}, called{}, true)
+		elapse(time.Second)
+		n.unconfigured(errors.New("etcd is away"))
+		if diff := cmp.Diff([]string{"True Reached"}, n.news()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package enforce
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// What policies are about is counted for all of them, at the cost of a list of the kinds of which the graph cannot tell.
+func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
+	api := apitest.New()
+	for name, labels := range map[string]string{"shop": "env: prod", "play": "env: test", "kube": ""} {
+		api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s}}}", name, labels))
+	}
+	for name, metadata := range map[string]string{
+		"one": ", labels: {tier: x}", "two": ", labels: {tier: 'y'}", "three": "", "four": ", labels: {kept: 'yes', tier: x}",
+		"going": ", labels: {tier: x}, finalizers: [a], deletionTimestamp: '2026-01-01T00:00:00Z'",
+	} {
+		fixture.PutConfigMap(api, name, metadata)
+	}
+	const head = "{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]%s}, %s}}"
+	for name, match := range map[string]string{
+		"fails": `, conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
+		"here": ", namespaceSelector: {matchLabels: {env: prod}}", "elsewhere": ", namespaceSelector: {matchLabels: {env: test}}",
+	} {
+		api.Put("deletionpolicies", fmt.Sprintf(head, "DeletionPolicy", name, "configmaps", match, "protection: {confirmation: Required}"))
+	}
+	api.Put("deletionpolicies", fmt.Sprintf(head, "DeletionPolicy", "secrets", "secrets", "", "protection: {confirmation: Required}"))
+	api.Put("deletionpolicies", fmt.Sprintf(head, "DeletionPolicy", "prod", "namespaces", ", namespaceSelector: {matchLabels: {env: prod}}", "protection: {confirmation: Required}"))
+	api.Put("ownerreferencepolicies", fmt.Sprintf(head, "OwnerReferencePolicy", "owners", "configmaps", ", objectSelector: {matchLabels: {tier: x}}", "blockOwnerDeletion: Deny"))
+	for name, selector := range map[string]string{"a-prod": "namespaceSelector: {matchLabels: {env: prod}}, ", "rest": "", "void": ""} {
+		api.Put("drainpolicies", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: %s}, spec: {%swaves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}", name, selector))
+	}
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		settlePolicies(state)
+		b := filler(t, api, state, 50)
+		events := []graph.Event{graph.Serving{Resources: []graph.Resource{
+			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+			{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
+			{Resource: "namespaces", Kind: "Namespace", Version: "v1", Versions: []string{"v1"}, Collected: true, Deletable: true, Listable: true},
+		}}}
+		for i := range 3 {
+			events = append(events, graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, Namespace: "shop", Name: fmt.Sprint("s", i), UID: fixture.UIDOf(fmt.Sprint(i)), ResourceVersion: "5"}})
+		}
+		b.store.Apply(events...)
+		c := newCensus(b.store, b.lister, state, logr.Discard())
+		var lists []string
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			lists = append(lists, r.Path)
+			return nil
+		})
+		got := map[string]string{}
+		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
+			got[key.String()] = fmt.Sprint(n.matched, " ", n.failed, " ", n.unknown, " ", n.last)
+		}
+		if diff := cmp.Diff(map[string]string{
+			`DeletionPolicy "fails"`:        `2 1 false condition "c": no such key: labels, at configmaps shop/three`,
+			`DeletionPolicy "kept"`:         "1 0 false ",
+			`DeletionPolicy "here"`:         "4 0 false ",
+			`DeletionPolicy "elsewhere"`:    "0 0 false ",
+			`DeletionPolicy "secrets"`:      "3 0 false ",
+			`DeletionPolicy "prod"`:         "1 0 false ",
+			`OwnerReferencePolicy "owners"`: "2 0 false ",
+			`DrainPolicy "a-prod"`:          "1 0 false ",
+			`DrainPolicy "rest"`:            "2 0 false ",
+			`DrainPolicy "void"`:            "0 0 false ",
+		}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		slices.Sort(lists)
+		if diff := cmp.Diff([]string{"/api/v1/configmaps", "/api/v1/namespaces"}, lists); diff != "" {
+			t.Errorf("lists (-want +got):\n%s", diff)
+		}
+
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/configmaps") {
+				return apitest.Refuse(403, "Forbidden", "no")
+			}
+			return nil
+		})
+		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
+			if about := key.Kind != "DrainPolicy" && key.Name != "secrets" && key.Name != "prod"; n.unknown != about {
+				t.Errorf("configmaps cannot be listed: %s is unknown: %t", key, n.unknown)
+			}
+		}
+	})
+}
+
+// A list that begins anew counts nothing twice, and what all policies about a kind select by is for the API server to select.
+func TestCountingAsksForLittle(t *testing.T) {
+	api := apitest.New()
+	for i := range 600 {
+		fixture.PutConfigMap(api, fmt.Sprintf("c%04d", i), kept)
+	}
+	api.Put("deletionpolicies", strings.ReplaceAll(keptOnly, "propagation: {default: Orphan}", "protection: {confirmation: Required}"))
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 50)
+		c := newCensus(b.store, b.lister, state, logr.Discard())
+		pages, selectors := 0, map[string]bool{}
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if pages++; pages == 2 {
+				return apitest.Refuse(410, "Expired", "too old")
+			}
+			query, err := url.ParseQuery(r.Query)
+			if err != nil {
+				t.Error(err)
+			}
+			selectors[query.Get("labelSelector")] = true
+			return nil
+		})
+		key := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
+		if n := c.count(t.Context(), state.Set(), nil).totals()[key]; n.matched != 600 {
+			t.Errorf("counted %+v", n)
+		}
+		if diff := cmp.Diff(map[string]bool{"kept in (yes)": true}, selectors); diff != "" {
+			t.Errorf("selectors (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A policy that changes has those kinds listed again that it is about.
+func TestCensusListsAgainOnlyWhatAPolicyIsAbout(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	fixture.PutConfigMap(api, "c", kept)
+	api.Put("deletionpolicies", keptOnly)
+	const selected = "match: {resources: [{apiGroups: [''], resources: [secrets]}], objectSelector: {matchLabels: {a: '%s'}}}, propagation: {default: Orphan}"
+	secrets := func(label string) {
+		api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: s}, spec: {"+fmt.Sprintf(selected, label)+"}}")
+	}
+	secrets("b")
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 50)
+		c := newCensus(b.store, b.lister, state, logr.Discard())
+		var lists []string
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && !strings.Contains(r.Query, "watch=") {
+				lists = append(lists, kind)
+			}
+			return nil
+		})
+		count := func(last *censusResult) (*censusResult, string) {
+			lists = nil
+			found := c.count(t.Context(), state.Set(), last)
+			return found, strings.Join(lists, " ")
+		}
+		first, listed := count(nil)
+		if listed != "configmaps secrets" {
+			t.Errorf("listed %s at first", listed)
+		}
+		changed := state.Changed()
+		secrets("c")
+		<-changed
+		second, listed := count(first)
+		if listed != "secrets" {
+			t.Errorf("listed %q, want secrets alone", listed)
+		}
+		if n := second.totals()[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}]; n.matched != 1 {
+			t.Errorf("counted %+v", n)
+		}
+		if _, listed = count(second); listed != "" {
+			t.Errorf("listed %q though nothing has changed", listed)
+		}
+		if _, listed = count(nil); listed != "configmaps secrets" {
+			t.Errorf("listed %q when it is time", listed)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// Enforcer is what the leader does for policies: it has the API server ask Weir, stamps what is there already, carries
+// out deletions, and says on the policies how far all that is.
+type Enforcer struct {
+	policies     *live.State
+	propagator   *propagator
+	backFill     *backFill
+	configurator *configurator // nil: nobody knows where the webhook is
+	canary       *canary       // nil as well
+	status       *statusWriter
+	census       *census
+	log          logr.Logger
+}
+
+// Options are what enforcement works with.
+type Options struct {
+	Config    *rest.Config
+	Client    *http.Client // for that
+	Store     *follow.Store
+	Watcher   *follow.Watcher
+	Requester *request.Client
+	Reporter  *events.Reporter
+	Policies  *live.State
+	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
+	// Collects: the graph's decisions are carried out by this process. Else the built-in collector collects.
+	Collects bool
+	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
+	BackFillQPS float64
+	Registry    prometheus.Registerer
+	Log         logr.Logger
+}
+
+// New prepares an Enforcer. Nothing is sent before Run.
+func New(o Options) (*Enforcer, error) {
+	config, client, s, r, rep := o.Config, o.Client, o.Store, o.Requester, o.Reporter
+	m, err := newMetrics(o.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	lister, err := finalizers.NewLister(config)
+	if err != nil {
+		return nil, err
+	}
+	guarded := rest.CopyConfig(config)
+	guarded.Wrap(r.History.Guard)
+	stamper, err := finalizers.New(guarded)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for policies: %w", err)
+	}
+	e := &Enforcer{policies: o.Policies, log: o.Log}
+	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Log)
+	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
+	e.census = newCensus(s, lister, o.Policies, o.Log)
+	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
+	if o.Webhooks != nil {
+		admission, err := typedadmissionregistrationv1.NewForConfigAndClient(config, client)
+		if err != nil {
+			return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
+		}
+		leases, err := typedcoordinationv1.NewForConfigAndClient(config, client)
+		if err != nil {
+			return nil, fmt.Errorf("make a leases client: %w", err)
+		}
+		core, err := typedcorev1.NewForConfigAndClient(config, client)
+		if err != nil {
+			return nil, fmt.Errorf("make a client for namespaces and the webhook's Service: %w", err)
+		}
+		if o.Webhooks.CanaryNamespace != "" {
+			knocker := &knocker{target: o.Webhooks, services: core, port: servicePort}
+			e.canary = newCanary(leases.Leases(o.Webhooks.CanaryNamespace), knocker.knock, rep.Enforced, m, o.Log)
+			e.status.canary = e.canary
+		}
+		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}
+	}
+	return e, nil
+}
+
+// Terminating is told of every object that is seen to terminate, when the graph has it.
+func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
+
+// Close ends the queue; Run does, where it has begun.
+func (e *Enforcer) Close() { e.propagator.queue.ShutDown() }
+
+// Run enforces until ctx ends.
+func (e *Enforcer) Run(ctx context.Context) {
+	if !e.awaitPolicies(ctx) {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.propagator.run(ctx) })
+	wg.Go(func() { e.backFill.run(ctx) })
+	wg.Go(func() { e.status.run(ctx) })
+	wg.Go(func() { e.census.run(ctx) })
+	if e.configurator != nil {
+		wg.Go(func() { e.configurator.run(ctx) })
+		if e.canary != nil {
+			wg.Go(func() { e.canary.run(ctx) })
+		}
+	} else if e.policies.Set().Asks() {
+		e.log.Info("policies are not enforced at the API server: neither --webhook-service nor --webhook-url says where the webhook is")
+	}
+	wg.Wait()
+}
+
+// awaitPolicies waits until it is known which policies there are: without them all stamps would come off.
+func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
+	for e.policies.Ready() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-e.policies.Changed():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// metrics are what enforcement counts.
+type metrics struct {
+	policies        *prometheus.GaugeVec
+	policy          *prometheus.GaugeVec
+	backFill        *prometheus.GaugeVec
+	backFillSuccess prometheus.Gauge
+	waiting         prometheus.Gauge
+	enforced        *prometheus.CounterVec
+	reachable       *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_policies", Help: "Policies, by state: broken ones are not in force, and their status says why; of files, the log does, also of what is no policy at all."}, []string{"state"}),
+		policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_policy", Help: "1 for each policy, by source, object or file, and state as in weir_policies: policies that are files show nowhere else in the cluster."}, []string{"kind", "name", "source", "state"}),
+		backFill: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_backfill_objects", Help: "Objects that back-fill looks after, by state: done, which carry the finalizer as policies ask, pending, failed in the last pass."}, []string{"state"}),
+		backFillSuccess: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_backfill_last_success_timestamp_seconds", Help: "When back-fill was last complete."}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_propagation_waiting", Help: "Terminating objects that Weir holds until their propagation is enforced."}),
+		enforced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_propagation_enforced_total", Help: "Deletions whose propagation was enforced, by result: done, and failed attempts."}, []string{"result"}),
+		reachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and is answered, 0 while not, with the reason: that of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no webhook configuration."}, []string{"reason"}),
+	}
+	m.enforced.WithLabelValues("done") // a rate is seen only of what was there before
+	m.enforced.WithLabelValues("failed")
+	for _, state := range []string{"done", "pending", "failed"} {
+		m.backFill.WithLabelValues(state)
+	}
+	for _, c := range []prometheus.Collector{m.policies, m.policy, m.backFill, m.backFillSuccess, m.waiting, m.enforced, m.reachable} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,267 @@
+package enforce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// statusEvery bounds how often a policy's status is written.
+const statusEvery = time.Second
+
+// servedEvery is how often it is looked whether what policies name is served: discovery tells nobody.
+const servedEvery = 30 * time.Second
+
+// statusWriter says on the policies what has been made of them.
+type statusWriter struct {
+	client   dynamic.Interface
+	policies *live.State
+	backFill *backFill
+	canary   *canary // nil: nobody has the API server ask
+	served   func() *served
+	census   *census
+	// tell makes an Event on a policy.
+	tell    func(policy map[string]any, eventType, reason, message string)
+	metrics *metrics
+	log     logr.Logger
+}
+
+func (w *statusWriter) run(ctx context.Context) {
+	for {
+		changed := w.policies.Changed()
+		tallies, done, progress := w.backFill.progress()
+		reached, of, seen := w.canary.now()
+		set := w.policies.Set()
+		counts, counting := w.census.now(set)
+		failed := w.write(ctx, facts{tallies: tallies, done: done, reached: enforcedBy(reached, of, set), counts: counts, serves: w.served()})
+		var again <-chan time.Time
+		if failed {
+			again = time.After(5 * statusEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-progress:
+		case <-seen:
+		case <-counting:
+		case <-time.After(servedEvery):
+		case <-again:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(statusEvery):
+		}
+	}
+}
+
+// facts are what the status of policies says, as far as is known.
+type facts struct {
+	tallies map[string]tally // of back-fill, which is done or not
+	done    bool
+	reached reach
+	counts  map[policies.PolicyKey]counted
+	serves  *served
+}
+
+// write brings the status of every policy up to date, and tells whether one could not be.
+func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
+	ready, broken := 0, w.policies.Unreadable()
+	events := mostPolicyEvents
+	w.metrics.policy.Reset()
+	for _, s := range w.policies.Set().Statuses() {
+		if s.Ready {
+			ready++
+		} else {
+			broken++
+		}
+		w.metrics.policy.WithLabelValues(s.Policy.Kind, s.Policy.Name, sourceOf(s), stateOf(s)).Set(1)
+		object := w.policies.Object(s.Policy)
+		if s.File != "" || object == nil {
+			continue
+		}
+		if err := w.writeOne(ctx, s, object, f, &events); err != nil && ctx.Err() == nil {
+			w.log.Info("cannot write the status of a policy", "policy", s.Policy.String(), "err", err.Error())
+			failed = true
+		}
+	}
+	w.metrics.policies.WithLabelValues("ready").Set(float64(ready))
+	w.metrics.policies.WithLabelValues("broken").Set(float64(broken))
+	return failed
+}
+
+// anyStatus is the status of a policy of any kind.
+type anyStatus struct {
+	v1alpha1.DeletionPolicyStatus `json:",inline"`
+	Waves                         string `json:"waves,omitempty"`
+}
+
+func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object map[string]any, f facts, events *int) error {
+	u := unstructured.Unstructured{Object: object}
+	var have anyStatus
+	if status, ok := object["status"].(map[string]any); ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &have); err != nil {
+			return fmt.Errorf("read the status: %w", err)
+		}
+	}
+	want := anyStatus{*have.DeepCopy(), s.Waves}
+	want.say(s, u.GetGeneration(), f)
+	if equality.Semantic.DeepEqual(have, want) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": u.GetUID()}, "status": want})
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	_, err = w.client.Resource(live.Resource(s.Policy.Kind)).Patch(ctx, s.Policy.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another by now: that comes with the watch
+	}
+	if err == nil {
+		w.tellChanges(object, have.Conditions, want.Conditions, events)
+	}
+	return err
+}
+
+// say puts what is known into a status. What is not known stays as it was.
+func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
+	set := func(c metav1.Condition) { meta.SetStatusCondition(&want.Conditions, c) }
+	set(readiness(s, generation))
+	if s.FailsClosed {
+		set(failsSafely(s, generation))
+	} else {
+		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
+	}
+	if t, ok := f.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.done) && (s.Propagates || !s.Ready) {
+		want.Matched, want.Stamped = &t.matched, &t.stamped
+		set(backFilled(f.done, generation))
+	}
+	if c, ok := f.counts[s.Policy]; ok {
+		if !c.unknown && !s.Propagates {
+			want.Matched = &c.matched
+		}
+		if s.Conditions {
+			set(evaluates(c, generation))
+		}
+	}
+	if c, known := f.serves.resolved(s.Names, generation); known {
+		set(c)
+	}
+	if s.Policy.Kind != "DrainPolicy" { // which asks nobody
+		if c, known := enforced(s, f.reached, generation); known {
+			set(c)
+		}
+	}
+}
+
+// mostPolicyEvents is how many Events on policies one cause brings about.
+const mostPolicyEvents = 50
+
+// tellChanges makes an Event of each condition that has come to be False, or is so no more. How far back-fill is, is none.
+func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
+	for _, c := range want {
+		was := meta.FindStatusCondition(have, c.Type)
+		wasFalse := was != nil && was.Status == metav1.ConditionFalse
+		if c.Type == v1alpha1.ConditionBackFilled || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
+			continue
+		}
+		*events--
+		if c.Status == metav1.ConditionFalse {
+			w.tell(object, corev1.EventTypeWarning, c.Reason, c.Type+": "+c.Message)
+		} else {
+			w.tell(object, corev1.EventTypeNormal, c.Reason, c.Type+": "+c.Message)
+		}
+	}
+}
+
+func sourceOf(s policies.Status) string {
+	if s.File != "" {
+		return "file"
+	}
+	return "object"
+}
+
+func stateOf(s policies.Status) string {
+	if s.Ready {
+		return "ready"
+	}
+	return "broken"
+}
+
+func evaluates(c counted, generation int64) metav1.Condition {
+	out := metav1.Condition{Type: v1alpha1.ConditionEvaluates, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
+	if c.failed > 0 {
+		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonConditionFails
+		out.Message = fmt.Sprintf("its conditions fail for %d objects, about which failurePolicy decides, the last of them: %s", c.failed, c.last)
+	}
+	return out
+}
+
+func readiness(s policies.Status, generation int64) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCompiled, Message: "the policy is in force"}
+	if !s.Ready {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, s.Message
+	}
+	return c
+}
+
+func failsSafely(s policies.Status, generation int64) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionFailsSafely, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBounded, Message: "while Weir does not answer, what the policy names is refused, and no more"}
+	if s.Risk != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonCanStopTheCluster, s.Risk
+	}
+	return c
+}
+
+func backFilled(done bool, generation int64) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
+	if !done {
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonInProgress
+		c.Message = "the finalizer is being added to objects that existed before; status.stamped says how far"
+	}
+	return c
+}
+
+// notTold is where nobody has the API server ask.
+var notTold = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
+	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
+
+// enforcedBy is what was seen, where it was seen of the policies in force: what is new is asked about first.
+func enforcedBy(seen reach, of, inForce *policies.Set) reach {
+	if of != nil && of != inForce {
+		return reach{}
+	}
+	return seen
+}
+
+// enforced is the condition, if anything is known about it.
+func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
+	c = metav1.Condition{Type: v1alpha1.ConditionEnforced, ObservedGeneration: generation}
+	if !s.Ready {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotReady, "the policy is not in force: the condition Ready says why"
+		return c, true
+	}
+	c.Status, c.Reason, c.Message = r.status, r.reason, r.message
+	return c, r.status != ""
+}

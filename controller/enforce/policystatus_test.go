@@ -1,0 +1,228 @@
+package enforce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+func testEnforcementMetrics(t *testing.T) *metrics {
+	t.Helper()
+	m, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// statusOf is a policy's status in lines.
+func statusOf(t *testing.T, api *apitest.Server, key string) []string {
+	t.Helper()
+	text, err := json.Marshal(api.Get(key)["status"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Matched, Stamped *int64
+		Waves            string
+		Conditions       []struct {
+			Type, Status, Reason, Message string
+			ObservedGeneration            int64
+		}
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, c := range s.Conditions {
+		message, _, _ := strings.Cut(c.Message, ": ")
+		out = append(out, fmt.Sprintf("%s=%s %s generation %d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, message))
+	}
+	switch {
+	case s.Stamped != nil:
+		out = append(out, fmt.Sprintf("%d of %d", *s.Stamped, *s.Matched))
+	case s.Matched != nil:
+		out = append(out, fmt.Sprintf("%d", *s.Matched))
+	}
+	if s.Waves != "" {
+		out = append(out, s.Waves)
+	}
+	return out
+}
+
+func TestStatusOfPolicies(t *testing.T) {
+	api := apitest.New()
+	api.Put("deletionpolicies", delpol("good", "configmaps", "propagation: {default: Orphan}"))
+	api.Put("deletionpolicies", delpol("broken", "configmaps", "propagation: {default: Orphan}, priority: 9999999"))
+	api.Put("deletionpolicies", delpol("pods", "pods", "protection: {confirmation: Required}, failurePolicy: Fail"))
+	api.Put("drainpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
+	api.Put("ownerreferencepolicies", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: owners}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, blockOwnerDeletion: Deny}}")
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		client, err := dynamic.NewForConfig(api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var serves *served
+		w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+		good, ready := "deletionpolicies.weir.dev/good", "Ready=True Compiled generation 1: the policy is in force"
+		var seen reach
+		step := func(what string, tallies map[string]tally, done bool, patches int, key string, want ...string) {
+			t.Helper()
+			api.Requests()
+			if w.write(t.Context(), facts{tallies: tallies, done: done, reached: seen, serves: serves}) {
+				t.Errorf("%s: it failed", what)
+			}
+			if got := api.Requests(); len(got) != patches {
+				t.Errorf("%s: %d requests, want %d: %v", what, len(got), patches, got)
+			}
+			if diff := cmp.Diff(want, statusOf(t, api, key)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+			settlePolicies(state)
+		}
+		step("nothing is counted yet", nil, false, 5, good, ready)
+		step("once more: nothing to write", nil, false, 0, "ownerreferencepolicies.weir.dev/owners", ready)
+		step("a broken one says why", nil, false, 0, "deletionpolicies.weir.dev/broken", "Ready=False Invalid generation 1: spec.priority",
+			"Enforced=False NotReady generation 1: the policy is not in force")
+		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.stamped says how far"
+		done := "BackFilled=True Done generation 1: all objects that the policy is about are as it asks"
+		step("under way", map[string]tally{"good": {matched: 5, stamped: 2}}, false, 1, good, ready, progress, "2 of 5")
+		step("further", map[string]tally{"good": {matched: 5, stamped: 3}}, false, 1, good, ready, progress, "3 of 5")
+		step("between two passes nothing is forgotten", nil, false, 0, good, ready, progress, "3 of 5")
+		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", ready,
+			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, what the policy is about is refused for pods, those included that Weir, or the network, waits for")
+		step("done", map[string]tally{"good": {matched: 5, stamped: 5}}, true, 2, good, ready, done, "5 of 5")
+		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
+		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
+		seen = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
+		step("the API server asks", nil, true, 3, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=True Reached generation 1: "+saysReached)
+		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
+		step("it does no more: all policies but drain orders and broken ones say so", nil, true, 3, good, ready, done,
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "0 of 0")
+		seen = enforcedBy(reachOf(nil, "1", notKnocked), &policies.Set{}, state.Set())
+		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready, "all")
+		if r := enforcedBy(notTold, state.Set(), state.Set()); r != notTold {
+			t.Errorf("what is known of these policies is %+v", r)
+		}
+		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
+		resolved := "Resolved=True Served generation 1: every resource that the policy names is served"
+		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
+			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
+		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", ready, resolved, "all")
+		serves = &served{resources: serves.resources, silent: []string{""}}
+		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
+			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
+		seen, _, _ = (*canary)(nil).now()
+		step("nobody has it ask", nil, true, 3, "ownerreferencepolicies.weir.dev/owners", ready,
+			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
+			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
+	})
+}
+
+// What has been counted, of policies that stamp nothing; and Events about what has come to be wrong, or right again.
+func TestStatusOfWhatWasCounted(t *testing.T) {
+	api := apitest.New()
+	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
+	api.Put("drainpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [''], resources: [pods]}]}, {name: rest, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		client, err := dynamic.NewForConfig(api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		tell := func(policy map[string]any, eventType, reason, message string) {
+			about, _, _ := strings.Cut(message, ": ")
+			told = append(told, fmt.Sprint(policy["metadata"].(map[string]any)["name"], " ", eventType, " ", about, " ", reason))
+		}
+		w := &statusWriter{client: client, policies: state, tell: tell, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+		guard, order := policies.PolicyKey{Kind: "DeletionPolicy", Name: "guard"}, policies.PolicyKey{Kind: "DrainPolicy", Name: "order"}
+		step := func(what string, f facts, events []string, key string, want ...string) {
+			t.Helper()
+			told = nil
+			if w.write(t.Context(), f) {
+				t.Errorf("%s: it failed", what)
+			}
+			if diff := cmp.Diff(want, statusOf(t, api, key)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+			if diff := cmp.Diff(events, told); diff != "" {
+				t.Errorf("%s: Events (-want +got):\n%s", what, diff)
+			}
+			settlePolicies(state)
+		}
+		const drains, guards, ready = "drainpolicies.weir.dev/order", "deletionpolicies.weir.dev/guard", "Ready=True Compiled generation 1: the policy is in force"
+		step("all waves are named", facts{}, nil, drains, ready, "pods, rest")
+		counts := map[policies.PolicyKey]counted{guard: {matched: 4, failed: 2, last: "no such key"}, order: {matched: 7}}
+		step("a condition fails", facts{counts: counts}, []string{"guard Warning Evaluates ConditionFails"}, guards,
+			ready, "Evaluates=False ConditionFails generation 1: its conditions fail for 2 objects, about which failurePolicy decides, the last of them", "4")
+		step("namespaces are counted", facts{counts: counts}, nil, drains, ready, "7", "pods, rest")
+		counts = map[policies.PolicyKey]counted{guard: {matched: 1, unknown: true}}
+		step("it does no more, and not all could be counted", facts{counts: counts}, []string{"guard Normal Evaluates Evaluated"}, guards,
+			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
+		step("back-fill says nothing of a policy that stamps nothing", facts{done: true, tallies: map[string]tally{}}, nil, guards,
+			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
+		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
+		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached"}, guards,
+			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "4")
+		reached = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
+		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached"}, drains, ready, "7", "pods, rest")
+	})
+}
+
+// However many policies a cause is about, it makes few Events.
+func TestEventsOnPoliciesAreBounded(t *testing.T) {
+	told, left := 0, mostPolicyEvents
+	w := &statusWriter{tell: func(map[string]any, string, string, string) { told++ }}
+	broken := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}, {Type: "BackFilled", Status: metav1.ConditionFalse}}
+	for range 2 * mostPolicyEvents {
+		w.tellChanges(nil, nil, broken, &left)
+	}
+	if told != mostPolicyEvents {
+		t.Errorf("%d Events, want %d", told, mostPolicyEvents)
+	}
+}
+
+func TestStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply *apitest.Reply
+		again bool
+	}{
+		"refused":        {apitest.Refuse(403, "Forbidden", "no"), true},
+		"in trouble":     {apitest.Refuse(500, "InternalError", "etcd is away"), true},
+		"gone meanwhile": {apitest.Refuse(404, "NotFound", "not found"), false},
+		"another by now": {apitest.Refuse(409, "Conflict", "uid"), false},
+	} {
+		api := apitest.New()
+		api.Put("deletionpolicies", delpol("good", "configmaps", "propagation: {default: Orphan}"))
+		inForce(t, api, func(t *testing.T, state *live.State) {
+			client, err := dynamic.NewForConfig(api.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+			api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if r.Method == "PATCH" {
+					return c.reply
+				}
+				return nil
+			})
+			if got := w.write(t.Context(), facts{}); got != c.again {
+				t.Errorf("%s: to be tried again: %t, want %t", name, got, c.again)
+			}
+		})
+	}
+}

@@ -1,0 +1,392 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// enforceTries is how often in a row an object is read and decided about anew because it had changed.
+const enforceTries = 3
+
+// sweepEvery is how often objects that went unseen are forgotten.
+const sweepEvery = time.Minute
+
+// propagator has the deletions of stamped objects carried out as policies say.
+//
+// Weir's finalizer holds the object until it is known how, and until dependents that are to be kept are released. Where
+// Weir collects, the graph is told, and ends the object like any other: one PATCH when nothing is left to wait for. Where
+// the built-in collector does, the object is deleted once more with another propagation policy, by which the API server
+// lets a deletion that is under way take another course (RB 6.34), and let go when the watch shows that; one that nothing
+// refers to needs no course. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
+// written down where the next leader, another collector, and who takes Weir's finalizer off by hand will find it.
+// A crash at any point leaves an object that is held, which the next leader finds.
+//
+// An object is asked about when the watch shows it, as the watch shows it; nothing is read but what policies need besides.
+type propagator struct {
+	store     *follow.Store
+	requester *request.Client
+	policies  *live.State
+	reporter  *events.Reporter
+	metrics   *metrics
+	log       logr.Logger
+	queue     workqueue.TypedRateLimitingInterface[types.UID]
+	collects  bool // the graph's decisions are carried out, here
+
+	mu      sync.Mutex
+	leading bool
+	held    map[types.UID]*holding
+	waiting int // those that are not ruled
+}
+
+// holding is what is known of a terminating object that carries Weir's finalizer.
+type holding struct {
+	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: nobody has seen all of its metadata
+	ruled bool                          // the graph knows how it goes on
+	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
+}
+
+func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, log logr.Logger) *propagator {
+	return &propagator{
+		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, log: log,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, 30*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "propagation"}),
+		held: map[types.UID]*holding{},
+	}
+}
+
+// terminating is told of every object that is seen to terminate, when the graph has it.
+func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
+	stamped := slices.Contains(m.Finalizers, v1alpha1.Finalizer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leading || s.held[m.UID] == nil && !stamped {
+		return
+	}
+	kept := *m
+	kept.ManagedFields = nil
+	s.holdLocked(m.UID).seen = &kept
+	s.queue.Forget(m.UID)
+	s.queue.Add(m.UID)
+}
+
+// run shapes until ctx ends, beginning with what is terminating already.
+func (s *propagator) run(ctx context.Context) {
+	s.mu.Lock()
+	s.leading = true
+	s.mu.Unlock()
+	s.all()
+	var wg sync.WaitGroup
+	for range s.requester.Limiter.Places() {
+		wg.Go(func() {
+			for {
+				uid, closed := s.queue.Get()
+				if closed {
+					return
+				}
+				s.work(ctx, uid)
+				s.queue.Done(uid)
+			}
+		})
+	}
+	wg.Go(func() { s.requeueOnChange(ctx) })
+	<-ctx.Done()
+	s.queue.ShutDown()
+	wg.Wait()
+}
+
+// all puts down everything that terminates and is stamped.
+func (s *propagator) all() {
+	for _, v := range s.store.Finalized(v1alpha1.Finalizer) {
+		if v.Deleting {
+			s.queue.Add(v.UID)
+		}
+	}
+}
+
+// requeueOnChange asks about everything that is held when policies change, or the labels of a namespace by which they select, and
+// forgets what went unseen.
+func (s *propagator) requeueOnChange(ctx context.Context) {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		changed, relabelled := s.policies.Changed(), s.policies.Relabelled()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			s.all()
+		case <-relabelled:
+			s.all()
+		case <-sweep.C:
+			s.mu.Lock()
+			held := make([]types.UID, 0, len(s.held))
+			for uid := range s.held {
+				held = append(held, uid)
+			}
+			s.mu.Unlock()
+			for _, uid := range held {
+				if _, known := s.store.Find(uid); !known {
+					s.forget(uid)
+				}
+			}
+		}
+	}
+}
+
+func (s *propagator) work(ctx context.Context, uid types.UID) {
+	err := errChanged
+	for try := 1; errors.Is(err, errChanged) && try <= enforceTries; try++ {
+		err = s.enforce(s.requester.History.Mark(ctx), uid)
+	}
+	switch {
+	case err == nil:
+		s.queue.Forget(uid)
+		return
+	case ctx.Err() != nil:
+		return
+	case !errors.Is(err, errChanged) && !errors.Is(err, errWaits):
+		s.log.Info("enforcing the propagation of a deletion failed, will try again", "uid", uid, "err", err.Error())
+		s.metrics.enforced.WithLabelValues("failed").Inc()
+	}
+	s.queue.AddRateLimited(uid)
+}
+
+var (
+	// errChanged: the object is not any more as it was decided about.
+	errChanged = errors.New("the object has changed")
+	// errWaits: for something that nobody may tell of.
+	errWaits = errors.New("the deletion is held")
+)
+
+// enforce takes the deletion of one object one step on.
+func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
+	v, known := s.store.Find(uid)
+	if !known || !v.Deleting || !slices.Contains(v.Finalizers, v1alpha1.Finalizer) {
+		s.forget(uid)
+		return nil
+	}
+	object, m, err := s.read(ctx, v)
+	if err != nil {
+		return err
+	}
+	if m == nil || m.UID != uid || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) {
+		s.forget(uid)
+		return nil
+	}
+	gvk := s.requester.KindOf(v.Kind)
+	shaping := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
+	state := deletionState{enforcement: shaping, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Holding(uid)}
+	if shaping.KeepsSome() {
+		state.dependents = s.store.Dependents(uid)
+	}
+	state.alone = v.Dependents == 0 && state.unlisted == ""
+	step := nextStep(state)
+	s.log.V(1).Info("enforcing propagation", "object", v.Ref.String(), "uid", uid, "step", step.why)
+	return s.carryOut(ctx, v, m, shaping.Propagation, step)
+}
+
+// read is the object as the watch showed it last; live, if policies look at more than metadata, or that is not known. nil:
+// it is not there any more.
+func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
+	_, whole := s.policies.Set().AddsFinalizer(v.Kind)
+	var object map[string]any
+	m := s.seen(v.UID)
+	var err error
+	switch {
+	case whole:
+		object, m, err = s.requester.GetWhole(ctx, v.Ref)
+	case m == nil:
+		m, err = s.requester.GetObject(ctx, v.Ref)
+	}
+	if err != nil {
+		if request.NoSuchObject(err, v.Kind, v.Name) {
+			return nil, nil, nil
+		}
+		return nil, nil, fmt.Errorf("read %s: %w", v.Ref, err)
+	}
+	s.hold(v.UID, m)
+	if object == nil {
+		object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	}
+	return object, m, err
+}
+
+func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata, want v1alpha1.PropagationPolicy, step deletionStep) error {
+	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
+	ref := v.Ref
+	ref.ResourceVersion = m.ResourceVersion
+	switch {
+	case step.wait:
+		s.rule(ref, "") // what was ruled before does not count any more
+		s.sayHeld(v, step.why)
+		return errWaits
+	case len(step.release) > 0:
+		s.rule(ref, "")
+		if err := s.release(ctx, v, step); err != nil {
+			return err
+		}
+		return errChanged // what is left is another step
+	case s.collects && step.propagation != metav1.DeletePropagationOrphan:
+		s.rule(ref, want)
+		log.Info("propagation enforced", "propagation", want)
+		return nil
+	case step.propagation != "":
+		err := s.requester.Delete(ctx, ref, step.propagation)
+		if err != nil {
+			return s.after(graph.Action{Verb: graph.Delete, Object: ref, Propagation: step.propagation, Why: step.why}, err)
+		}
+		s.mu.Lock()
+		s.holdLocked(v.UID).given = true
+		s.mu.Unlock()
+		s.rule(ref, want) // it goes on as it is written down; both finalizers come off at once
+		log.Info("propagation enforced", "propagation", step.propagation)
+		return nil // the watch shows it
+	}
+	a := graph.Action{
+		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1alpha1.Finalizer,
+		Finalizers: slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer }),
+	}
+	if err := s.requester.Patch(ctx, a, ref.ResourceVersion); err != nil {
+		return s.after(a, err)
+	}
+	s.forget(v.UID)
+	s.metrics.enforced.WithLabelValues("done").Inc()
+	log.Info("finalizer removed")
+	return nil
+}
+
+// after tells from a request's failure whether the object has changed: it is read then, and decided about anew.
+func (s *propagator) after(a graph.Action, err error) error {
+	switch o := request.OutcomeOf(err); o {
+	case request.Stale, request.Gone:
+		s.hold(a.Object.UID, nil)
+		return errChanged
+	case request.Refused, request.Failed:
+		s.reporter.Refused(a, o, err, s.queue.NumRequeues(a.Object.UID))
+	case request.OK, request.Throttled, request.Cancelled:
+	}
+	return fmt.Errorf("%s %s: %w", a.Verb, a.Object, err)
+}
+
+// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the object.
+func (s *propagator) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
+	if !s.collects {
+		return
+	}
+	s.store.Apply(graph.Ruled{Kind: ref.Kind, UID: ref.UID, Finalizer: v1alpha1.Finalizer, Propagation: metav1.DeletionPropagation(p)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held[ref.UID]; h != nil && h.ruled != (p != "") {
+		if h.ruled = !h.ruled; h.ruled {
+			s.waiting--
+			s.metrics.enforced.WithLabelValues("done").Inc()
+		} else {
+			s.waiting++
+		}
+		s.metrics.waiting.Set(float64(s.waiting))
+	}
+}
+
+// release takes the references to an owner off dependents that are to be kept.
+func (s *propagator) release(ctx context.Context, owner graph.View, step deletionStep) error {
+	var group errgroup.Group
+	group.SetLimit(s.requester.Limiter.Places())
+	for _, d := range step.release {
+		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: step.why}
+		for _, o := range d.Owners {
+			if o.UID != owner.UID {
+				a.Owners = append(a.Owners, o.OwnerReference)
+			}
+		}
+		group.Go(func() error {
+			err := s.requester.Patch(ctx, a, d.ResourceVersion)
+			switch request.OutcomeOf(err) {
+			case request.OK:
+				s.store.Accepted(a) // it is not asked for again, and not deleted, before the watch shows it
+				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
+				return nil
+			case request.Stale, request.Gone: // the watch will bring what it has become
+				return errWaits
+			case request.Refused, request.Failed, request.Throttled, request.Cancelled:
+			}
+			return fmt.Errorf("release %s from %s: %w", d.Ref, owner.Ref, err)
+		})
+	}
+	return group.Wait()
+}
+
+func (s *propagator) seen(uid types.UID) *metav1.PartialObjectMetadata {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held[uid]; h != nil {
+		return h.seen
+	}
+	return nil
+}
+
+// hold remembers what was read of an object, unless the watch has shown a later state meanwhile. nil: it is to be read.
+func (s *propagator) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holdLocked(uid)
+	if m == nil || h.seen == nil || follow.VersionNumber(h.seen.ResourceVersion) < follow.VersionNumber(m.ResourceVersion) {
+		h.seen = m
+	}
+}
+
+func (s *propagator) holdLocked(uid types.UID) *holding {
+	h := s.held[uid]
+	if h == nil {
+		h = &holding{}
+		s.held[uid] = h
+		s.waiting++
+		s.metrics.waiting.Set(float64(s.waiting))
+	}
+	return h
+}
+
+func (s *propagator) given(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.held[uid]
+	return h != nil && h.given
+}
+
+func (s *propagator) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.held[uid]
+	if h == nil {
+		return
+	}
+	delete(s.held, uid)
+	if !h.ruled {
+		s.waiting--
+		s.metrics.waiting.Set(float64(s.waiting))
+	}
+}
+
+// sayHeld says on the object why its deletion does not go on.
+func (s *propagator) sayHeld(v graph.View, why string) {
+	s.reporter.OnHold(v.Ref, why)
+}

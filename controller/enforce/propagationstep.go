@@ -1,0 +1,88 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// deletionState is everything that the next step of a stamped object's deletion depends on.
+type deletionState struct {
+	enforcement policies.Enforcement
+	finalizers  []string
+	dependents  []graph.View
+	// unlisted names kinds that may hold dependents that were never seen.
+	unlisted string
+	// alone: nothing refers to the object, and everything that could has been seen.
+	alone bool
+	// given: the deletion has been given its course before.
+	given bool
+}
+
+// deletionStep is one of: wait, release dependents, give the deletion a course, or, without any, let go of the object.
+type deletionStep struct {
+	wait        bool
+	release     []graph.View
+	propagation metav1.DeletionPropagation
+	why         string
+}
+
+// nextStep decides the next step.
+//
+//	policies undecided                        wait
+//	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
+//	nothing refers to it                      let go
+//	the course is not in the finalizers yet   give it, once
+//	else                                      let go: the collector does the rest
+func nextStep(s deletionState) deletionStep {
+	by := "no policy says otherwise"
+	if s.enforcement.By != "" {
+		by = fmt.Sprintf("DeletionPolicy %q", s.enforcement.By)
+	}
+	if s.enforcement.Undecided {
+		return deletionStep{wait: true, why: "the deletion is held: how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: " + problems(s.enforcement.Errors)}
+	}
+	want := s.enforcement.Propagation
+	if want != v1alpha1.Orphan && s.enforcement.KeepsSome() {
+		if s.unlisted != "" {
+			return deletionStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
+		}
+		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !s.enforcement.Keeps(d.Kind) })
+		if len(kept) > 0 {
+			return deletionStep{release: kept, why: fmt.Sprintf("%d dependents are to be kept (%s)", len(kept), by)}
+		}
+	}
+	switch {
+	case want == v1alpha1.Background:
+		return deletionStep{why: "Background: " + by}
+	case slices.Contains(s.finalizers, finalizerOf(want)):
+		return deletionStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
+	case s.alone:
+		return deletionStep{why: fmt.Sprintf("nothing refers to it, so there is nothing to do for %s: %s", want, by)}
+	case s.given:
+		return deletionStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
+	}
+	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}
+}
+
+// finalizerOf is how the API server remembers a propagation policy (RB 6.2).
+func finalizerOf(p v1alpha1.PropagationPolicy) string {
+	if p == v1alpha1.Orphan {
+		return metav1.FinalizerOrphanDependents
+	}
+	return metav1.FinalizerDeleteDependents
+}
+
+func problems(errs []policies.PolicyError) string {
+	texts := make([]string, len(errs))
+	for i, e := range errs {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,111 @@
+package enforce
+
+import (
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of policies.
+type reach struct {
+	status          metav1.ConditionStatus // empty: nobody has tried, or needs to
+	reason, message string
+}
+
+// door is what is found out from the controller while the API server waits for an answer.
+type door uint8
+
+const (
+	notKnocked door = iota
+	doorShut        // no connection
+	doorOpen        // a connection, and no answer
+	doorAnswers
+)
+
+// The words of the API server about the canary's webhook.
+const (
+	canaryDenied = `admission webhook "` + string(policies.WebhookCanary) + `" denied the request: `
+	canaryFailed = `failed calling webhook "` + string(policies.WebhookCanary) + `": `
+)
+
+// What each reason means, and what to look at. The API server's own words follow.
+const (
+	saysReached    = "the API server asks weir's webhook, and is answered"
+	saysNotReached = "the API server does not reach weir's webhook, and nothing is judged: see that it runs and is ready, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and nothing is judged: see that it is for the name or address in the webhook configurations, and signed by the CA there: "
+	saysRefused    = "weir's webhook, or what is in its place, sends the API server away, and nothing is judged: see its log: "
+	saysTooSlow    = "weir's webhook does not answer the API server in time, and nothing is judged: see its load and its limits: "
+	saysShutOut    = "the API server gets no answer from weir's webhook, which answers weir's controller, and nothing is judged: see that neither a firewall nor a NetworkPolicy is between the API server and the webhook: "
+	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and nothing is judged: see that its admission plugin ValidatingAdmissionWebhook is on, and that its time to read the webhook configurations is over"
+	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
+)
+
+// reachOf reads what became of a dry-run delete that should come back refused with an answer. What a door showed is only
+// asked where the API server cannot tell one silence from another.
+func reachOf(err error, answer string, d door) reach {
+	if err == nil {
+		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotAsked, saysNotAsked}
+	}
+	text := plainly(err.Error())
+	if _, said, ok := strings.Cut(text, canaryDenied); ok {
+		if said == answer {
+			return reach{metav1.ConditionTrue, v1alpha1.ReasonReached, saysReached}
+		}
+		return reach{metav1.ConditionFalse, v1alpha1.ReasonRefused, saysRefused + "it does not give weir's answer: " + said}
+	}
+	_, why, ok := strings.Cut(text, canaryFailed)
+	if !ok {
+		return reach{metav1.ConditionUnknown, v1alpha1.ReasonNotTried, saysNotTried + text}
+	}
+	no := func(reason, says string) reach { return reach{metav1.ConditionFalse, reason, says + why} }
+	switch {
+	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled", "TLS handshake timeout"):
+		switch d {
+		case doorOpen:
+			return no(v1alpha1.ReasonTooSlow, saysTooSlow)
+		case doorAnswers:
+			return no(v1alpha1.ReasonNotReached, saysShutOut)
+		case notKnocked, doorShut:
+		}
+		return no(v1alpha1.ReasonNotReached, saysNotReached)
+	case containsAny(why, "remote error: tls"): // it wants a client certificate
+		return no(v1alpha1.ReasonRefused, saysRefused)
+	case containsAny(why, "x509:", "tls: failed to verify"):
+		return no(v1alpha1.ReasonNotTrusted, saysNotTrusted)
+	case containsAny(why, "the server ", "an error on the server", "webhook response", "received invalid", "expected response"):
+		return no(v1alpha1.ReasonRefused, saysRefused)
+	}
+	return no(v1alpha1.ReasonNotReached, saysNotReached)
+}
+
+func containsAny(text string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// The path begins with a token that is told to nobody but the API server; ports of connections, and the time, are others
+// each time.
+var (
+	pathOfURL   = regexp.MustCompile(`(https?://[^/"\s]+)/[^"\s]*`)
+	ownAddress  = regexp.MustCompile(`\b(read|write) (tcp\d?) \S+->`)
+	currentTime = regexp.MustCompile(`current time \S+ `)
+)
+
+// mostWords is how much of an error is shown, in bytes.
+const mostWords = 1024
+
+// plainly is an error that anybody may read, and that is the same each time.
+func plainly(text string) string {
+	text = pathOfURL.ReplaceAllString(text, "$1")
+	text = ownAddress.ReplaceAllString(text, "$1 $2 ")
+	text = currentTime.ReplaceAllString(text, "the current time ")
+	return strings.ToValidUTF8(text[:min(len(text), mostWords)], "")
+}

@@ -1,0 +1,398 @@
+package enforce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+const (
+	// webhookTimeout is how long the API server waits for a validating webhook of Weir's, in seconds. It asks all of these
+	// at the same time.
+	webhookTimeout = 10
+	// serverTimeout is how many seconds the API server has for a request, all webhooks included (RB 6.18), less two for the
+	// rest of its work. Past that the client is told that it took too long, whatever a failurePolicy says.
+	serverTimeout = 34 - 2
+	// configureEvery finds out that somebody else has changed the configurations.
+	configureEvery = 15 * time.Second
+)
+
+// WebhookTarget says where the API server finds the webhooks.
+type WebhookTarget struct {
+	// Service is in the cluster, URL (https://HOST:PORT) outside it. One of them is set.
+	Service types.NamespacedName
+	URL     string
+	// Paths are below it, after a token that nobody but the API server is told.
+	Paths map[policies.Webhook]string
+	Token Tokener
+	// Certificates say what the API server is to trust.
+	Certificates Bundler
+	// CanaryNamespace is where the Lease is by which Weir finds out whether the API server asks it; empty: it does not.
+	CanaryNamespace string
+}
+
+// Tokener says which token the paths begin with.
+type Tokener interface {
+	// Next is the token to write beside a CA bundle, while these are written.
+	Next(ctx context.Context, bundle []byte, written []string) (string, error)
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
+}
+
+// Bundler is the CA bundle of a webhook's certificate.
+type Bundler interface {
+	Bundle() ([]byte, error)
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
+}
+
+// called is what all entries have in common: whom the API server calls, and what it trusts.
+type called struct {
+	token  string
+	bundle []byte
+}
+
+func (t *WebhookTarget) client(r policies.WebhookRules, c called) admissionregistrationv1.WebhookClientConfig {
+	path, bundle := "/"+c.token+r.Part.Path(t.Paths[r.Webhook]), c.bundle
+	if t.URL != "" {
+		url := strings.TrimSuffix(t.URL, "/") + path
+		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}
+	}
+	return admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{
+		Namespace: t.Service.Namespace, Name: t.Service.Name, Path: &path, Port: new(int32(443)),
+	}}
+}
+
+// configurator keeps the webhook configurations as the policies want them: only what a policy is about comes to Weir, the
+// policies themselves, and the canary.
+type configurator struct {
+	client     typedadmissionregistrationv1.AdmissionregistrationV1Interface
+	namespaces typedcorev1.NamespaceInterface
+	policies   *live.State
+	target     *WebhookTarget
+	// kept are the resources of which the API server keeps objects that can be changed and deleted; none before it is known.
+	kept   func() []schema.GroupResource
+	canary *canary // nil: nobody wants to know whether the API server asks, or have policies looked at
+	log    logr.Logger
+}
+
+// selectable are the resources whose objects a policy can be about when it names none.
+func selectable(s *follow.Store) []schema.GroupResource {
+	var out []schema.GroupResource
+	for _, k := range s.Stats().Kinds {
+		if k.Served && k.Listable && k.Deletable && k.Patchable {
+			out = append(out, k.GroupResource())
+		}
+	}
+	return out
+}
+
+func (c *configurator) run(ctx context.Context) {
+	failing := false
+	for {
+		changed, renewed, token := c.policies.Changed(), c.target.Certificates.Changed(), c.target.Token.Changed()
+		pause := configureEvery
+		if err := c.apply(ctx); err != nil && ctx.Err() == nil {
+			c.canary.unconfigured(err)
+			if !failing {
+				c.log.Info("cannot bring the webhook configurations up to date, will try again", "err", err.Error())
+			}
+			failing, pause = true, time.Second
+		} else {
+			failing = false
+		}
+		news := make(chan struct{})
+		waiting, cancel := context.WithCancel(ctx)
+		go func() {
+			defer close(news)
+			c.awaitKinds(waiting)
+		}()
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-renewed:
+		case <-token:
+		case <-news:
+		case <-time.After(pause):
+		}
+		cancel()
+		<-news
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// lookAtKinds is how often it is looked whether there are others: a '*' means those, too.
+const lookAtKinds = time.Second
+
+// awaitKinds returns when other kinds are served, which matters to a '*'.
+func (c *configurator) awaitKinds(ctx context.Context) {
+	before := c.kept()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookAtKinds):
+		}
+		if c.policies.Set().Wild() && !slices.Equal(before, c.kept()) {
+			return
+		}
+	}
+}
+
+// apply makes both configurations what they should be.
+func (c *configurator) apply(ctx context.Context) error {
+	set, kept := c.policies.Set(), c.kept()
+	if len(kept) == 0 && set.Wild() {
+		return errors.New("the kinds are not known that the API server serves")
+	}
+	rules := set.Webhooks(kept)
+	var by called
+	fresh := managed()
+	if len(rules) > 0 || c.canary != nil {
+		var err error
+		if by, err = c.called(ctx); err != nil {
+			return err
+		}
+		if fresh.OwnerReferences, err = c.owners(ctx); err != nil {
+			return err
+		}
+	}
+	var mutating []admissionregistrationv1.MutatingWebhook
+	var validating []admissionregistrationv1.ValidatingWebhook
+	timeout := mutatingTimeout(rules)
+	for _, r := range rules {
+		if r.Mutating {
+			mutating = append(mutating, c.mutating(r, by, timeout))
+		} else {
+			validating = append(validating, c.validating(r, by))
+		}
+	}
+	if c.canary != nil {
+		validating = append(validating, c.validating(policies.CheckRules(), by), c.validating(policies.CanaryRules(c.target.CanaryNamespace), by))
+	}
+	one, err := keep(ctx, c.client.MutatingWebhookConfigurations(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: fresh, Webhooks: mutating},
+		func(o *admissionregistrationv1.MutatingWebhookConfiguration) *[]admissionregistrationv1.MutatingWebhook {
+			return &o.Webhooks
+		}, c.log)
+	two, err2 := keep(ctx, c.client.ValidatingWebhookConfigurations(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: fresh, Webhooks: validating},
+		func(o *admissionregistrationv1.ValidatingWebhookConfiguration) *[]admissionregistrationv1.ValidatingWebhook {
+			return &o.Webhooks
+		}, c.log)
+	if err = errors.Join(err, err2); err == nil {
+		c.canary.configured(set, by, one || two)
+	}
+	return err
+}
+
+func (c *configurator) called(ctx context.Context) (called, error) {
+	bundle, err := c.target.Certificates.Bundle()
+	if err != nil {
+		return called{}, fmt.Errorf("the webhook's CA is not known: %w", err)
+	}
+	written, err := writtenNow(ctx, c.client)
+	if err != nil {
+		return called{}, err
+	}
+	token, err := c.target.Token.Next(ctx, bundle, written.Tokens)
+	if err != nil {
+		return called{}, fmt.Errorf("the token of the webhook's paths is not known: %w", err)
+	}
+	return called{token, bundle}, nil
+}
+
+// owners are whom the configurations go with: the namespace of the Service, without which they would have every request wait for
+// a webhook that nobody serves, and refuse under Fail.
+func (c *configurator) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
+	name := c.target.Service.Namespace
+	if name == "" {
+		return nil, nil
+	}
+	ns, err := c.namespaces.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s, which owns the webhook configurations: %w", name, err)
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: name, UID: ns.UID}}, nil
+}
+
+func managed() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: policies.WebhookConfigurations, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}
+}
+
+// mutatingTimeout is how long the API server waits for each mutating webhook, in seconds: it asks one after the other, each
+// twice where that of somebody else changes the object, and then the validating ones.
+func mutatingTimeout(rules []policies.WebhookRules) int32 {
+	n := int32(0)
+	for _, r := range rules {
+		if r.Mutating {
+			n++
+		}
+	}
+	return max(1, min(webhookTimeout, (serverTimeout-webhookTimeout)/(2*max(1, n))))
+}
+
+// Everything is written out, defaults too, so that what the API server gives back compares equal.
+
+func (c *configurator) mutating(r policies.WebhookRules, by called, timeout int32) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: r.Name, ClientConfig: c.target.client(r, by), Rules: r.Rules, FailurePolicy: &r.FailurePolicy,
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector), ObjectSelector: selector(r.ObjectSelector),
+		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: &timeout,
+		AdmissionReviewVersions: []string{"v1"}, ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
+		MatchConditions: r.MatchConditions,
+	}
+}
+
+func (c *configurator) validating(r policies.WebhookRules, by called) admissionregistrationv1.ValidatingWebhook {
+	effects := admissionregistrationv1.SideEffectClassNone
+	if r.Webhook == policies.WebhookDelete {
+		effects = admissionregistrationv1.SideEffectClassNoneOnDryRun // it arms
+	}
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: r.Name, ClientConfig: c.target.client(r, by), Rules: r.Rules, FailurePolicy: &r.FailurePolicy,
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector), ObjectSelector: selector(r.ObjectSelector),
+		SideEffects: &effects, TimeoutSeconds: new(int32(webhookTimeout)), AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: r.MatchConditions,
+	}
+}
+
+func selector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil {
+		return &metav1.LabelSelector{}
+	}
+	return s
+}
+
+// configurations are the clients of both kinds.
+type configurations[C metav1.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (C, error)
+	Create(ctx context.Context, c C, o metav1.CreateOptions) (C, error)
+	Update(ctx context.Context, c C, o metav1.UpdateOptions) (C, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+// keep makes one configuration hold the wanted webhooks, and no other, or not be there without any. fresh is a new one
+// with them, and webhooks are those of one that is there.
+// It tells whether it had to change anything.
+func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W, log logr.Logger) (changed bool, err error) {
+	want := *webhooks(fresh)
+	have, err := api.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+	did := ""
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+	case len(want) == 0 && err == nil:
+		uid := have.GetUID()
+		did, err = "deleted", api.Delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	case len(want) == 0:
+		err = nil
+	case err != nil:
+		did = "created"
+		_, err = api.Create(ctx, fresh, metav1.CreateOptions{})
+	case !equality.Semantic.DeepEqual(*webhooks(have), want) || !equality.Semantic.DeepEqual(have.GetOwnerReferences(), fresh.GetOwnerReferences()):
+		*webhooks(have) = want
+		have.SetOwnerReferences(fresh.GetOwnerReferences())
+		did = "updated"
+		_, err = api.Update(ctx, have, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return false, fmt.Errorf("bring %T %s up to date: %w", fresh, policies.WebhookConfigurations, err)
+	}
+	if did != "" {
+		log.Info("webhook configuration "+did, "kind", fmt.Sprintf("%T", fresh), "webhooks", len(want))
+	}
+	return did != "", nil
+}
+
+// Written is what the webhook configurations tell the API server now, each once. It is the same everywhere but while one is
+// being written after the other.
+type Written struct {
+	// Bundles are what to trust.
+	Bundles [][]byte
+	// Tokens begin the paths to call; empty for one that begins with none.
+	Tokens []string
+}
+
+// WrittenNow reads the webhook configurations that are there.
+func WrittenNow(ctx context.Context, config *rest.Config) (Written, error) {
+	client, err := typedadmissionregistrationv1.NewForConfig(config)
+	if err != nil {
+		return Written{}, fmt.Errorf("make a client for webhook configurations: %w", err)
+	}
+	return writtenNow(ctx, client)
+}
+
+func writtenNow(ctx context.Context, client typedadmissionregistrationv1.AdmissionregistrationV1Interface) (Written, error) {
+	var w Written
+	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Written{}, fmt.Errorf("read MutatingWebhookConfiguration %s: %w", policies.WebhookConfigurations, err)
+	}
+	if err == nil {
+		for i := range mutating.Webhooks {
+			w.add(&mutating.Webhooks[i].ClientConfig)
+		}
+	}
+	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Written{}, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", policies.WebhookConfigurations, err)
+	}
+	if err == nil {
+		for i := range validating.Webhooks {
+			w.add(&validating.Webhooks[i].ClientConfig)
+		}
+	}
+	return w, nil
+}
+
+func (w *Written) add(c *admissionregistrationv1.WebhookClientConfig) {
+	if !slices.ContainsFunc(w.Bundles, func(b []byte) bool { return bytes.Equal(b, c.CABundle) }) {
+		w.Bundles = append(w.Bundles, c.CABundle)
+	}
+	if token := tokenOf(c); !slices.Contains(w.Tokens, token) {
+		w.Tokens = append(w.Tokens, token)
+	}
+}
+
+// tokenOf is what comes before the last segment of a webhook's path.
+func tokenOf(c *admissionregistrationv1.WebhookClientConfig) string {
+	path := ""
+	switch {
+	case c.Service != nil && c.Service.Path != nil:
+		path = *c.Service.Path
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil {
+			path = u.Path
+		}
+	}
+	segments := strings.Split(path, "/")
+	if len(segments) < 3 {
+		return ""
+	}
+	return segments[len(segments)-2]
+}

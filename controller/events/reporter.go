@@ -1,0 +1,200 @@
+package events
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// Reasons of the Events that users see. The first is the reference's own (RB 2.19).
+const (
+	ReasonInvalidNamespace = "OwnerRefInvalidNamespace"
+	ReasonUnresolvable     = "OwnerRefUnresolvable"
+	ReasonRefused          = "CollectionRefused"
+	ReasonHeld             = "DeletionHeld"
+	ReasonWaveBlocked      = "WaveBlocked"
+	ReasonLeftBehind       = "LeftBehind"
+	ReasonHistoryRewound   = "HistoryRewound"
+	ReasonEnforced         = "Enforced"
+	ReasonNotEnforced      = "NotEnforced"
+	ReasonCascade          = v1alpha1.ReasonCascade
+)
+
+// failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
+const failuresBeforeEvent = 5
+
+// Reporter tells users what they need to know about an object, on the object: once, not each time.
+type Reporter struct {
+	// events come from Weir; asReference are those that tools know from the reference.
+	events, asReference record.EventRecorder
+	kindOf              func(schema.GroupResource) schema.GroupVersionKind
+
+	mu   sync.Mutex
+	told map[topic]string // what was last said
+	// waits are the objects whose deletion waits for kinds that are not all seen, and since when.
+	waits map[types.UID]time.Time
+}
+
+// heldAfter is for how long that is no news: a watch that breaks is taken up again.
+const heldAfter = 5 * time.Second
+
+// heldUnseen is the topic of that: others have their own last word with ReasonHeld.
+const heldUnseen = ReasonHeld + "/unseen"
+
+// topic is an object and the reason of an Event on it: each reason has its own last word.
+type topic struct {
+	uid    types.UID
+	reason string
+}
+
+// New makes a Reporter. asReference records the Events that tools know from kube-controller-manager.
+func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
+	return &Reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[topic]string{}, waits: map[types.UID]time.Time{}}
+}
+
+// Decided says what is wrong with the references of an object, if anything is.
+func (r *Reporter) Decided(a graph.Action) {
+	if s := a.Stray; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
+		r.asReference.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace,
+			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
+	}
+	if a.Trouble != graph.NoTrouble && r.first(a.Object.UID, ReasonUnresolvable, a.Why) {
+		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonUnresolvable, a.Why)
+	}
+}
+
+// Refused says that an object should go, or change, and who is against it.
+func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries int) {
+	if o == request.Failed && tries < failuresBeforeEvent {
+		return
+	}
+	text := fmt.Sprintf("cannot %s (%s): %v", a.Verb, a.Why, err)
+	if r.first(a.Object.UID, ReasonRefused, text) {
+		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonRefused, text)
+	}
+}
+
+// Succeeded forgets what was said.
+func (r *Reporter) Succeeded(a graph.Action) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waits, a.Object.UID)
+	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused, heldUnseen} {
+		delete(r.told, topic{a.Object.UID, reason})
+	}
+}
+
+// Held says that the deletion of an object waits for kinds among which dependents may be that were not seen, once it has
+// for a while; it returns when to ask again, 0 if it is said.
+func (r *Reporter) Held(a graph.Action) time.Duration {
+	r.mu.Lock()
+	since, ok := r.waits[a.Object.UID]
+	if !ok {
+		if len(r.waits) >= mostTold {
+			clear(r.waits)
+		}
+		since = time.Now()
+		r.waits[a.Object.UID] = since
+	}
+	r.mu.Unlock()
+	if left := heldAfter - time.Since(since); left > 0 {
+		return left
+	}
+	if r.first(a.Object.UID, heldUnseen, a.Why) {
+		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonHeld, a.Why)
+	}
+	return 0
+}
+
+// OnHold says on an object why its deletion does not go on.
+func (r *Reporter) OnHold(ref graph.Ref, why string) {
+	if r.first(ref.UID, ReasonHeld, why) {
+		r.events.Event(r.object(ref), corev1.EventTypeWarning, ReasonHeld, why)
+	}
+}
+
+// Blocked says on a namespace that its draining does not go on, and what it waits for.
+func (r *Reporter) Blocked(namespace graph.Ref, why string) {
+	if r.first(namespace.UID, ReasonWaveBlocked, why) {
+		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonWaveBlocked, why)
+	}
+}
+
+// LeftBehind says of an object that it may be from a namespace that is gone.
+func (r *Reporter) LeftBehind(ref graph.Ref) {
+	text := fmt.Sprintf("created before its namespace: perhaps left behind by an earlier namespace %q. It is kept, because that is not certain", ref.Namespace)
+	if r.first(ref.UID, ReasonLeftBehind, text) {
+		r.events.Event(r.object(ref), corev1.EventTypeWarning, ReasonLeftBehind, text)
+	}
+}
+
+// Rewound says on the namespace kube-system, which stands for the cluster, that its history went back.
+func (r *Reporter) Rewound(why string) {
+	r.events.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, corev1.EventTypeWarning, ReasonHistoryRewound,
+		"the API server's history went back, as after a restore from a backup (%s): everything is listed again, and nothing is deleted until that is done", why)
+}
+
+// Enforced says on the webhook configuration whether the API server asks, once that is known and when it changes.
+func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
+	on := &corev1.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: policies.WebhookConfigurations}
+	switch is {
+	case metav1.ConditionTrue:
+		r.events.Event(on, corev1.EventTypeNormal, ReasonEnforced, message)
+	case metav1.ConditionFalse:
+		r.events.Event(on, corev1.EventTypeWarning, ReasonNotEnforced, reason+": "+message)
+	case metav1.ConditionUnknown:
+	}
+}
+
+// Cascade says on an owner, which may be gone, what was collected because of it.
+func (r *Reporter) Cascade(root graph.Claim, text string) {
+	on := &corev1.ObjectReference{APIVersion: root.APIVersion, Kind: root.Kind, Name: root.Name, UID: root.UID}
+	if root.Namespaced {
+		on.Namespace = root.Namespace
+	}
+	r.events.Event(on, corev1.EventTypeNormal, ReasonCascade, text)
+}
+
+// Policy says something about a policy, on the policy.
+func (r *Reporter) Policy(object map[string]any, eventType, reason, message string) {
+	u := unstructured.Unstructured{Object: object}
+	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, message)
+}
+
+// mostTold bounds the memory of what was said. Past it everything may be said once more.
+const mostTold = 100_000
+
+func (r *Reporter) first(uid types.UID, reason, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	about := topic{uid, reason}
+	if r.told[about] == text {
+		return false
+	}
+	if len(r.told) >= mostTold {
+		clear(r.told)
+	}
+	r.told[about] = text
+	return true
+}
+
+func (r *Reporter) object(ref graph.Ref) *corev1.ObjectReference {
+	gvk := r.kindOf(ref.Kind)
+	return &corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, ResourceVersion: ref.ResourceVersion,
+	}
+}

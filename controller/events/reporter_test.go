@@ -1,0 +1,61 @@
+package events
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
+	events := record.NewFakeRecorder(10)
+	r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	})
+	shop, other := graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "1"}, graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "2"}
+	r.Blocked(shop, "waiting for 2 pods")
+	r.Blocked(shop, "waiting for 2 pods")
+	r.Blocked(shop, "waiting for 1 pods")
+	r.Blocked(other, "waiting for 1 pods") // the namespace of the same name that came later
+	close(events.Events)
+	var told []string
+	for e := range events.Events {
+		told = append(told, e)
+	}
+	if len(told) != 3 || told[0] != "Warning WaveBlocked waiting for 2 pods" {
+		t.Errorf("told: %q", told)
+	}
+}
+
+func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := record.NewFakeRecorder(10)
+		r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
+		a := graph.Action{Verb: graph.Wait, Object: graph.Ref{UID: "1"}, Unseen: "gadgets", Why: "orphaning: gadgets"}
+		if again := r.Held(a); again != heldAfter {
+			t.Errorf("to come again after %s", again)
+		}
+		<-time.After(2 * time.Second)
+		if again := r.Held(a); again != heldAfter-2*time.Second || len(events.Events) > 0 {
+			t.Errorf("to come again after %s, told %d times", again, len(events.Events))
+		}
+		<-time.After(3 * time.Second)
+		for range 3 {
+			if again := r.Held(a); again != 0 {
+				t.Errorf("to come again after %s", again)
+			}
+		}
+		if n := len(events.Events); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		r.Succeeded(a)
+		if again := r.Held(a); again != heldAfter {
+			t.Errorf("another time, to come again after %s", again)
+		}
+	})
+}

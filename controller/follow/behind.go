@@ -1,0 +1,168 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+const (
+	// slowAfter is when a first list that is under way is called slow, and nobody waits for it any more to begin with
+	// other work; failingAfter is when it counts as one that fails. Until then it holds foreground deletion.
+	slowAfter, failingAfter = firstListsTimeout, 5 * time.Minute
+	// forbiddenAfter is for how long 403 must have been the only answer until a kind is taken for one that Weir may not
+	// see. While a cluster starts, roles are not there yet.
+	forbiddenAfter = time.Minute
+	// unwatchedFor is how long a kind that was listed may be without a watch until it is behind. Watches end all the
+	// time, because the API server ends them, and are taken up again within milliseconds.
+	unwatchedFor = 2 * time.Second
+)
+
+// level is told that the graph has everything of the kind up to now.
+func (f *follower) level(listed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behindNow.Store(false)
+	f.broken, f.mute, f.denied = false, false, time.Time{}
+	if listed {
+		f.listed, f.ended = true, false
+	}
+	if f.lag != "" && !listed { // a list says so by itself
+		f.Store.Apply(graph.CaughtUp{Kind: f.Kind})
+	}
+	f.lag = ""
+}
+
+func (f *follower) trying() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = nil
+}
+
+// tried takes in how an attempt to list or to watch ended.
+func (f *follower) tried(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if contactLost(err) {
+		f.history.lost()
+	}
+	f.failed(err)
+}
+
+// failed takes in why there is no list or watch, be it that client-go tries on.
+func (f *follower) failed(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	f.breakLocked()
+	f.behindLocked(err.Error())
+}
+
+// unlisted takes in that the reflector has given up.
+func (f *follower) unlisted(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	switch {
+	case !apierrors.IsForbidden(err):
+		f.denied = time.Time{}
+	case f.denied.IsZero():
+		f.denied = time.Now()
+	}
+	if f.listed {
+		f.behindLocked(err.Error())
+		return
+	}
+	f.Store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: err.Error()})
+}
+
+func (f *follower) forbiddenLocked() bool {
+	return !f.denied.IsZero() && time.Since(f.denied) >= forbiddenAfter
+}
+
+func (f *follower) longestPause() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.forbiddenLocked() {
+		return mostForbiddenPause
+	}
+	return mostListPause
+}
+
+// late says what a kind is that has not been listed for a while. The reflector tries on when it is sent away with 429 or
+// reaches nobody, and never says so.
+func (f *follower) late(after time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch reason := fmt.Sprintf("no list within %s", after); {
+	case f.done || f.listed:
+	case f.err != nil:
+		f.Store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: reason + ": " + f.err.Error()})
+	case after == slowAfter:
+		f.Store.Apply(graph.ListSlow{Kind: f.Kind, Reason: reason})
+	default:
+		f.Store.Apply(graph.ListFailed{Kind: f.Kind, Reason: reason})
+	}
+}
+
+// watchEnded takes in that a watch has, which was asked to end at a time.
+func (f *follower) watchEnded(ctx context.Context, asked time.Time) {
+	early := time.Until(asked) > time.Second
+	if ctx.Err() == nil && early {
+		f.history.lost()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done {
+		return
+	}
+	f.ended = true
+	if early {
+		f.breakLocked()
+	}
+	if f.overdue == nil {
+		f.overdue = time.AfterFunc(unwatchedFor, f.unwatched)
+	} else {
+		f.overdue.Reset(unwatchedFor)
+	}
+}
+
+// watchBegan takes in that there is a watch again.
+func (f *follower) watchBegan() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = false
+	if f.overdue != nil {
+		f.overdue.Stop()
+	}
+}
+
+func (f *follower) unwatched() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended && !f.done {
+		f.breakLocked()
+		f.behindLocked(fmt.Sprintf("no watch for %s", unwatchedFor))
+	}
+}
+
+// breakLocked notes that it has to be shown that the next watch goes on.
+func (f *follower) breakLocked() {
+	f.broken = true
+	f.until.Store(0)
+	f.behindNow.Store(true)
+}
+
+// behindLocked says, once, that there may be objects of the kind that the graph has not seen.
+func (f *follower) behindLocked(why string) {
+	if f.done || !f.listed || f.lag != "" {
+		return
+	}
+	f.lag = why
+	f.Store.Apply(graph.Behind{Kind: f.Kind, Reason: why})
+}

@@ -1,0 +1,80 @@
+package follow
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// restFactor is the pause after a discovery that a namespace wanted, as many times what it took: where that
+	// is 20 ms, a burst of deletions has five made in a second, and one alone is served at once. longestPause is
+	// what a namespace may have to wait for its turn.
+	restFactor   = 10
+	longestPause = 250 * time.Millisecond
+	// discoveryTimeout bounds each request of a discovery: without it one that is never answered would hold
+	// every namespace, and every new kind. The same as client-go's own.
+	discoveryTimeout = 32 * time.Second
+)
+
+// discoveries remembers how the last attempt went to find out which kinds there are. A namespace may go only
+// after one that began when it was terminating already: a kind that came later cannot have content in it.
+type discoveries struct {
+	asked chan struct{} // one is wanted, on top of those that changes and time cause
+
+	mu      sync.Mutex
+	began   time.Time // the last that succeeded, at least for some groups
+	failure string    // why the last attempt failed as a whole; empty if it did not
+	rested  time.Time // when the next may be made because somebody wants it
+	next    chan struct{}
+}
+
+func newDiscoveries() *discoveries {
+	return &discoveries{asked: make(chan struct{}, 1), next: make(chan struct{})}
+}
+
+// Want asks for a discovery that begins after this call. Many calls cost one.
+func (d *discoveries) Want() {
+	select {
+	case d.asked <- struct{}{}:
+	default: // the one that is asked for has yet to begin
+	}
+}
+
+// begins says that a discovery begins: it is for all who have asked until now.
+func (d *discoveries) begins() time.Time {
+	select {
+	case <-d.asked:
+	default:
+	}
+	return time.Now()
+}
+
+// ended takes in how a discovery ended; err only if nothing was learned at all.
+func (d *discoveries) ended(began time.Time, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failure = ""
+	if err != nil {
+		d.failure = err.Error()
+	} else {
+		d.began = began
+	}
+	d.rested = time.Now().Add(min(restFactor*time.Since(began), longestPause))
+	close(d.next)
+	d.next = make(chan struct{})
+}
+
+// rest is how long a discovery that somebody wants has to wait for its turn.
+func (d *discoveries) rest() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Until(d.rested)
+}
+
+// Since tells whether a discovery that began at a time or later has succeeded, and why the last one failed,
+// if it did. next is closed when another has ended.
+func (d *discoveries) Since(t time.Time) (done bool, failure string, next <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.began.IsZero() && !d.began.Before(t), d.failure, d.next
+}

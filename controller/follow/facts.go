@@ -1,0 +1,49 @@
+package follow
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/policyfacts"
+	"github.com/weir-dev/weir/policies"
+)
+
+// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
+// then, and holds up events for as long. Follow must be running; what it has not seen yet is unknown, not
+// absent. An API group that never answered may serve a kind, and hold objects of it.
+func (w *Watcher) Facts() policies.Facts {
+	of := policyfacts.Of(w.store.Read)
+	known := of
+	of.Instances = func(kind schema.GroupResource) (policies.Fall, bool) {
+		if w.silent(kind.Group) {
+			return policies.Fall{}, false
+		}
+		return known.Instances(kind)
+	}
+	of.Kind = func(gvk schema.GroupVersionKind) policies.Kind {
+		if slices.Contains(w.Undiscovered(), gvk.GroupVersion().String()) {
+			return policies.Kind{}
+		}
+		return known.Kind(gvk)
+	}
+	of.Catch = func(s policies.Search) policies.Catch {
+		catch := known.Catch(s)
+		catch.Complete = catch.Complete && !w.silent(s.Instances.Group)
+		return catch
+	}
+	of.Digest = func(s policies.Search) (string, bool) {
+		digest, complete := known.Digest(s)
+		return digest, complete && !w.silent(s.Instances.Group)
+	}
+	return of
+}
+
+// silent tells whether a group never answered; no group is not.
+func (w *Watcher) silent(group string) bool {
+	return group != "" && slices.ContainsFunc(w.Undiscovered(), func(gv string) bool {
+		g, _, _ := strings.Cut(gv, "/")
+		return g == group
+	})
+}

@@ -1,0 +1,183 @@
+package follow
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
+)
+
+var (
+	namespaced = []graph.Resource{
+		{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "replicasets", Kind: "ReplicaSet", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+	}
+)
+
+// knowing is a controller that has seen events, and heard nothing from some group versions.
+func knowing(unknown []string, events ...graph.Event) *Watcher {
+	c := &Watcher{store: NewStore(), unknown: unknown}
+	c.store.Apply(events...)
+	return c
+}
+
+// shop is a Deployment with its ReplicaSet and two Pods.
+func shop() []graph.Event {
+	events := []graph.Event{graph.Serving{Resources: namespaced}}
+	for _, r := range namespaced {
+		events = append(events, graph.ListBegins{Kind: r.GroupResource()}, graph.ListEnds{Kind: r.GroupResource()})
+	}
+	object := func(kind schema.GroupResource, name string, owners ...metav1.OwnerReference) graph.Event {
+		return graph.Observed{Object: &graph.Object{Kind: kind, UID: types.UID("uid-" + name), Namespace: "shop", Name: name, ResourceVersion: "1", Owners: owners}}
+	}
+	return append(events,
+		object(fixture.Deployments, "web"),
+		object(fixture.ReplicaSets, "web-1", owner("apps/v1", "Deployment", "web")),
+		object(fixture.Pods, "b", owner("apps/v1", "ReplicaSet", "web-1")),
+		object(fixture.Pods, "a", owner("apps/v1", "ReplicaSet", "web-1")),
+	)
+}
+
+func owner(apiVersion, kind, name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name)}
+}
+
+func TestFactsCountWhatFalls(t *testing.T) {
+	f := knowing(nil, shop()...).Facts()
+	twoPods := policies.FallKind{Resource: "pods", Count: 2, Names: []string{"a", "b"}}
+	replicaSet := policies.FallKind{Resource: "replicasets.apps", Count: 1, Names: []string{"web-1"}}
+	type answer struct {
+		Fall policies.Fall
+		OK   bool
+	}
+	of := func(fall policies.Fall, ok bool) answer { return answer{fall, ok} }
+	tests := map[string]struct{ got, want answer }{
+		"with an object":                 {of(f.Falls("uid-web", func(schema.GroupResource) bool { return false })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Falls("uid-web-1", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.Fall{}, true}},
+		"but for a kind further down":    {of(f.Falls("uid-web", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
+		"with what has no dependents":    {of(f.Falls("uid-a", nil)), answer{policies.Fall{}, true}},
+		"with what was never seen":       {of(f.Falls("uid-x", nil)), answer{}},
+		"of a kind":                      {of(f.Instances(fixture.ReplicaSets)), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
+		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.Fall{}, true}},
+		"with a namespace":               {of(f.Content("shop")), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
+		"with an empty namespace":        {of(f.Content("other")), answer{policies.Fall{}, true}},
+	}
+	for name, tc := range tests {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFactsFindWhatFalls(t *testing.T) {
+	f := knowing(nil, shop()...).Facts()
+	only := func(kinds ...schema.GroupResource) func(schema.GroupResource) bool {
+		return func(gr schema.GroupResource) bool { return slices.Contains(kinds, gr) }
+	}
+	caught := func(gr schema.GroupResource, kind, name string) policies.Caught {
+		return policies.Caught{Resource: gr.WithVersion("v1"), Kind: schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: kind}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}
+	}
+	a, b, web1 := caught(fixture.Pods, "Pod", "a"), caught(fixture.Pods, "Pod", "b"), caught(fixture.ReplicaSets, "ReplicaSet", "web-1")
+	for name, c := range map[string]struct {
+		search policies.Search
+		want   []policies.Caught
+	}{
+		"with an object":                 {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
+		"with an object, but for a kind": {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets), Spared: only(fixture.ReplicaSets)}, nil},
+		"of one kind":                    {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
+		"with a namespace":               {policies.Search{Namespace: "shop", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
+		"with all of a kind":             {policies.Search{Instances: fixture.ReplicaSets, Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
+		"with what was never seen":       {policies.Search{UID: "uid-x", Wanted: only(fixture.Pods)}, nil},
+	} {
+		if diff := cmp.Diff(policies.Catch{Objects: c.want, Count: len(c.want), Complete: true}, f.Catch(c.search)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	silent := knowing([]string{"x.io/v1"}, shop()...).Facts()
+	if c := silent.Catch(policies.Search{Instances: schema.GroupResource{Group: "x.io", Resource: "xs"}, Wanted: only(fixture.Pods)}); c.Complete {
+		t.Error("the objects of a group that never answered are known")
+	}
+	if c := knowing(nil, graph.Serving{Resources: namespaced}).Facts().Catch(policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}); c.Complete {
+		t.Error("what falls is known before the lists")
+	}
+}
+
+func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
+	listing := []graph.Event{graph.Serving{Resources: namespaced}}
+	for name, c := range map[string]*Watcher{"before discovery": knowing(nil), "before the lists": knowing(nil, listing...)} {
+		f := c.Facts()
+		if _, ok := f.Falls("uid-web", nil); ok {
+			t.Errorf("%s: what falls with an object is known", name)
+		}
+		if _, ok := f.Instances(fixture.Pods); ok {
+			t.Errorf("%s: the number of pods is known", name)
+		}
+		if _, ok := f.Content("shop"); ok {
+			t.Errorf("%s: the content of a namespace is known", name)
+		}
+		if o := f.Owner(policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "uid-a"}, "shop"); o != (policies.Owner{}) {
+			t.Errorf("%s: an owner is known: %+v", name, o)
+		}
+	}
+	if k := knowing(nil).Facts().Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); k.Known {
+		t.Errorf("before discovery: a kind is known: %+v", k)
+	}
+}
+
+// TestFactsAboutSilentGroups: what never answered may serve anything.
+func TestFactsAboutSilentGroups(t *testing.T) {
+	f := knowing([]string{"x.io/v1"}, shop()...).Facts()
+	if _, ok := f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"}); ok {
+		t.Error("the number of objects of a group that never answered is known")
+	}
+	if _, ok := f.Instances(schema.GroupResource{Group: "y.io", Resource: "ys"}); !ok {
+		t.Error("one silent group hides another")
+	}
+	for _, tc := range []struct {
+		gvk  schema.GroupVersionKind
+		want policies.Kind
+	}{
+		{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, policies.Kind{Known: true, Served: true, Namespaced: true, Resources: []schema.GroupResource{fixture.Deployments}}},
+		{schema.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}, policies.Kind{Known: true}},
+		{schema.GroupVersionKind{Group: "x.io", Version: "v1", Kind: "X"}, policies.Kind{}},
+		{schema.GroupVersionKind{Group: "y.io", Version: "v1", Kind: "Y"}, policies.Kind{Known: true}},
+	} {
+		if diff := cmp.Diff(tc.want, f.Kind(tc.gvk)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.gvk, diff)
+		}
+	}
+}
+
+func TestFactsAboutOwners(t *testing.T) {
+	c := knowing(nil, append(shop(), graph.Gone{Kind: fixture.Pods, UID: "uid-b"})...)
+	f := c.Facts()
+	ref := func(name string) policies.OwnerRef {
+		return policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID("uid-" + name)}
+	}
+	for name, want := range map[string]policies.Owner{
+		"a":   {Presence: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
+		"web": {Presence: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
+		"b":   {Presence: policies.Absent},
+		"c":   {},
+	} {
+		if diff := cmp.Diff(want, f.Owner(ref(name), "other")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// A list that does not show an object is no proof: it may have been read before the object was made.
+	c.store.Apply(graph.ListBegins{Kind: fixture.Pods}, graph.ListEnds{Kind: fixture.Pods})
+	if o := f.Owner(ref("a"), "shop"); o != (policies.Owner{}) {
+		t.Errorf("an owner that a list does not show: %+v", o)
+	}
+	if !f.Depends("uid-web-1", "uid-web") || f.Depends("uid-web", "uid-web-1") {
+		t.Error("a ReplicaSet depends on its Deployment, and not the other way round")
+	}
+}

@@ -1,0 +1,223 @@
+package follow
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+func TestWatchThatEndsWhenItWasAskedToIsNotBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.whole()
+		lists := e.listsOf("configmaps")
+		for range 200 { // each watch takes 5 to 10 minutes
+			e.pass(6 * time.Second)
+			if why := e.kind("configmaps").Behind; why != "" {
+				t.Fatal(why)
+			}
+		}
+		if have := e.listsOf("configmaps"); have != lists || e.probes["configmaps"] != 0 {
+			t.Errorf("%d more lists and %d small ones, want none", have-lists, e.probes["configmaps"])
+		}
+	})
+}
+
+func TestKindIsBehindUntilItsWatchHasShownThatItGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.configMap("old", "")
+		e.whole()
+		lists := e.listsOf("configmaps")
+		e.api.Down()
+		e.until(time.Second, "ConfigMaps are behind", func() bool {
+			return strings.Contains(e.kind("configmaps").Behind, "connection refused")
+		})
+		e.configMap("new", "")
+		e.pass(time.Minute)
+		if e.kind("configmaps").Behind == "" {
+			t.Error("not behind any more, with nobody there")
+		}
+		e.api.Up()
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+		if n := e.kind("configmaps").Objects; n != 2 {
+			t.Errorf("%d objects, want both", n)
+		}
+		// The widgets, which nobody has written, have a bookmark to go by.
+		e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+		if have := e.listsOf("configmaps"); have != lists {
+			t.Errorf("%d lists more, want none: the watch goes on", have-lists)
+		}
+	})
+}
+
+func TestMuteServerIsListedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.alter = func(r *http.Request) {
+			q := r.URL.Query()
+			if q.Get("watch") != "" && q.Get("sendInitialEvents") == "" {
+				q.Del("allowWatchBookmarks") // as if it did not know them
+				r.URL.RawQuery = q.Encode()
+			}
+		}
+		e.whole()
+		lists := e.listsOf("widgets")
+		e.api.Down()
+		e.until(time.Second, "widgets are behind", func() bool { return e.kind("widgets.example.com").Behind != "" })
+		e.api.Up()
+		e.until(2*mostRetry+shortWatch+2*time.Second, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+		e.pass(5 * time.Minute)
+		if have := e.listsOf("widgets") - lists; have != 1 {
+			t.Errorf("%d lists more, want 1", have)
+		}
+	})
+}
+
+func TestWatchFromTooLongAgoIsListedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.configMap("staying", "")
+		e.configMap("leaving", "")
+		e.whole()
+		lists := e.listsOf("configmaps")
+		e.api.Remove("configmaps/shop/leaving")
+		e.api.Cut()
+		e.until(5*time.Second, "ConfigMaps are listed anew", func() bool { return e.listsOf("configmaps") > lists && e.kind("configmaps").Behind == "" })
+		if n := e.kind("configmaps").Objects; n != 1 {
+			t.Errorf("%d objects, want 1", n)
+		}
+		e.configMap("coming", "")
+		e.until(time.Second, "the watch goes on", func() bool { return e.kind("configmaps").Objects == 2 })
+		if len(e.back()) > 0 {
+			t.Error(e.back())
+		}
+	})
+}
+
+func TestKindIsForbiddenOnceNothingButThatWasAnsweredForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.fail(refusing("widgets", apitest.Refuse(403, "Forbidden", "widgets is forbidden")))
+		e.start()
+		e.untilState(5*time.Second, "widgets.example.com", graph.Failing)
+		took := e.untilState(3*time.Minute, "widgets.example.com", graph.Forbidden)
+		if took < forbiddenAfter-5*time.Second || took > forbiddenAfter+mostListPause {
+			t.Errorf("forbidden after %s", took)
+		}
+		e.pass(time.Hour)
+		e.fail(nil) // the right is granted
+		e.untilState(mostForbiddenPause+time.Second, "widgets.example.com", graph.Synced)
+	})
+}
+
+func TestOtherAnswersMakeForbiddenCountAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.fail(refusing("widgets", apitest.Refuse(403, "Forbidden", "widgets is forbidden")))
+		e.start()
+		e.pass(forbiddenAfter - 10*time.Second)
+		e.fail(refusing("widgets", apitest.Refuse(500, "InternalError", "no")))
+		e.pass(mostListPause)
+		e.fail(refusing("widgets", apitest.Refuse(403, "Forbidden", "widgets is forbidden")))
+		e.pass(forbiddenAfter)
+		if s := e.kind("widgets.example.com").State; s != graph.Failing {
+			t.Errorf("it is %s", s)
+		}
+	})
+}
+
+func TestSlowListIsSlowAndThenFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		answer := make(chan struct{})
+		e.fail(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/widgets") {
+				<-answer
+			}
+			return nil
+		})
+		e.start()
+		e.pass(slowAfter - time.Second)
+		if s := e.kind("widgets.example.com").State; s != graph.Listing {
+			t.Errorf("it is %s before its time", s)
+		}
+		e.untilState(2*time.Second, "widgets.example.com", graph.Slow)
+		e.pass(failingAfter - slowAfter - 5*time.Second)
+		if s := e.kind("widgets.example.com").State; s != graph.Slow {
+			t.Errorf("it is %s before its time", s)
+		}
+		e.untilState(6*time.Second, "widgets.example.com", graph.Failing)
+		close(answer)
+		e.untilState(time.Second, "widgets.example.com", graph.Synced)
+	})
+}
+
+// The reflector tries on by itself, or client-go does for it, and neither says anything.
+func TestKindThatIsSentAwayFails(t *testing.T) {
+	for name, later := range map[string]bool{"by the reflector": false, "by client-go": true} {
+		t.Run("tried again "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newWatching(t)
+				e.later = later
+				away := func(r apitest.Request) *apitest.Reply {
+					if strings.HasSuffix(r.Path, "/widgets") && strings.Contains(r.Query, "watch=true") {
+						return apitest.Refuse(429, "TooManyRequests", "storage is (re)initializing")
+					}
+					return nil
+				}
+				e.fail(away)
+				e.start()
+				e.untilState(slowAfter+time.Second, "widgets.example.com", graph.Failing)
+				why := e.kind("widgets.example.com").Reason
+				if !strings.Contains(why, "storage is (re)initializing") && !strings.Contains(why, "429 Too Many Requests") {
+					t.Errorf("the reason is %q", why)
+				}
+				e.fail(nil)
+				e.untilState(2*mostRetry, "widgets.example.com", graph.Synced)
+				e.pass(2 * time.Second)
+
+				e.fail(away)
+				e.api.Down()
+				e.api.Up()
+				e.until(unwatchedFor, "widgets are behind", func() bool { return e.kind("widgets.example.com").Behind != "" })
+				e.fail(nil)
+				e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+			})
+		})
+	}
+}
+
+func TestWatchThatIsNotAnsweredIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.whole()
+		answer := make(chan struct{})
+		e.fail(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, "/configmaps") {
+				<-answer
+			}
+			return nil
+		})
+		e.api.Down()
+		e.api.Up() // the connection broke, and a new one hangs
+		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.kind("configmaps").Behind != "" })
+		close(answer)
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+	})
+}
+
+// refusing answers every request about a resource.
+func refusing(resource string, reply *apitest.Reply) func(apitest.Request) *apitest.Reply {
+	return func(r apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(r.Path, "/"+resource) {
+			return reply
+		}
+		return nil
+	}
+}

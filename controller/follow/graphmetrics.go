@@ -1,0 +1,66 @@
+package follow
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// graphMetrics reads the state of the graph when it is scraped.
+type graphMetrics struct {
+	stats func() graph.Stats
+
+	objects, claims, kinds, ending *prometheus.Desc
+}
+
+// NewGraphMetrics makes the collector of how large and how complete the graph is.
+func NewGraphMetrics(s *Store) *graphMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &graphMetrics{
+		stats:   s.Stats,
+		objects: desc("weir_graph_objects", "Objects in the ownership graph, by kind.", "group", "resource"),
+		claims:  desc("weir_graph_claims", "Distinct owner references, by what they mean: trouble counts those that can never be resolved as things are.", "state"),
+		kinds:   desc("weir_graph_kinds", "Kinds that are watched, by how far: only synced kinds are complete. Those that are behind were, and their watch is broken.", "state"),
+		ending:  desc("weir_graph_ending_owners", "Owners that are being deleted with foreground or orphan and wait for their dependents."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *graphMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.objects, m.claims, m.kinds, m.ending} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	st := m.stats()
+	const behind = "behind"
+	states := map[string]int{behind: 0}
+	for s := graph.Listing; s <= graph.Forbidden; s++ {
+		states[s.String()] = 0
+	}
+	for _, k := range st.Kinds {
+		if k.State == graph.Unwatched {
+			continue
+		}
+		if k.Behind != "" {
+			states[behind]++
+		} else {
+			states[k.State.String()]++
+		}
+		gauge(m.objects, float64(k.Objects), k.Group, k.Resource.Resource)
+	}
+	for s, n := range states {
+		gauge(m.kinds, float64(n), s)
+	}
+	for state, n := range st.Claims {
+		gauge(m.claims, float64(n), state)
+	}
+	gauge(m.ending, float64(st.Ending))
+}

@@ -1,0 +1,24 @@
+package follow
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are what is counted of following the cluster.
+type metrics struct {
+	discoveryErrors prometheus.Counter
+	rewound         prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		discoveryErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_discovery_errors_total",
+			Help: "Discovery passes that failed, wholly or for some API groups.",
+		}),
+		rewound: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_history_rewound_total",
+			Help: "How often the API server's history went back, because its storage was restored from a backup, and everything was listed again.",
+		}),
+	}
+	reg.MustRegister(m.discoveryErrors, m.rewound)
+	return m
+}

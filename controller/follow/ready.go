@@ -1,0 +1,62 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// firstListsTimeout is how long workers wait for the first lists, so that owners are known before their
+// dependents are judged. Kinds that need longer do not hold up the others: every decision is safe
+// without them, it only costs lookups.
+const firstListsTimeout = 30 * time.Second
+
+var errListsTimeout = errors.New("some kinds take long to list")
+
+// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed to
+// be and is reported elsewhere.
+func (w *Watcher) Ready() error {
+	st := w.store.Stats()
+	if len(st.Kinds) == 0 {
+		return errors.New("waiting for discovery")
+	}
+	for _, k := range st.Kinds {
+		if k.State == graph.Listing {
+			return fmt.Errorf("waiting for the first list of %s", k.GroupResource())
+		}
+	}
+	return nil
+}
+
+// AwaitLists waits until every kind has been listed or has failed to be, but not for ever. False: ctx
+// ended first.
+func (w *Watcher) AwaitLists(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeoutCause(ctx, firstListsTimeout, errListsTimeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for w.Ready() != nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Is(context.Cause(ctx), errListsTimeout)
+		}
+	}
+	return true
+}
+
+// Tidy gives back what the first lists needed: the whole objects, of which the graph keeps a tenth. The
+// runtime would by and by.
+func (w *Watcher) Tidy(ctx context.Context) {
+	if w.AwaitLists(ctx) {
+		select {
+		case <-time.After(time.Second): // the reflectors let go of their lists
+			debug.FreeOSMemory()
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package follow
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Store guards the graph. It has the only lock around it, and nothing that can block runs under that.
+type Store struct {
+	mu    sync.Mutex
+	graph *graph.Graph
+	// dirty receives the objects to decide about anew; nil while this process only follows.
+	dirty atomic.Pointer[func([]types.UID)]
+	// touched receives the draining namespaces whose content has changed; nil while nothing drains.
+	touched atomic.Pointer[func([]string)]
+}
+
+// NewStore makes a Store with an empty graph.
+func NewStore() *Store { return &Store{graph: graph.New()} }
+
+// Lead turns dirty objects into work from now on, beginning with what is there to do already.
+func (s *Store) Lead(dirty func([]types.UID)) {
+	const piece = 1000
+	s.dirty.Store(&dirty)
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		uids, cursor := s.graph.Pending(next, piece)
+		s.mu.Unlock()
+		dirty(uids)
+		if cursor == 0 {
+			return
+		}
+		next = cursor
+	}
+}
+
+// Apply takes in events in order.
+func (s *Store) Apply(events ...graph.Event) {
+	var dirty []types.UID
+	s.mu.Lock()
+	for _, ev := range events {
+		if d := s.graph.Apply(ev); dirty == nil {
+			dirty = d
+		} else {
+			dirty = append(dirty, d...)
+		}
+	}
+	touched := s.graph.Touched()
+	s.mu.Unlock()
+	s.tell(dirty, touched)
+}
+
+// ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in between.
+func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
+	var dirty []types.UID
+	s.mu.Lock()
+	if ev := f(s.graph); ev != nil {
+		dirty = s.graph.Apply(ev)
+	}
+	touched := s.graph.Touched()
+	s.mu.Unlock()
+	s.tell(dirty, touched)
+}
+
+// Drain has f told of the draining namespaces whose content changes, from now on.
+func (s *Store) Drain(f func(names []string)) { s.touched.Store(&f) }
+
+func (s *Store) tell(dirty []types.UID, touched []string) {
+	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
+		(*f)(dirty)
+	}
+	if f := s.touched.Load(); f != nil && len(touched) > 0 {
+		(*f)(touched)
+	}
+}
+
+// Decide says what to do about an object. A lookup counts as under way from here on, so that the other
+// dependents of the same owner do not ask too. They need not hear of it: they would only wait. One of low
+// priority is under way when its turn comes: see decideLow.
+func (s *Store) Decide(uid types.UID) graph.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.graph.Decide(uid)
+	if a.Verb == graph.Look && !a.LowPriority {
+		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	}
+	return a
+}
+
+// DecideLow is decide when the turn of a lookup of low priority has come.
+func (s *Store) DecideLow(uid types.UID) graph.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.graph.Decide(uid)
+	if a.Verb == graph.Look {
+		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	}
+	return a
+}
+
+// Accepted leaves an object alone until the watch shows what the request did. Nothing becomes work by
+// this.
+func (s *Store) Accepted(a graph.Action) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.graph.Apply(graph.Accepted{Action: a})
+}
+
+// Still tells whether a decision is right for a live object: see graph.Still.
+func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
+}
+
+// History is in which history of the API server a live read is begun: see graph.NotFound.
+func (s *Store) History() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.History()
+}
+
+// contradiction says why a complete list cannot come after what was seen of its kind; "" if it can.
+func (s *Store) contradiction(kind schema.GroupResource, list []any, version uint64) string {
+	const piece = 256
+	for len(list) > 0 {
+		n := min(piece, len(list))
+		s.mu.Lock()
+		for _, obj := range list[:n] {
+			m, ok := obj.(*metav1.PartialObjectMetadata)
+			if !ok {
+				continue // whoever takes it in says so
+			}
+			if why := s.graph.Contradicts(graph.ObjectOf(kind, m), version); why != "" {
+				s.mu.Unlock()
+				return why
+			}
+		}
+		s.mu.Unlock()
+		list = list[n:]
+	}
+	return ""
+}
+
+// Stats are counts of the graph, as it is now.
+func (s *Store) Stats() graph.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Stats()
+}
+
+// Views copies the graph.
+func (s *Store) Views() []graph.View { return s.pieces(s.graph.Views) }
+
+func (s *Store) connected(uids []types.UID) []graph.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Connected(uids...)
+}
+
+// Read lets f look at the graph. f must not change it, block, or keep anything of it.
+func (s *Store) Read(f func(*graph.Graph)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.graph)
+}
+
+// Changes counts what events have changed of a kind; see graph.Changes.
+func (s *Store) Changes(kind schema.GroupResource) (n uint64, followed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Changes(kind)
+}
+
+// Inventory is what a namespace holds, counted by kind.
+func (s *Store) Inventory(namespace string) graph.Inventory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Inventory(namespace)
+}
+
+// Content copies the objects of a kind in a namespace, each once.
+func (s *Store) Content(namespace string, kind schema.GroupResource) []graph.View {
+	views := s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
+	seen := make(map[types.UID]struct{}, len(views))
+	return slices.DeleteFunc(views, func(v graph.View) bool {
+		_, twice := seen[v.UID]
+		seen[v.UID] = struct{}{}
+		return twice
+	})
+}
+
+// Find copies one object; false if the graph does not have it.
+func (s *Store) Find(uid types.UID) (graph.View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Find(uid)
+}
+
+// Dependents copies the objects that refer to another.
+func (s *Store) Dependents(uid types.UID) []graph.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Dependents(uid)
+}
+
+// Holding names the kinds that may hold dependents of an object that were never seen.
+func (s *Store) Holding(uid types.UID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Holding(uid)
+}
+
+// Finalized copies the objects that carry a finalizer, piece by piece.
+func (s *Store) Finalized(finalizer string) []graph.View {
+	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Finalized(finalizer, next, n) })
+}
+
+// pieces copies a part of the graph piece by piece; events go on in between.
+func (s *Store) pieces(piece func(next uint32, n int) ([]graph.View, uint32)) []graph.View {
+	const most = 1000
+	var all []graph.View
+	for next := uint32(0); ; {
+		s.mu.Lock()
+		views, cursor := piece(next, most)
+		s.mu.Unlock()
+		all = append(all, views...)
+		if cursor == 0 {
+			return all
+		}
+		next = cursor
+	}
+}

@@ -1,0 +1,350 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// discoveryPeriod is the reference's (RB 1.6). It is only the safety net: changes to CRDs and
+// APIServices are watched.
+const discoveryPeriod = 30 * time.Second
+
+// DiscoveryRetry is the pause after a discovery of which nothing was learned.
+const DiscoveryRetry = 5 * time.Second
+
+// settle are the delays after a change at which discovery is asked again: the API server takes up to a
+// few seconds to serve what a CRD or an APIService promises.
+var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 4 * time.Second}
+
+// grace is how long a vanished kind is still followed: the deletions of its last objects may be on
+// their way.
+const grace = time.Second
+
+// Watcher keeps one reflector per kind that can be collected.
+type Watcher struct {
+	discovery discovery.DiscoveryInterface
+	Metadata  metadata.Interface
+	store     *Store
+	History   *History
+	ignored   sets.Set[schema.GroupResource]
+	log       logr.Logger
+	metrics   *metrics
+	listener  Listener
+
+	poke        chan struct{} // something changed: ask discovery now
+	Discoveries *discoveries
+
+	// turns lets reflectors be started for what discovery shows, or all anew, but not both at once.
+	turns   sync.Mutex
+	mu      sync.Mutex
+	unknown []string // group versions that do not answer and whose kinds are not known
+	running map[schema.GroupResource]*kindWatch
+	wg      sync.WaitGroup
+}
+
+// Listener is who is told what watches and discovery show, each besides the graph; what is nil is not told.
+type Listener struct {
+	// Served is told of each discovery, before the graph is.
+	Served func([]graph.Resource)
+	// Namespace is told of each change to a namespace.
+	Namespace func(name string, how Change)
+	// Webhooks is told that a webhook configuration has changed.
+	Webhooks func()
+	// Terminating is told of each object that is seen to terminate, when the graph has it.
+	Terminating func(*metav1.PartialObjectMetadata)
+	// Rewound is told that the history of the API server went back, and why that is known.
+	Rewound func(why string)
+}
+
+type kindWatch struct {
+	gvr     schema.GroupVersionResource
+	feed    *Feed
+	leaving bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// New prepares to follow a cluster's kinds, but those to ignore, into a store. Watches and lists wait as long as the
+// client lets them.
+func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) (*Watcher, error) {
+	discoveryClient := *client
+	discoveryClient.Timeout = discoveryTimeout
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, &discoveryClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	m, err := metadata.NewForConfigAndClient(config, &http.Client{Transport: &witness{client.Transport}, Timeout: client.Timeout})
+	if err != nil {
+		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
+	return NewWatcher(d, m, s, ignored, log, reg), nil
+}
+
+// NewWatcher prepares to follow all kinds but those to ignore into a store.
+func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
+	w := &Watcher{
+		discovery: d, Metadata: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
+		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), running: map[schema.GroupResource]*kindWatch{},
+	}
+	w.History = newHistory(m, d, w, log)
+	return w
+}
+
+// Listen has a listener told, from run on.
+func (w *Watcher) Listen(l Listener) { w.listener = l }
+
+// Run follows all kinds until ctx ends, and then joins every reflector.
+func (w *Watcher) Run(ctx context.Context) {
+	defer w.wg.Wait()
+	w.wg.Go(func() { w.History.run(ctx) })
+	var known []graph.Resource
+	failed := false // as a whole: no namespace can go before it succeeds
+	refresh := func() {
+		began := w.Discoveries.begins()
+		found, unknown, err := kinds.Discover(w.discovery, w.ignored, known)
+		if err != nil {
+			w.metrics.discoveryErrors.Inc()
+			w.log.Info("discovery is incomplete", "err", err.Error())
+		}
+		if found != nil {
+			known = found
+			w.mu.Lock()
+			w.unknown = unknown
+			w.mu.Unlock()
+			w.Follow(ctx, known)
+			err = nil // what did not answer is in unknown
+		}
+		failed = err != nil
+		w.Discoveries.ended(began, err)
+	}
+	refresh()
+	timer := time.NewTimer(discoveryPeriod)
+	defer timer.Stop()
+	step, poked := 0, time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.poke:
+			step, poked = 0, time.Now()
+		case <-w.Discoveries.asked:
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.poke:
+				step, poked = 0, time.Now()
+			case <-time.After(w.Discoveries.rest()):
+			}
+		case <-timer.C:
+		}
+		refresh()
+		next := discoveryPeriod
+		for ; step < len(settle); step++ {
+			if until := time.Until(poked.Add(settle[step])); until > 0 {
+				next = until
+				break
+			}
+		}
+		switch {
+		case len(known) == 0:
+			next = time.Second
+		case failed:
+			next = min(next, DiscoveryRetry)
+		}
+		timer.Reset(next)
+	}
+}
+
+// ask makes discovery run soon.
+func (w *Watcher) ask() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Follow makes the reflectors match what is served.
+func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
+	if w.listener.Served != nil {
+		w.listener.Served(resources)
+	}
+	w.turns.Lock()
+	defer w.turns.Unlock()
+	w.store.Apply(graph.Serving{Resources: resources})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := sets.New[schema.GroupResource]()
+	for _, r := range resources {
+		if !r.Collected {
+			continue
+		}
+		gr := r.GroupResource()
+		wanted.Insert(gr)
+		gvr := gr.WithVersion(r.Version)
+		switch k := w.running[gr]; {
+		case k == nil:
+			w.startLocked(ctx, gvr)
+		case k.gvr != gvr:
+			w.leaveLocked(ctx, gr, 0)
+		}
+	}
+	for gr := range w.running {
+		if !wanted.Has(gr) {
+			w.leaveLocked(ctx, gr, grace)
+		}
+	}
+}
+
+// Wait joins every reflector, when the context has ended that they follow under.
+func (w *Watcher) Wait() { w.wg.Wait() }
+
+func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResource) {
+	gr := gvr.GroupResource()
+	watchCtx, cancel := context.WithCancel(ctx)
+	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
+	w.running[gr] = k
+	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating}
+	k.feed = f
+	switch gr {
+	case kinds.APIServices:
+		f.seen = func(string, Change) { w.ask() }
+	case crds:
+		f.seen = func(name string, how Change) { w.crdChanged(ctx, name, how == Went) }
+	case kinds.Namespaces:
+		f.seen = w.listener.Namespace
+	case kinds.MutatingConfigurations, kinds.ValidatingConfigurations:
+		if changed := w.listener.Webhooks; changed != nil {
+			f.seen = func(string, Change) { changed() }
+		}
+	}
+	w.log.V(1).Info("watching", "kind", gvr.String())
+	w.wg.Go(func() {
+		defer close(k.done)
+		newFollower(f, gvr, w.Metadata, w.History, w.log).run(watchCtx, w.Metadata)
+	})
+}
+
+// crdChanged reacts to a CRD. When one is deleted its watch must end even if discovery never shows the
+// gap: a CRD of the same name has other storage behind it.
+func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
+	if plural, group, ok := strings.Cut(name, "."); ok && gone {
+		w.mu.Lock()
+		w.leaveLocked(ctx, schema.GroupResource{Group: group, Resource: plural}, grace)
+		w.mu.Unlock()
+	}
+	w.ask()
+}
+
+// leaveLocked ends the watch of a kind after a while, and asks discovery whether it is to start again.
+func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, after time.Duration) {
+	k := w.running[gr]
+	if k == nil || k.leaving {
+		return
+	}
+	k.leaving = true
+	w.wg.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(after):
+		}
+		k.cancel()
+		<-k.done
+		w.store.Apply(graph.Stopped{Kind: gr})
+		w.mu.Lock()
+		delete(w.running, gr)
+		w.mu.Unlock()
+		w.log.V(1).Info("stopped watching", "kind", k.gvr.String())
+		w.ask()
+	})
+}
+
+// Followed is a kind and what feeds it.
+type Followed struct {
+	GVR  schema.GroupVersionResource
+	Feed *Feed
+}
+
+// Followed are the kinds that are watched, sorted.
+func (w *Watcher) Followed() []Followed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kinds := make([]Followed, 0, len(w.running))
+	for _, k := range w.running {
+		if !k.leaving {
+			kinds = append(kinds, Followed{k.gvr, k.feed})
+		}
+	}
+	slices.SortFunc(kinds, func(a, b Followed) int { return cmp.Compare(a.Feed.Kind.String(), b.Feed.Kind.String()) })
+	return kinds
+}
+
+// wentBack is what happens when the history of the API server does: it is told, and all that was seen is void.
+func (w *Watcher) wentBack(ctx context.Context, why string) {
+	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: everything is listed again, and nothing is deleted until that is done", "why", why)
+	w.metrics.rewound.Inc()
+	if w.listener.Rewound != nil {
+		w.listener.Rewound(why)
+	}
+	w.rewind(ctx, why)
+}
+
+// rewind ends all watches, forgets what they have shown, and begins anew. Nothing that was seen before may reach the graph
+// after it has forgotten.
+func (w *Watcher) rewind(ctx context.Context, reason string) {
+	w.turns.Lock()
+	defer w.turns.Unlock()
+	w.mu.Lock()
+	var running []*kindWatch
+	for _, k := range w.running {
+		k.cancel()
+		running = append(running, k)
+	}
+	w.mu.Unlock()
+	for _, k := range running {
+		<-k.done
+	}
+	w.store.Apply(graph.Rewound{Reason: reason})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range running {
+		if !k.leaving { // those are begun again, or not, when they have left
+			w.startLocked(ctx, k.gvr)
+		}
+	}
+	w.ask()
+}
+
+// restart lists one kind anew, and forgets what was seen of it.
+func (w *Watcher) restart(ctx context.Context, kind schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaveLocked(ctx, kind, 0)
+}
+
+// Undiscovered are the group versions that do not answer and of which nothing is known.
+func (w *Watcher) Undiscovered() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unknown
+}

@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/compare"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// Following keeps the ownership graph of one cluster: all that a webhook needs.
+type Following struct {
+	options   Options
+	store     *follow.Store
+	watcher   *follow.Watcher
+	requester *request.Client
+	limiter   *request.Limiter
+	comparer  *compare.Comparer
+	clients   clients
+}
+
+// clients are how the API server is asked.
+type clients struct {
+	clock  *live.Clock  // of the API server
+	config *rest.Config // for what may wait for as long as it likes
+	client *http.Client // for that
+	// bounded ends each request, but those of requester, which have deadlines of their own.
+	bounded       *rest.Config
+	boundedClient *http.Client
+}
+
+func newClients(of *rest.Config) (c clients, err error) {
+	c.config = rest.CopyConfig(of)
+	c.config.QPS, c.config.Burst = -1, 0 // requests adapt (limiter); watches and discovery are few
+	c.clock = &live.Clock{}
+	c.config.Wrap(c.clock.Wrap)
+	if c.client, err = rest.HTTPClientFor(c.config); err != nil {
+		return c, err
+	}
+	c.bounded = rest.CopyConfig(c.config)
+	c.bounded.Timeout = request.Timeout
+	c.boundedClient, err = rest.HTTPClientFor(c.bounded)
+	return c, err
+}
+
+// NewFollowing prepares to follow. Nothing is sent to the API server before Follow.
+func NewFollowing(o Options) (*Following, error) {
+	f, err := newFollowing(o)
+	if err != nil {
+		return nil, err
+	}
+	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
+	return f, nil
+}
+
+func newFollowing(o Options) (*Following, error) {
+	if o.Config == nil {
+		return nil, errors.New("follow a cluster: no API server is configured")
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = request.DefaultConcurrency
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
+	var err error
+	if f.clients, err = newClients(o.Config); err != nil {
+		return nil, fmt.Errorf("follow a cluster: %w", err)
+	}
+	if f.watcher, err = follow.New(f.clients.config, f.clients.client, f.store, kinds.Ignored.Union(sets.New(o.Ignored...)), o.Log, o.Registry); err != nil {
+		return nil, err
+	}
+	if f.requester, err = request.New(f.clients.config, f.guarded(f.clients.client), f.limiter, f.watcher.History, o.Registry); err != nil {
+		return nil, err
+	}
+	f.comparer = compare.New(f.watcher, f.requester, f.store, o.CompareEvery, o.Log, o.Registry)
+	for _, m := range []prometheus.Collector{follow.NewGraphMetrics(f.store), follow.NewEndingMetrics(f.store)} {
+		if err := o.Registry.Register(m); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// guarded is a client whose writes pass only while the history of the API server is known to go on.
+func (f *Following) guarded(client *http.Client) *http.Client {
+	return &http.Client{Transport: f.watcher.History.Guard(client.Transport), Timeout: client.Timeout}
+}
+
+// Follow watches the cluster until ctx ends. Every replica does.
+func (f *Following) Follow(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { f.watcher.Tidy(ctx) })
+	wg.Go(func() { f.comparer.Run(ctx) })
+	f.watcher.Run(ctx)
+	return nil
+}
+
+// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed to
+// be and is reported elsewhere.
+func (f *Following) Ready() error { return f.watcher.Ready() }
+
+// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
+// then, and holds up events for as long. Follow must be running.
+func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
+
+// GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
+func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }

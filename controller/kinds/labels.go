@@ -1,0 +1,36 @@
+package kinds
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MostLabels bounds how many kinds counters have labels for: counters stay, and kinds come and go.
+const MostLabels = 1000
+
+// otherKinds stands for the kinds that come after that.
+var otherKinds = schema.GroupResource{Resource: "other"}
+
+// Labels are the kinds that counters have labels for. The zero value is ready.
+type Labels struct {
+	mu    sync.Mutex
+	known map[schema.GroupResource]struct{}
+}
+
+// Of is a kind as the labels of a counter have it: the kind itself, or one that stands for all that came too late.
+func (k *Labels) Of(kind schema.GroupResource) schema.GroupResource {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.known[kind]; ok {
+		return kind
+	}
+	if len(k.known) >= MostLabels {
+		return otherKinds
+	}
+	if k.known == nil {
+		k.known = map[schema.GroupResource]struct{}{}
+	}
+	k.known[kind] = struct{}{}
+	return kind
+}

@@ -1,0 +1,87 @@
+package namespaces_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+// Nobody can know what is left of it, and its API says that it is not to be asked.
+func TestKindThatSays405ToListsHoldsNoNamespace(t *testing.T) {
+	for name, verbs := range map[string]metav1.Verbs{"never watched": {"delete", "deletecollection", "list"}, "watched": clustertest.AllVerbs} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.Run(t, func(c *clustertest.Cluster) {
+				c.Serve("example.com/v1", "tokens", "Token", true, verbs)
+				c.Found("shop", "first")
+				c.Start()
+				collections := 0
+				c.Reply(func(r apitest.Request) *apitest.Reply {
+					if !strings.HasSuffix(r.Path, "/namespaces/shop/tokens") {
+						return nil
+					}
+					if r.Method == http.MethodDelete {
+						collections++
+						return &apitest.Reply{Code: 200, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}}
+					}
+					return apitest.Refuse(405, "MethodNotAllowed", "not for you to list")
+				})
+				c.End("shop")
+				c.Pass(5 * time.Second)
+				c.MustBeGone("namespaces/shop")
+				if want := map[string]int{"never watched": 1}[name]; collections != want {
+					t.Errorf("the collection was deleted %d times, want %d", collections, want)
+				}
+			})
+		})
+	}
+}
+
+// What the graph has seen stands: the object is there, whatever lists say.
+func TestContentOfAWatchedKindThatSays405ToListsGoes(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, clustertest.AllVerbs)
+		c.Found("shop", "first")
+		c.Fill("example.com/v1", "tokens", "Token", "shop", "t")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/namespaces/shop/tokens") {
+				return apitest.Refuse(405, "MethodNotAllowed", "not for you to list")
+			}
+			return nil
+		})
+		c.End("shop")
+		c.Pass(5 * time.Second)
+		c.MustBeGone("namespaces/shop", "tokens.example.com/shop/t")
+	})
+}
+
+// A collection has no uid: the namespace's own is looked at right before.
+func TestCollectionThatCannotBeListedIsDeletedOnlyInItsNamespace(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "deletecollection"})
+		c.Found("shop", "first")
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "settings")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/settings") {
+				// Somebody takes the finalizer off, and makes the namespace anew.
+				c.API.Remove("namespaces/shop")
+				c.Found("shop", "second")
+			}
+			return nil
+		})
+		c.End("shop")
+		c.Asked("")
+		c.Pass(time.Minute)
+		if asked := c.Asked("DELETE /apis/example.com/v1/namespaces/shop/tokens"); len(asked) > 0 {
+			t.Errorf("asked: %v", asked)
+		}
+		c.MustBeThere("namespaces/shop")
+	})
+}

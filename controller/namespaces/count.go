@@ -1,0 +1,206 @@
+package namespaces
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+// count takes the counts of every kind from the graph.
+func (p *pass) count(ctx context.Context) error {
+	wave, since, err := p.place()
+	if err != nil {
+		return err
+	}
+	p.marked = !since.IsZero()
+	p.state = drain.State{Waves: p.order.waves(), Current: wave, Companion: p.Companion, Home: p.Home != "" && p.ns.Name == p.Home}
+	p.state.Discovered, p.state.DiscoveryFailure, _ = p.Watcher.Discoveries.Since(p.seen)
+	p.state.Undiscovered = p.Watcher.Undiscovered()
+	if p.marked {
+		p.state.Age = p.age(since)
+	}
+	p.served = map[schema.GroupResource]graph.Resource{}
+	p.followed = sets.New[schema.GroupResource]()
+	for _, k := range p.Store.Stats().Kinds {
+		if !k.Served || !k.Namespaced || !k.Deletable {
+			continue
+		}
+		gr := k.GroupResource()
+		p.served[gr] = k.Resource
+		if k.State == graph.Synced {
+			p.followed.Insert(gr)
+		}
+		waves := p.order.wavesOf(gr)
+		if !k.Listable {
+			waves = []int{p.order.waveOf(gr, nil)} // nobody can know their labels
+		}
+		for _, w := range waves {
+			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
+		}
+	}
+	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool {
+		_, twice := p.served[kinds.Twins[k.Kind]]
+		return twice
+	})
+	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
+		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
+	})
+	inv := p.Store.Inventory(p.ns.Name)
+	p.state.Finalizers = inv.Finalizers
+	for kind := range p.followed {
+		p.take(kind, inv, true)
+	}
+	p.arriving(ctx)
+	return nil
+}
+
+// recountKinds counts again, because there may be other kinds now. What was listed live since the pass began
+// stands.
+func (p *pass) recountKinds(ctx context.Context) error {
+	before := p.state.Kinds
+	if err := p.count(ctx); err != nil {
+		return err
+	}
+	for _, k := range before {
+		if at := (part{k.Kind, k.Wave}); k.Listed && !p.followed.Has(k.Kind) && len(p.parts(k.Kind)) > 0 {
+			*p.part(at) = k
+		}
+	}
+	return nil
+}
+
+// parts are what is known of a kind, by wave.
+func (p *pass) parts(kind schema.GroupResource) []drain.Kind {
+	i := slices.IndexFunc(p.state.Kinds, func(k drain.Kind) bool { return k.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	j := i + 1
+	for j < len(p.state.Kinds) && p.state.Kinds[j].Kind == kind {
+		j++
+	}
+	return p.state.Kinds[i:j]
+}
+
+func (p *pass) part(at part) *drain.Kind {
+	parts := p.parts(at.kind)
+	i := max(0, slices.IndexFunc(parts, func(k drain.Kind) bool { return k.Wave == at.wave }))
+	return &parts[i]
+}
+
+// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they are
+// known from a live list; exact asks for a new one if the graph shows what that did not.
+func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
+	parts := p.parts(kind)
+	for i := range parts {
+		parts[i].Total, parts[i].Terminating, parts[i].Complete, parts[i].Listed = 0, 0, true, false
+	}
+	total := graph.KindCount{}
+	if i := slices.IndexFunc(inv.Kinds, func(c graph.KindCount) bool { return c.Kind == kind }); i >= 0 {
+		total = inv.Kinds[i]
+	}
+	if len(parts) == 1 {
+		parts[0].Total, parts[0].Terminating = total.Total, total.Terminating
+		return
+	}
+	if len(parts) == 0 || total.Total == 0 {
+		return
+	}
+	for _, v := range p.Store.Content(p.ns.Name, kind) {
+		s, known := p.sorted[kind][v.UID]
+		if exact && (!known || s.version != v.ResourceVersion) {
+			for i := range parts {
+				parts[i].Complete = false
+			}
+			return
+		}
+		if !known {
+			s.wave = parts[0].Wave // until it is known better, it holds up all
+		}
+		k := p.part(part{kind, s.wave})
+		k.Total++
+		if v.Deleting {
+			k.Terminating++
+		}
+	}
+}
+
+// list reads kinds live, in parallel. What is found counts from here on.
+func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
+	var mu sync.Mutex
+	p.each(len(kinds), func(i int) {
+		items, err := p.Requester.List(ctx, kinds[i], p.ns.Name)
+		down := apierrors.IsServiceUnavailable(err) && p.isDown(ctx, kinds[i])
+		mu.Lock()
+		defer mu.Unlock()
+		p.listed(kinds[i], items, err, down)
+	})
+}
+
+// isDown tells whether the cluster says of a kind's API that it is not available.
+func (p *pass) isDown(ctx context.Context, kind schema.GroupResource) bool {
+	down, err := p.Requester.Down(ctx, p.served[kind])
+	if err != nil {
+		p.Log.V(1).Info("cannot tell whether an API is down", "kind", kind.String(), "err", err.Error())
+	}
+	return down
+}
+
+func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error, down bool) {
+	if err != nil {
+		p.waitsOutside(p.progress, true) // what the cluster serves may change
+	}
+	parts := p.parts(kind)
+	for i := range parts {
+		k := &parts[i]
+		k.Listed, k.Unreadable, k.Down = true, "", down
+		if apierrors.IsMethodNotSupported(err) {
+			k.Blind = !k.Complete // what the graph has seen stands
+			continue
+		}
+		if err != nil {
+			k.Unreadable = err.Error()
+			continue
+		}
+		k.Total, k.Terminating, k.First = 0, 0, nil
+		delete(p.live, part{kind, k.Wave})
+	}
+	if err != nil {
+		return
+	}
+	p.sorted[kind] = nil
+	if len(parts) > 1 {
+		p.sorted[kind] = make(map[types.UID]sorted, len(items))
+	}
+	for i := range items {
+		m := &items[i]
+		at := part{kind, p.order.waveOf(kind, m.Labels)}
+		k := p.part(at)
+		if len(parts) > 1 {
+			p.sorted[kind][m.UID] = sorted{m.ResourceVersion, at.wave}
+		}
+		k.Total++
+		if m.DeletionTimestamp == nil {
+			p.live[at] = append(p.live[at], graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID})
+		} else {
+			k.Terminating++
+		}
+		if !p.followed.Has(kind) {
+			for _, f := range m.Finalizers {
+				p.state.Finalizers[f]++
+			}
+			first(k, m.Namespace, m.Name, m.DeletionTimestamp != nil, m.Finalizers)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package namespaces
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// DefaultNamespaceSyncs is how many namespaces are drained at once, as in the reference (RB 9.1). Their
+// requests share one limit with everything else.
+const DefaultNamespaceSyncs = 10
+
+const (
+	// settleTime gathers changes to a namespace's content into one look at it.
+	settleTime = 20 * time.Millisecond
+	// showTime is how long a pass waits for the watch to show what its deletes did, before it leaves the
+	// rest to the next pass.
+	showTime = 300 * time.Millisecond
+	// conditionsAfter spares a namespace that is gone in a moment the writing of conditions, and
+	// conditionsEvery one that drains for long their rewriting at each step.
+	conditionsAfter = 250 * time.Millisecond
+	conditionsEvery = time.Second
+	// blockedAfter is for how long a wave waits for the same before an Event says so.
+	blockedAfter = 5 * time.Second
+	// nudgeEvery is how often the namespace controller is asked to look at an empty namespace. It does 5 s
+	// later (RB 7.7), and takes a moment then.
+	nudgeEvery = 7 * time.Second
+	// serversAgree is how long several API servers may take until all of them refuse to create in a
+	// namespace that is being deleted (RB 7.7). A single one refuses at once.
+	serversAgree = 5 * time.Second
+)
+
+// Options are what a drainer works with.
+type Options struct {
+	Store      *follow.Store
+	Watcher    *follow.Watcher
+	Requester  *request.Client
+	Reporter   *events.Reporter
+	Namespaces typedcorev1.NamespaceInterface
+	Leases     typedcoordinationv1.LeasesGetter
+	Webhooks   typedadmissionregistrationv1.AdmissionregistrationV1Interface
+	Clock      *live.Clock // of the API server
+	Seals      Sealer      // of waves; nil: nobody keeps a key, and what is written is believed
+	Policies   *live.State // nil: there are none
+	Home       string      // the namespace that is not drained: Weir's own; empty for none
+	Companion  bool        // the namespace controller runs too
+	Log        logr.Logger
+}
+
+// Drainer empties namespaces that are being deleted and lets them go: the work of the namespace
+// controller. What comes next is package drain's to say.
+type Drainer struct {
+	Options
+	foreign *foreign
+	queue   workqueue.TypedRateLimitingInterface[string]
+
+	mu      sync.Mutex
+	leading bool
+	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
+	signals map[string]chan struct{} // closed and replaced when the content of a namespace changes
+	begun   map[string]*progress     // the namespaces under way
+	// departed are namespaces that have gone, and when: what turns up in them late is deleted.
+	departed map[string]time.Time
+	servers  struct {
+		several bool
+		until   time.Time // when to look again
+	}
+	// listening is held while it is decided whether the graph is to tell of changes in a namespace, and told
+	// to: two who decide one after the other must not be heard the other way round.
+	listening sync.Mutex
+}
+
+// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
+type progress struct {
+	uid    types.UID
+	since  time.Time // when it was first looked at
+	told   time.Time // when its conditions were last looked after
+	why    string    // what it waits for, and since when
+	whyAt  time.Time
+	nudged time.Time
+	// relisted is when what it waits for was last compared with the API.
+	relisted relisted
+	// outside: what it waits for is not in it, but in what the cluster serves.
+	outside bool
+	// written is since when the wave is under way, as the namespace says it, and writtenAt when that was by
+	// our clock.
+	written, writtenAt time.Time
+	// reached is the wave under way; nil before there is one. Others read it.
+	reached atomic.Pointer[reached]
+	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
+	sorted map[schema.GroupResource]map[types.UID]sorted
+}
+
+// sorted is the wave of an object as its labels were at a resourceVersion.
+type sorted struct {
+	version string
+	wave    int
+}
+
+type reached struct {
+	order order
+	wave  int
+}
+
+// New prepares a Drainer. Nothing is sent before Run.
+func New(o Options) *Drainer {
+	d := &Drainer{Options: o, foreign: &foreign{client: o.Webhooks, store: o.Store}}
+	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
+	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
+	d.departed = map[string]time.Time{}
+	return d
+}
+
+// WebhooksChanged is told of each change to a webhook configuration.
+func (d *Drainer) WebhooksChanged() { d.foreign.changed() }
+
+// Close ends the queue; Run does, where it has begun.
+func (d *Drainer) Close() { d.queue.ShutDown() }
+
+// touched is told which namespaces' content has changed.
+func (d *Drainer) touched(names []string) {
+	d.mu.Lock()
+	for _, name := range names {
+		if c := d.signals[name]; c != nil {
+			close(c)
+			delete(d.signals, name)
+		}
+	}
+	d.mu.Unlock()
+	for _, name := range names {
+		d.queue.Forget(name)
+		d.queue.AddAfter(name, settleTime)
+	}
+}
+
+// signal returns a channel that is closed at the next change of a namespace's content.
+func (d *Drainer) signal(name string) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.signals[name]
+	if c == nil {
+		c = make(chan struct{})
+		d.signals[name] = c
+	}
+	return c
+}
+
+// Run drains with n goroutines until ctx ends, and joins them.
+func (d *Drainer) Run(ctx context.Context, n int) {
+	d.Store.Drain(d.touched)
+	d.mu.Lock()
+	d.leading = true
+	if len(d.ending) > 0 {
+		d.rediscover()
+	}
+	for name := range d.ending {
+		d.ending[name] = ending{seen: time.Now()} // which of that name was seen before is not known
+		d.queue.Add(name)
+	}
+	d.forgetOldLocked(lateFor + lateTakeover)
+	departed := slices.Collect(maps.Keys(d.departed))
+	d.mu.Unlock()
+	for _, name := range departed {
+		d.listen(name)
+		d.queue.Add(name)
+	}
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for {
+				name, closed := d.queue.Get()
+				if closed {
+					return
+				}
+				d.work(ctx, name)
+				d.queue.Done(name)
+			}
+		})
+	}
+	if d.Policies != nil {
+		wg.Go(func() { d.followPolicies(ctx) })
+	}
+	wg.Go(func() { d.followDiscovery(ctx) })
+	<-ctx.Done()
+	d.queue.ShutDown()
+	wg.Wait()
+}
+
+// followPolicies looks at all namespaces again when there are other policies.
+func (d *Drainer) followPolicies(ctx context.Context) {
+	for next := d.Policies.Changed(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+		}
+		next = d.Policies.Changed() // before the look: what changes after it is not missed
+		d.mu.Lock()
+		for name := range d.ending {
+			d.queue.Add(name)
+		}
+		d.mu.Unlock()
+	}
+}
+
+func (d *Drainer) work(ctx context.Context, name string) {
+	again, err := d.pass(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		d.Log.Info("draining failed, will try again", "namespace", name, "err", err.Error())
+		d.queue.AddRateLimited(name)
+	case again == done:
+		d.end(name)
+	case again > 0:
+		d.queue.AddAfter(name, again)
+	default:
+		d.queue.AddRateLimited(name)
+	}
+}
+
+// How a pass ends, when it is not in an error: the namespace needs nothing more from us, or it waits for
+// its content, or a time.
+const (
+	done    time.Duration = -1
+	waiting time.Duration = 0
+)
+
+// begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass that
+// is under way: there is one at a time.
+func (d *Drainer) begin(name string, uid types.UID) *progress {
+	d.mu.Lock()
+	p, ok := d.begun[name]
+	if !ok || p.uid != uid {
+		p = &progress{uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}}
+		d.begun[name] = p
+	}
+	d.mu.Unlock()
+	if !ok {
+		d.listen(name)
+	}
+	return p
+}
+
+// listen has the graph tell of changes in a namespace, or not any more.
+func (d *Drainer) listen(name string) {
+	d.listening.Lock()
+	defer d.listening.Unlock()
+	d.mu.Lock()
+	_, begun := d.begun[name]
+	_, departed := d.departed[name]
+	on := begun || departed && d.leading
+	d.mu.Unlock()
+	d.Store.Apply(graph.Draining{Namespace: name, On: on})
+}
+
+func (d *Drainer) end(name string) {
+	d.queue.Forget(name)
+	d.mu.Lock()
+	delete(d.begun, name)
+	delete(d.signals, name)
+	d.mu.Unlock()
+	d.listen(name)
+}
+
+// Later tells whether an object goes with a wave that has not begun: a Secret whose owner is gone may still
+// be in use by pods.
+func (d *Drainer) Later(ref graph.Ref) bool {
+	d.mu.Lock()
+	p := d.begun[ref.Namespace]
+	d.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	r := p.reached.Load()
+	return r != nil && r.order.wavesOf(ref.Kind)[0] > r.wave
+}

@@ -1,0 +1,94 @@
+package namespaces
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/follow"
+)
+
+// ending is a namespace that is being deleted.
+type ending struct {
+	// seen is when that was first seen. What has to be waited for counts from here: the clock by which the
+	// deletion has its time is another.
+	seen time.Time
+	uid  types.UID // empty until the namespace is looked at
+}
+
+// Changed is told of every change to a namespace object.
+func (d *Drainer) Changed(name string, how follow.Change) {
+	d.mu.Lock()
+	_, known := d.ending[name]
+	switch {
+	case how != follow.Deleting:
+		delete(d.ending, name)
+	case !known:
+		d.ending[name] = ending{seen: time.Now()}
+	}
+	_, comesAgain := d.departed[name]
+	leading := d.leading
+	if how == follow.Deleting || how == follow.There && !leading {
+		delete(d.departed, name) // all that is in it goes, or nothing of it can be told apart
+	}
+	d.mu.Unlock()
+	switch {
+	case how == follow.Deleting && leading:
+		if !known {
+			d.rediscover()
+		}
+		d.queue.Add(name)
+	case how == follow.Went:
+		d.departs(name)
+		d.end(name)
+	case comesAgain && leading:
+		d.queue.Add(name) // a last look at what was left
+	}
+}
+
+func (d *Drainer) isEnding(name string) (ending, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.ending[name]
+	return e, ok
+}
+
+// absent takes in that there is no such namespace, in case its watch has not told: then none will come.
+func (d *Drainer) absent(name string, e ending) {
+	d.mu.Lock()
+	same := d.ending[name] == e
+	if same {
+		delete(d.ending, name)
+	}
+	d.mu.Unlock()
+	if same {
+		d.departs(name)
+	}
+}
+
+// firstSeen is when it was first seen that a namespace is being deleted.
+func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.ending[name]
+	if !ok {
+		return time.Now()
+	}
+	if e.uid != "" && e.uid != uid { // another of that name, of which the watch has not told yet
+		e.seen = time.Now()
+		d.rediscover()
+	}
+	e.uid = uid
+	d.ending[name] = e
+	return e.seen
+}
+
+// ended says that nothing more is to be done about a namespace, though its watch may take a moment to show
+// it. If the watch shows the deletion of another one by now, that counts.
+func (d *Drainer) ended(name string, uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ending[name].uid == uid {
+		delete(d.ending, name)
+	}
+}

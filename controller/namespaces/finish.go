@@ -1,0 +1,71 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/drain"
+)
+
+// finish lets a namespace go in which nothing is left.
+func (p *pass) finish(ctx context.Context, step drain.Step) (time.Duration, error) {
+	if p.Companion {
+		return p.nudge(ctx, step)
+	}
+	if len(p.ns.Finalizers) > 0 || len(p.ns.Spec.Finalizers) > 1 {
+		// Others hold it. What the conditions say is read for as long as they do.
+		if _, err := p.describe(ctx, step); err != nil {
+			return waiting, err
+		}
+	}
+	return p.finalize(ctx, p.ns)
+}
+
+// nudge makes the namespace controller look again, now that nothing is left and nothing of it is held: it
+// may have been refused so often that it would not for a minute (RB 7.8). Until it has let the namespace go,
+// it is asked again.
+func (p *pass) nudge(ctx context.Context, step drain.Step) (time.Duration, error) {
+	if left := nudgeEvery - time.Since(p.nudged); left > 0 {
+		return left, nil
+	}
+	if same, err := p.enter(ctx, step.Current); err != nil || !same {
+		return done, err
+	}
+	p.nudged = time.Now()
+	if slices.ContainsFunc(p.ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == drain.Draining }) {
+		if _, err := p.describe(ctx, step); err != nil {
+			return waiting, err
+		}
+	}
+	p.Log.Info("drained", "namespace", p.ns.Name, "uid", p.ns.UID, "why", step.Why)
+	return nudgeEvery, nil
+}
+
+// finalize takes our finalizer off a namespace's spec: what is not held otherwise goes with it.
+func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (time.Duration, error) {
+	name, uid := ns.Name, ns.UID
+	for range 5 {
+		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		_, err := d.Namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
+		switch {
+		case err == nil:
+			d.Log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
+			d.ended(name, uid)
+			return done, nil
+		case apierrors.IsNotFound(err):
+			return done, nil
+		case !apierrors.IsConflict(err):
+			return waiting, fmt.Errorf("finalize namespace %s: %w", name, err)
+		}
+		if ns, err = d.again(ctx, name, uid); ns == nil {
+			return done, err
+		}
+	}
+	return waiting, fmt.Errorf("finalize namespace %s: it changes all the time", name)
+}

@@ -1,0 +1,192 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/request"
+)
+
+const (
+	// arrivalTime is how long content may arrive after a deletion for the namespace to wait for it, where
+	// webhooks of others see it being created. The reference waits as long for everything (RB 7.7).
+	arrivalTime = 5 * time.Second
+	// lateFor is how long after a namespace is gone content may still turn up in it. The API server gives up
+	// on a request after 34 s, its calls of webhooks included (RB 6.18); the rest is for the watch.
+	lateFor = 40 * time.Second
+	// lateTrial is for how long it is tried to delete what turned up, and lateTakeover for how long after
+	// lateFor a new leader looks at what the one before may have left.
+	lateTrial    = 10 * time.Minute
+	lateTakeover = time.Minute
+	// mostDeparted bounds how many namespaces are remembered for that: 250 a second.
+	mostDeparted = 10_000
+	// mostDoubted bounds how many objects are read to find out whether a user is to be told of them.
+	mostDoubted = 20
+)
+
+// arriving notes whose requests may still create content in the namespace.
+func (p *pass) arriving(ctx context.Context) {
+	left := arrivalTime - time.Since(p.seen)
+	if left <= 0 || p.Companion {
+		return
+	}
+	if who := p.foreign.sees(ctx, p.ns, p.seen); who != "" {
+		p.state.Arriving, p.state.ArrivingFor = "creates that began before the deletion may be with "+who, left
+	}
+}
+
+// departs begins to look for what turns up late in a namespace that is gone. Every replica has seen it go, so
+// a new leader goes on with that; what a lone weir had in mind when it ended is lost.
+func (d *Drainer) departs(name string) {
+	if d.Companion {
+		return
+	}
+	d.mu.Lock()
+	if len(d.departed) >= mostDeparted {
+		d.forgetOldLocked(lateFor)
+	}
+	full := len(d.departed) >= mostDeparted
+	if !full {
+		d.departed[name] = time.Now()
+	}
+	leading := d.leading
+	d.mu.Unlock()
+	switch {
+	case full:
+		d.Log.Info("too many namespaces went at once: what turns up late in this one is not looked for", "namespace", name)
+	case leading:
+		d.listen(name)
+		d.queue.Add(name)
+	}
+}
+
+// forgetOldLocked drops namespaces that have been gone for longer than that. If the graph still tells of one,
+// that is when it ends.
+func (d *Drainer) forgetOldLocked(age time.Duration) {
+	for name, since := range d.departed {
+		if time.Since(since) > age {
+			delete(d.departed, name)
+		}
+	}
+}
+
+// forget ends looking for what turns up late in a namespace, unless another of its name has gone since.
+func (d *Drainer) forget(name string, since time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.departed[name].Equal(since) {
+		delete(d.departed, name)
+	}
+}
+
+// late deletes what has turned up in a namespace that is gone.
+func (d *Drainer) late(ctx context.Context, name string) (time.Duration, error) {
+	d.mu.Lock()
+	since, ok := d.departed[name]
+	d.mu.Unlock()
+	if !ok {
+		return done, nil
+	}
+	age := time.Since(since)
+	refs, err := d.lateContent(ctx, name, since, age >= lateFor)
+	if err == nil && len(refs) > 0 {
+		err = d.removeLate(ctx, name, since, refs)
+	}
+	switch {
+	case err != nil && age < lateTrial:
+		return waiting, err
+	case err != nil:
+		d.Log.Info("gave up on what was left in a namespace that is gone", "namespace", name, "err", err.Error())
+	case age < lateFor:
+		return lateFor - age, nil
+	}
+	d.forget(name, since)
+	return done, nil
+}
+
+// lateContent is what there is in a namespace by its name: what the graph has, and at the last look the kinds
+// that it does not follow, if webhooks may have kept creates waiting.
+func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time, last bool) ([]graph.Ref, error) {
+	var refs []graph.Ref
+	for _, k := range d.Store.Inventory(name).Kinds {
+		for _, v := range d.Store.Content(name, k.Kind) {
+			if !v.Deleting {
+				v.ResourceVersion = ""
+				refs = append(refs, v.Ref)
+			}
+		}
+	}
+	if !last || d.foreign.any(ctx, since) == "" {
+		return refs, nil
+	}
+	for _, k := range d.Store.Stats().Kinds {
+		_, twin := kinds.Twins[k.GroupResource()]
+		if !k.Served || !k.Namespaced || !k.Deletable || !k.Listable || k.State == graph.Synced || twin {
+			continue
+		}
+		items, err := d.Requester.List(ctx, k.GroupResource(), name)
+		if err != nil {
+			return nil, fmt.Errorf("look for %s in namespace %s, which is gone: %w", k.GroupResource(), name, err)
+		}
+		for _, m := range items {
+			if m.DeletionTimestamp == nil {
+				refs = append(refs, graph.Ref{Kind: k.GroupResource(), Namespace: name, Name: m.Name, UID: m.UID})
+			}
+		}
+	}
+	return refs, nil
+}
+
+// removeLate deletes objects that were found in a namespace by its name, if no such namespace exists. It is
+// read after they were found: then they are not in one that came later, whatever comes by now. If there is
+// another of that name they may be its own, and are kept.
+func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, refs []graph.Ref) error {
+	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		d.doubt(ctx, ns, refs)
+		d.forget(name, since)
+		return nil
+	case !request.NoSuchObject(err, kinds.Namespaces, name):
+		return fmt.Errorf("find out whether namespace %s is gone: %w", name, err)
+	}
+	var mu sync.Mutex
+	var kept error
+	d.each(len(refs), func(i int) {
+		err := d.Requester.Delete(ctx, refs[i], metav1.DeletePropagationBackground)
+		if err == nil {
+			d.Log.Info("deleted", "object", refs[i].String(), "uid", refs[i].UID, "why", "it was created in a namespace that was being deleted, and is gone")
+		}
+		// Another 404 is not about the object: webhooks with a namespaceSelector cannot be asked about it.
+		if err == nil || apierrors.IsConflict(err) && !request.RefusedByWebhook(err) || request.NoSuchObject(err, refs[i].Kind, refs[i].Name) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if kept == nil {
+			kept = fmt.Errorf("delete %s, whose namespace is gone: %w", refs[i], err)
+		}
+	})
+	return kept
+}
+
+// doubt says of objects that may have been left behind by a namespace of the same name that they are kept.
+// Their times are those of API servers, whose clocks differ: they are reason enough to tell, and no more.
+func (d *Drainer) doubt(ctx context.Context, ns *corev1.Namespace, refs []graph.Ref) {
+	for _, ref := range refs[:min(len(refs), mostDoubted)] {
+		live, err := d.Requester.GetObject(ctx, ref)
+		if err != nil || live.UID != ref.UID || !live.CreationTimestamp.Before(&ns.CreationTimestamp) {
+			continue
+		}
+		d.Log.Info("kept what may be left of a namespace that is gone: another has its name", "object", ref.String(), "uid", ref.UID)
+		d.Reporter.LeftBehind(ref)
+	}
+}

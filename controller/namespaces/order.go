@@ -1,0 +1,171 @@
+package namespaces
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does it.
+type order struct{ policy *policies.Drain }
+
+// orderOf finds the order of a namespace. mine is false if it is not Weir's to drain.
+func (d *Drainer) orderOf(ns *corev1.Namespace) (o order, mine bool, err error) {
+	if d.Policies == nil {
+		return order{}, !d.Companion, nil
+	}
+	if err := d.Policies.Ready(); err != nil { // the order that nobody wants is worse than none yet
+		return order{}, false, fmt.Errorf("find the order in which namespace %s drains: %w", ns.Name, err)
+	}
+	obj, err := asObject(ns)
+	if err != nil {
+		return order{}, false, err
+	}
+	o.policy = d.Policies.Set().DrainOf(obj)
+	return o, o.policy != nil || !d.Companion, nil
+}
+
+func asObject(ns *corev1.Namespace) (map[string]any, error) {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
+	if err != nil {
+		return nil, fmt.Errorf("convert namespace %s: %w", ns.Name, err)
+	}
+	return obj, nil
+}
+
+func (o order) waves() []drain.Wave {
+	if o.policy == nil {
+		return drain.DefaultWaves()
+	}
+	waves := make([]drain.Wave, len(o.policy.Waves))
+	for i, w := range o.policy.Waves {
+		waves[i] = drain.Wave{Name: w.Name, Timeout: w.Timeout, Proceed: w.Proceed}
+	}
+	return waves
+}
+
+// named is the name by which a policy orders a kind: that of its twins which goes first.
+func (o order) named(kind schema.GroupResource) schema.GroupResource {
+	name := kind
+	for twin, of := range kinds.Twins {
+		if of == kind && o.policy.WavesOf(twin)[0] < o.policy.WavesOf(name)[0] {
+			name = twin
+		}
+	}
+	return name
+}
+
+// wavesOf are the waves that objects of a kind can go with, in their order.
+func (o order) wavesOf(kind schema.GroupResource) []int {
+	if o.policy == nil {
+		return []int{drain.DefaultWave(kind)}
+	}
+	return o.policy.WavesOf(o.named(kind))
+}
+
+// waveOf is the wave that an object goes with.
+func (o order) waveOf(kind schema.GroupResource, labels map[string]string) int {
+	if o.policy == nil {
+		return drain.DefaultWave(kind)
+	}
+	set := make(map[string]any, len(labels))
+	for k, v := range labels {
+		set[k] = v
+	}
+	return o.policy.Wave(o.named(kind), map[string]any{"metadata": map[string]any{"labels": set}})
+}
+
+// place reads where a namespace has got to. Only a policy's waves are written down.
+func (p *pass) place() (wave int, since time.Time, err error) {
+	if p.order.policy == nil {
+		return 0, time.Time{}, nil
+	}
+	obj, err := asObject(p.ns)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	var sealed func(text, seal string) bool
+	if p.Seals != nil {
+		sealed = p.Seals.Sealed // none is, while the key is not known; then enter changes nothing, either
+	}
+	wave, since = p.order.policy.Current(obj, p.Clock.Now(), sealed)
+	return wave, since, nil
+}
+
+// Sealer seals what weir writes for itself, where others may write, too.
+type Sealer interface {
+	// Seal is the seal of a text; false while the key is not known.
+	Seal(text string) (seal string, ok bool)
+	// Sealed tells whether it is one.
+	Sealed(text, seal string) bool
+}
+
+// age is how long a wave has been under way that says since when. Of what another weir wrote, or we before we
+// were restarted, the API server's clock tells how long ago it was; from then on ours counts.
+func (p *pass) age(since time.Time) time.Duration {
+	if !p.written.Equal(since) {
+		p.written, p.writtenAt = since, time.Now().Add(-max(0, p.Clock.Now().Sub(since)))
+	}
+	return time.Since(p.writtenAt)
+}
+
+// mark writes into the namespace which wave is under way, unless it says so already: for the webhook, which
+// holds the later ones, and for the weir that goes on if this one ends. same is false if the namespace is
+// gone or another by now.
+func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
+	if p.order.policy == nil || p.marked && p.state.Current == wave {
+		return true, nil
+	}
+	return p.enter(ctx, wave)
+}
+
+// enter begins a wave.
+func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
+	since := p.Clock.Now().UTC().Round(time.Millisecond)
+	if deleted := p.ns.DeletionTimestamp.Time; since.Before(deleted) {
+		since = deleted // clocks differ a little: what is older would not count
+	}
+	if !since.After(p.written) {
+		since = p.written.Add(time.Millisecond) // it moves on
+	}
+	name := p.state.Waves[wave].Name
+	annotations := map[string]string{
+		v1alpha1.DrainAnnotation:      name,
+		v1alpha1.DrainSinceAnnotation: since.UTC().Format(time.RFC3339Nano),
+	}
+	if p.Seals != nil {
+		seal, known := p.Seals.Seal(policies.Sealed(string(p.ns.UID), name, annotations[v1alpha1.DrainSinceAnnotation]))
+		if !known {
+			return false, fmt.Errorf("note wave %s in namespace %s: the key to seal it with is not known yet", name, p.ns.Name)
+		}
+		annotations[v1alpha1.DrainSealAnnotation] = seal
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.ns.UID, "annotations": annotations}})
+	if err != nil {
+		return false, fmt.Errorf("encode patch: %w", err)
+	}
+	ns, err := p.Namespaces.Patch(ctx, p.ns.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // it has another uid
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("note wave %s in namespace %s: %w", name, p.ns.Name, err)
+	}
+	p.Log.Info("wave begins", "namespace", ns.Name, "wave", name, "policy", p.order.policy.Policy)
+	p.written, p.writtenAt = since, time.Now()
+	p.ns, p.state.Current, p.state.Age, p.marked = ns, wave, 0, true
+	return true, nil
+}

@@ -1,0 +1,200 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/request"
+)
+
+// pass is one look at a namespace: what is counted, listed and tried in it.
+type pass struct {
+	*Drainer
+	*progress
+	ns     *corev1.Namespace
+	seen   time.Time // when it was first seen that it is being deleted
+	order  order
+	marked bool // the namespace says which wave is under way, and since when
+	state  drain.State
+	// served are the kinds that a namespace can hold; followed are those of them that the graph counts.
+	served   map[schema.GroupResource]graph.Resource
+	followed sets.Set[schema.GroupResource]
+	live     map[part][]graph.Ref // what live lists found that is not terminating
+	// early is what was there before the namespace was read; nil once it is used.
+	early map[schema.GroupResource][]graph.View
+}
+
+// part is what goes of a kind with one wave.
+type part struct {
+	kind schema.GroupResource
+	wave int
+}
+
+// pass takes a namespace as far as it goes without waiting for others.
+func (d *Drainer) pass(ctx context.Context, name string) (time.Duration, error) {
+	e, ok := d.isEnding(name)
+	if !ok {
+		return d.late(ctx, name)
+	}
+	ctx = d.Requester.History.Mark(ctx)
+	early := d.early(name)
+	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case request.NoSuchObject(err, kinds.Namespaces, name):
+		d.absent(name, e)
+		return done, nil
+	case err != nil:
+		return waiting, fmt.Errorf("read namespace %s: %w", name, err)
+	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
+		return done, nil // alive, or held by somebody else
+	}
+	order, mine, err := d.orderOf(ns)
+	if err != nil || !mine {
+		return done, err
+	}
+	seen := d.firstSeen(name, ns.UID)
+	if wait := d.agreement(ctx, seen); wait > 0 {
+		return wait, nil
+	}
+	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
+	d.waitsOutside(p.progress, false)
+	if len(early) == 0 && early != nil {
+		p.discover(ctx) // there is nothing to delete meanwhile
+	}
+	if err := p.count(ctx); err != nil {
+		return waiting, err
+	}
+	return p.steps(ctx)
+}
+
+// steps does one step after the other, as they follow from what the namespace holds, up to one that has to wait.
+func (p *pass) steps(ctx context.Context) (time.Duration, error) {
+	for {
+		step := drain.Next(p.state)
+		p.Log.V(1).Info("draining", "namespace", p.ns.Name, "step", step.Verb.String(), "why", step.Why)
+		if step.Verb == drain.Delete || step.Verb == drain.Wait {
+			p.reached.Store(&reached{p.order, step.Current})
+			if same, err := p.mark(ctx, step.Current); err != nil || !same {
+				return done, err
+			}
+		}
+		switch step.Verb {
+		case drain.List:
+			p.list(ctx, step.Kinds)
+		case drain.Delete:
+			if same, err := p.delete(ctx, step); err != nil || !same {
+				return done, err
+			}
+		case drain.Wait:
+			return p.wait(ctx, step)
+		case drain.Discover:
+			if !p.discover(ctx) {
+				return p.wait(ctx, step)
+			}
+			if err := p.recountKinds(ctx); err != nil {
+				return waiting, err
+			}
+		default:
+			return p.finish(ctx, step)
+		}
+		if ctx.Err() != nil {
+			return waiting, ctx.Err()
+		}
+	}
+}
+
+// early chooses what there is to delete before the namespace is read, if it is not much: what was chosen
+// before is in the namespace that is read then, which need not be read again.
+func (d *Drainer) early(name string) map[schema.GroupResource][]graph.View {
+	const most = 100
+	inv := d.Store.Inventory(name)
+	n := 0
+	for _, k := range inv.Kinds {
+		n += k.Total
+	}
+	if n > most {
+		return nil
+	}
+	chosen := map[schema.GroupResource][]graph.View{}
+	for _, k := range inv.Kinds {
+		chosen[k.Kind] = d.Store.Content(name, k.Kind)
+	}
+	return chosen
+}
+
+// discover waits a moment for it to be found out which kinds there are since the namespace is being deleted.
+// If that takes longer, the namespace is looked at again when it is known.
+func (p *pass) discover(ctx context.Context) (done bool) {
+	if p.Companion {
+		return true // it is not Weir who makes sure that nothing is left
+	}
+	p.waitsOutside(p.progress, true) // before the first look: what ends after it is not missed
+	timeout := time.NewTimer(showTime)
+	defer timeout.Stop()
+	for again := false; ; again = true {
+		done, failure, next := p.Watcher.Discoveries.Since(p.seen)
+		switch {
+		case done:
+			p.waitsOutside(p.progress, false)
+			return true
+		case failure != "" && again:
+			return false // it is tried again anyway
+		}
+		select {
+		case <-next:
+		case <-timeout.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// agreement is how long to wait until every API server refuses to create in a namespace whose deletion was
+// first seen at the given time. Unknown counts as several.
+func (d *Drainer) agreement(ctx context.Context, seen time.Time) time.Duration {
+	left := serversAgree - time.Since(seen)
+	if left <= 0 || !d.severalServers(ctx) {
+		return 0
+	}
+	return left
+}
+
+func (d *Drainer) severalServers(ctx context.Context) bool {
+	d.mu.Lock()
+	several, until := d.servers.several, d.servers.until
+	d.mu.Unlock()
+	if time.Now().Before(until) {
+		return several
+	}
+	leases, err := d.Leases.Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+	several = err != nil || len(leases.Items) != 1
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.servers.several, d.servers.until = several, time.Now().Add(time.Minute)
+	return several
+}
+
+// again reads a namespace anew; nil if it is not there any more, or is another by now.
+func (d *Drainer) again(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
+	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case request.NoSuchObject(err, kinds.Namespaces, name) || err == nil && ns.UID != uid:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return ns, nil
+}

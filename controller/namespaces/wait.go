@@ -1,0 +1,120 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+// wait writes down what the namespace waits for, and says when to look again at the latest; a change of
+// its content comes earlier.
+func (p *pass) wait(ctx context.Context, step drain.Step) (time.Duration, error) {
+	if step.Recheck > 0 {
+		p.queue.AddAfter(p.ns.Name, step.Recheck)
+	}
+	rest := waiting
+	if step.Verb == drain.Discover {
+		rest = follow.DiscoveryRetry // whoever finds out wakes it
+	}
+	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.told)); left > 0 {
+		return left, nil
+	}
+	p.told = time.Now()
+	p.nameFirst(step)
+	step = drain.Next(p.state)
+	p.tell(step)
+	p.relist(ctx, step)
+	changed, err := p.describe(ctx, step)
+	if changed && err == nil {
+		p.Log.Info("waiting", "namespace", p.ns.Name, "why", step.Why)
+	}
+	return rest, err
+}
+
+// nameFirst finds for each kind that the step waits for one object to name. The graph has no order: this
+// looks at all of them, and is done only when somebody is to be told.
+func (p *pass) nameFirst(step drain.Step) {
+	for i := range p.state.Kinds {
+		k := &p.state.Kinds[i]
+		if k.Wave > step.Wave || k.Total == 0 || !p.followed.Has(k.Kind) {
+			continue
+		}
+		split := len(p.parts(k.Kind)) > 1
+		for _, v := range p.Store.Content(p.ns.Name, k.Kind) {
+			if !split || p.sorted[k.Kind][v.UID].wave == k.Wave {
+				first(k, v.Namespace, v.Name, v.Deleting, v.Finalizers)
+			}
+		}
+	}
+}
+
+// first keeps the first of the objects that are being deleted, by name.
+func first(k *drain.Kind, namespace, name string, deleting bool, finalizers []string) {
+	if deleting && (k.First == nil || name < k.First.Name) {
+		k.First = &drain.Object{Namespace: namespace, Name: name, Terminating: true, Finalizers: slices.Clone(finalizers)}
+	}
+}
+
+// tell makes an Event of what a wave has been waiting for a while, or for too long.
+func (p *pass) tell(step drain.Step) {
+	if step.Why != p.why {
+		p.why, p.whyAt = step.Why, time.Now()
+	}
+	if left := blockedAfter - time.Since(p.whyAt); left > 0 && !step.TimedOut {
+		p.queue.AddAfter(p.ns.Name, left)
+		return
+	}
+	p.Reporter.Blocked(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}, step.Why)
+}
+
+// describe writes the conditions of the namespace if they are not as they should be: beside the namespace
+// controller, which has five of its own, only Weir's.
+func (p *pass) describe(ctx context.Context, step drain.Step) (changed bool, err error) {
+	wanted := drain.Conditions(p.state, step)
+	if p.Companion {
+		wanted = []corev1.NamespaceCondition{drain.DrainingCondition(step)}
+	}
+	p.ns.Status.Conditions, changed = mergeConditions(p.ns.Status.Conditions, wanted)
+	if !changed {
+		return false, nil
+	}
+	ns, err := p.Namespaces.UpdateStatus(ctx, p.ns, metav1.UpdateOptions{})
+	switch {
+	case err == nil:
+		p.ns = ns
+	case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+		return true, fmt.Errorf("write conditions of namespace %s: %w", p.ns.Name, err)
+	}
+	return true, nil // after a conflict the next pass writes them
+}
+
+// mergeConditions puts the wanted conditions over the present ones: others stay, and the time of a
+// transition moves only with the status.
+func mergeConditions(present, wanted []corev1.NamespaceCondition) (merged []corev1.NamespaceCondition, changed bool) {
+	merged = slices.Clone(present)
+	for _, w := range wanted {
+		w.LastTransitionTime = metav1.Now()
+		i := slices.IndexFunc(merged, func(c corev1.NamespaceCondition) bool { return c.Type == w.Type })
+		if i < 0 {
+			merged, changed = append(merged, w), true
+			continue
+		}
+		if merged[i].Status == w.Status {
+			w.LastTransitionTime = merged[i].LastTransitionTime
+		}
+		if merged[i] != w {
+			merged[i], changed = w, true
+		}
+	}
+	return merged, changed
+}

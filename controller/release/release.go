@@ -1,0 +1,172 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
+)
+
+// LeaseName is the name of the Lease that the working controller holds.
+const LeaseName = "weir-controller"
+
+// releaseTimeout bounds each request of a release: an API that hangs is to be named, not waited for.
+const releaseTimeout = time.Minute
+
+// Release takes Weir's finalizer off everything, so that nothing waits for a Weir that is no more: to uninstall it, and
+// to break glass. It keeps no notes: one that was interrupted is begun again, and finds what is left.
+type Release struct {
+	Config *rest.Config
+	// LeaseNamespace is where the controller's Lease is looked for; in all namespaces if it is empty.
+	LeaseNamespace string
+	// Force goes on although a controller is alive, or that cannot be found out.
+	Force bool
+	// DryRun writes nothing.
+	DryRun bool
+	// Found is told of each object that is released, or in a dry run would be. One call at a time; may be nil.
+	Found func(string)
+	// Progress is told about every two seconds how far it is; may be nil.
+	Progress func(Released)
+}
+
+// Released is what a Release has done.
+type Released struct {
+	Kinds, Looked  int   // kinds there are, and kinds that were looked at
+	Seen           int64 // objects
+	Released       int64 // objects that the finalizer was taken off; in a dry run, that carry it
+	Failed         int64 // objects that keep it
+	WebhooksBefore int   // webhook configurations that were there
+	// Failures say, sorted, what could not be released or looked at, and why.
+	Failures []string
+}
+
+// Run releases everything that it finds. An error means that it did not begin, or was interrupted; what could not be
+// released is in the result.
+func (r *Release) Run(ctx context.Context) (Released, error) {
+	if r.Config == nil {
+		return Released{}, errors.New("release everything: no API server is configured")
+	}
+	config := rest.CopyConfig(r.Config)
+	config.QPS, config.Burst = -1, 0 // what is under way at once is bounded, and the API server bounds it further
+	config.Timeout = releaseTimeout
+	config.WarningHandler = rest.NoWarnings{} // of versions that are on their way out; they are read all the same
+	if !r.DryRun && !r.Force {
+		if err := r.nobodyWorks(ctx, config); err != nil {
+			return Released{}, err
+		}
+	}
+	w, err := r.work(config)
+	if err != nil {
+		return Released{}, err
+	}
+	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
+		return Released{}, err
+	}
+	stop := w.report()
+	defer stop()
+	err = w.run(ctx)
+	return w.outcome(), err
+}
+
+func (r *Release) work(config *rest.Config) (*releasing, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	lister, err := finalizers.NewLister(config)
+	if err != nil {
+		return nil, err
+	}
+	stamper, err := finalizers.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &releasing{Release: r, discovery: disco, lister: lister, stamper: stamper}, nil
+}
+
+// nobodyWorks makes sure that no controller is alive: it would put back what is taken off.
+func (r *Release) nobodyWorks(ctx context.Context, config *rest.Config) error {
+	client, err := typedcoordinationv1.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a leases client: %w", err)
+	}
+	leases, err := client.Leases(r.LeaseNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName})
+	if err != nil {
+		return fmt.Errorf("find out whether a weir controller is running, which would put its finalizer back: %w. "+
+			"If you know that none is, go on with --force", err)
+	}
+	now := time.Now()
+	for _, l := range leases.Items {
+		if held, ago := holds(&l, now); held {
+			return fmt.Errorf("a weir controller is running: the Lease %s/%s is held by %s and was renewed %s ago. It would put its finalizer back. "+
+				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); to go on regardless, add --force",
+				l.Namespace, l.Name, *l.Spec.HolderIdentity, ago.Round(time.Second), *l.Spec.LeaseDurationSeconds)
+		}
+	}
+	return nil
+}
+
+// holds tells whether somebody holds a Lease now, and how long ago it was renewed.
+func holds(l *coordinationv1.Lease, now time.Time) (bool, time.Duration) {
+	s := l.Spec
+	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
+		return false, 0
+	}
+	ago := now.Sub(s.RenewTime.Time)
+	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, max(ago, 0)
+}
+
+// removeWebhooks deletes Weir's webhook configurations, and says how many there were. First of all: while they are
+// there, what the finalizer is taken off gets it again at the next write.
+func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n int, err error) {
+	client, err := typedadmissionregistrationv1.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("make a client for webhook configurations: %w", err)
+	}
+	mutating, validating := client.MutatingWebhookConfigurations(), client.ValidatingWebhookConfigurations()
+	for _, c := range []struct {
+		kind   string
+		read   func() error
+		delete func(context.Context, string, metav1.DeleteOptions) error
+	}{
+		{"mutatingwebhookconfigurations.admissionregistration.k8s.io", func() error {
+			_, err := mutating.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+			return err
+		}, mutating.Delete},
+		{"validatingwebhookconfigurations.admissionregistration.k8s.io", func() error {
+			_, err := validating.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+			return err
+		}, validating.Delete},
+	} {
+		err := c.read()
+		if err == nil && !r.DryRun {
+			err = c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return n, fmt.Errorf("delete %s %s, which would put the finalizer back: %w", c.kind, policies.WebhookConfigurations, err)
+		default:
+			n++
+			r.found(c.kind + " " + policies.WebhookConfigurations)
+		}
+	}
+	return n, nil
+}
+
+func (r *Release) found(what string) {
+	if r.Found != nil {
+		r.Found(what)
+	}
+}

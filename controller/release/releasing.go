@@ -1,0 +1,257 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// releaseLists is how many kinds are read at once.
+	releaseLists = 8
+	// releasePasses is how often everything is looked at again while that still finds something: API servers hear of a
+	// deleted webhook configuration one after the other.
+	releasePasses = 4
+	// releaseFailures is how many objects of a kind are named that could not be released.
+	releaseFailures = 1000
+	// releasePause is between two looks: what the first could not do may be possible a moment later.
+	releasePause = time.Second
+	reportEvery  = 2 * time.Second
+)
+
+// releasing is a Release under way.
+type releasing struct {
+	*Release
+	discovery discovery.DiscoveryInterface
+	lister    *finalizers.Lister
+	stamper   *finalizers.Writer
+
+	mu       sync.Mutex
+	result   Released
+	unheard  []string // group versions that do not answer
+	failures map[schema.GroupResource]*releaseFailed
+}
+
+// releaseFailed is what the last look at a kind could not do.
+type releaseFailed struct {
+	objects int64
+	why     []string
+}
+
+// run looks at every kind, and at those in which there was something again, until there is nothing.
+func (w *releasing) run(ctx context.Context) error {
+	resources, unheard, err := kinds.Discover(w.discovery, nil, nil)
+	if resources == nil {
+		return err // an error about single groups is in unheard
+	}
+	w.unheard, w.failures = unheard, map[schema.GroupResource]*releaseFailed{}
+	resources = slices.DeleteFunc(resources, func(r graph.Resource) bool { return !r.Listable || !r.Deletable })
+	w.result.Kinds = len(resources)
+	for pass := 1; ; pass++ {
+		some, err := w.pass(ctx, resources, pass)
+		if err != nil {
+			return err
+		}
+		switch {
+		case w.DryRun:
+			return nil
+		case pass == releasePasses:
+			w.putBack(some)
+			return nil
+		case pass > 1 || w.result.WebhooksBefore == 0:
+			resources = some
+		}
+		if len(resources) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(releasePause):
+		case <-ctx.Done():
+			return interrupted(ctx)
+		}
+	}
+}
+
+// pass looks at some kinds once, and returns those in which there was something to do.
+func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int) (some []graph.Resource, err error) {
+	var lists, patches errgroup.Group
+	lists.SetLimit(releaseLists)
+	patches.SetLimit(request.DefaultConcurrency)
+	for _, res := range resources {
+		lists.Go(func() error {
+			k := &looking{releasing: w, gvr: res.GroupResource().WithVersion(res.Version), pass: n}
+			w.clear(res.GroupResource())
+			err := w.lister.EachMeta(ctx, k.gvr, func(m *metav1.ObjectMeta) error {
+				k.object(ctx, m, &patches)
+				return ctx.Err()
+			})
+			w.looked(n)
+			if err != nil && ctx.Err() == nil {
+				w.failed(k.gvr.GroupResource(), 0, err)
+			}
+			if k.hits > 0 || err != nil {
+				w.mu.Lock()
+				some = append(some, res)
+				w.mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = errors.Join(lists.Wait(), patches.Wait()) // what failed is in failures
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	slices.SortFunc(some, kinds.Compare)
+	return some, nil
+}
+
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("interrupted: %w. What was released stays released: run it again to go on", context.Cause(ctx))
+}
+
+// looking is one look at one kind.
+type looking struct {
+	*releasing
+	gvr  schema.GroupVersionResource
+	pass int
+	hits int // objects that carry something of Weir's
+}
+
+// object releases an object if there is anything to release, when its turn has come.
+func (k *looking) object(ctx context.Context, m *metav1.ObjectMeta, patches *errgroup.Group) {
+	if k.pass == 1 {
+		k.mu.Lock()
+		k.result.Seen++
+		k.mu.Unlock()
+	}
+	_, armed := m.Annotations[v1alpha1.ArmedAtAnnotation]
+	if !armed && len(policies.OwnFinalizers(k.gvr.GroupResource(), m.Finalizers)) == 0 {
+		return
+	}
+	k.hits++
+	if k.DryRun {
+		k.released(k.gvr, m)
+		return
+	}
+	patches.Go(func() error {
+		switch result, err := k.stamper.Take(ctx, k.gvr, m); {
+		case err != nil && ctx.Err() == nil:
+			k.failed(k.gvr.GroupResource(), 1, err)
+		case result == finalizers.Done:
+			k.released(k.gvr, m)
+		}
+		return nil
+	})
+}
+
+func (w *releasing) released(gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
+	what := graph.Ref{Kind: gvr.GroupResource(), Namespace: m.Namespace, Name: m.Name}.String()
+	if m.DeletionTimestamp != nil {
+		what += " (terminating)"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.result.Released++
+	w.found(what)
+}
+
+func (w *releasing) looked(pass int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if pass == 1 {
+		w.result.Looked++
+	}
+}
+
+// clear forgets what a look at a kind could not do: another one begins.
+func (w *releasing) clear(gr schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.failures[gr]; f != nil {
+		w.result.Failed -= f.objects
+		delete(w.failures, gr)
+	}
+}
+
+func (w *releasing) failed(gr schema.GroupResource, objects int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.failures[gr]
+	if f == nil {
+		f = &releaseFailed{}
+		w.failures[gr] = f
+	}
+	f.objects += objects
+	w.result.Failed += objects
+	if len(f.why) < releaseFailures {
+		f.why = append(f.why, err.Error())
+	}
+}
+
+// putBack notes the kinds in which there is something to release however often one looks.
+func (w *releasing) putBack(kinds []graph.Resource) {
+	for _, k := range kinds {
+		if w.failures[k.GroupResource()] == nil {
+			w.failed(k.GroupResource(), 0, fmt.Errorf("release %s: their finalizer was taken off %d times, and something puts it back: "+
+				"look for a weir that is still running", k.GroupResource(), releasePasses))
+		}
+	}
+}
+
+// report tells of progress from time to time, until stop is called.
+func (w *releasing) report() (stop func()) {
+	if w.Progress == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(reportEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.mu.Lock()
+				now := w.result
+				w.mu.Unlock()
+				w.Progress(now)
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// outcome is the result with everything that failed.
+func (w *releasing) outcome() Released {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.result
+	for gr, f := range w.failures {
+		out.Failures = append(out.Failures, f.why...)
+		if more := f.objects - int64(len(f.why)); more > 0 {
+			out.Failures = append(out.Failures, fmt.Sprintf("and %d more %s", more, gr))
+		}
+	}
+	for _, gv := range w.unheard {
+		out.Failures = append(out.Failures, fmt.Sprintf("discover %s: it does not answer, so what it serves was not looked at", gv))
+	}
+	slices.Sort(out.Failures)
+	return out
+}

@@ -1,0 +1,193 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Timeout bounds each request. The API server itself gives up on a single DELETE after 34 s
+// (RB 6.18).
+const Timeout = 40 * time.Second
+
+// DefaultConcurrency bounds the requests under way at once. The API server's own limits, and 429s, decide
+// how much of it is used.
+const DefaultConcurrency = 64
+
+// Client makes the requests of actions: one each, with the preconditions that the action carries.
+type Client struct {
+	client  *rest.RESTClient
+	Limiter *Limiter
+	History *follow.History
+	metrics *metrics
+	// impatient: it does not wait for kinds in trouble; see limiter.acquire.
+	impatient bool
+	// kinds are how each resource is written: in which version, and what its kind is called.
+	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
+}
+
+// New makes one whose requests are sent by httpClient, within what the limiter grants, and on the strength of one history.
+func New(config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.History, reg prometheus.Registerer) (*Client, error) {
+	c := metadata.ConfigFor(config)
+	c.GroupVersion = &schema.GroupVersion{}
+	c.APIPath = "/"
+	c.QPS, c.Burst, c.RateLimiter = -1, 0, nil // the limiter adapts instead
+	client, err := rest.RESTClientForConfigAndClient(c, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for requests: %w", err)
+	}
+	return &Client{client: client, Limiter: l, History: h, metrics: newMetrics(reg), kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}}, nil
+}
+
+// ForWorkers is a requester for who has more to do than to wait for a kind.
+func (r *Client) ForWorkers() *Client {
+	w := *r
+	w.impatient = true
+	return &w
+}
+
+// Serve remembers how each resource is written.
+func (r *Client) Serve(resources []graph.Resource) {
+	kinds := make(map[schema.GroupResource]schema.GroupVersionKind, len(resources))
+	for _, res := range resources {
+		kinds[res.GroupResource()] = schema.GroupVersionKind{Group: res.Group, Version: res.Version, Kind: res.Kind}
+	}
+	r.kinds.Store(&kinds)
+	r.Limiter.forget(func(kind schema.GroupResource) bool { _, ok := kinds[kind]; return ok })
+}
+
+// KindOf is the kind of a resource, in the version in which it is written; empty if it is not served.
+func (r *Client) KindOf(gr schema.GroupResource) schema.GroupVersionKind {
+	if m := r.kinds.Load(); m != nil {
+		return (*m)[gr]
+	}
+	return schema.GroupVersionKind{}
+}
+
+func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error) {
+	gvk := r.KindOf(gr)
+	if gvk.Version == "" {
+		return schema.GroupVersion{}, fmt.Errorf("the cluster does not serve %s now", gr)
+	}
+	return gvk.GroupVersion(), nil
+}
+
+// What is asked for ends with plain JSON: an aggregated API may know nothing of PartialObjectMetadata, and
+// then sends whole objects.
+const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+// object addresses one object.
+func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
+	return collection(req, gv, resource, namespace).Name(name)
+}
+
+// collection addresses all objects of a kind. client-go's own retries are off: they would hide 429s from
+// the limiter and hold a worker while they sleep.
+func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace string) *rest.Request {
+	prefix := []string{"/apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		prefix = []string{"/api", gv.Version}
+	}
+	return req.AbsPath(prefix...).NamespaceIfScoped(namespace, namespace != "").Resource(resource).MaxRetries(0)
+}
+
+// do sends a request about a kind when there is a place for it.
+func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (result rest.Result, err error) {
+	if ctx, err = r.History.Enter(ctx); err != nil {
+		return rest.Result{}, err
+	}
+	if err := r.Limiter.acquire(ctx, kind, !r.impatient); err != nil {
+		return rest.Result{}, err
+	}
+	err = r.placed(ctx, verb, kind, func(ctx context.Context) error {
+		result = req.Do(ctx)
+		return result.Error()
+	})
+	return result, err
+}
+
+// Spare makes a request about a kind when nobody else wants the place, by another client.
+func (r *Client) Spare(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+	ctx, err := r.History.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Limiter.acquireSpare(ctx, kind); err != nil {
+		return err
+	}
+	return r.placed(ctx, verb, kind, request)
+}
+
+// placed makes a request that has its place, and gives that back.
+func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+	a := answer{long: verb == "list" || verb == "deletecollection"}
+	usual := time.Duration(r.Limiter.slow.Load())
+	if a.long {
+		usual = longIsLate
+	}
+	late := time.AfterFunc(usual, func() { r.Limiter.isLate(kind) })
+	within, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	began := time.Now()
+	err := request(within)
+	a.latency = time.Since(began)
+	a.late = !late.Stop()
+	err = failure(ctx, err)
+	a.verdict, a.retryAfter = judge(kind, err)
+	r.Limiter.release(kind, a)
+	r.metrics.request(verb, err, a.latency)
+	return err
+}
+
+// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none: nobody
+// could say which object it is about.
+func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
+	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))
+	if err != nil {
+		return nil, err
+	}
+	m, err := decode[metav1.PartialObjectMetadata](result)
+	if err != nil {
+		return nil, fmt.Errorf("decode the answer: %w", err)
+	}
+	if m.UID == "" {
+		return nil, errors.New("decode the answer: it has no uid")
+	}
+	return m, nil
+}
+
+// decode reads an answer as M: it is one, or a whole object of a kind that only its API knows, in JSON, of
+// which M is a part.
+func decode[M any](result rest.Result) (*M, error) {
+	obj, err := result.Get()
+	switch m, ok := any(obj).(*M); {
+	case err == nil && !ok:
+		return nil, fmt.Errorf("metadata expected, not %T", obj)
+	case !runtime.IsNotRegisteredError(err):
+		return m, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	m := new(M)
+	return m, json.Unmarshal(raw, m)
+}

@@ -1,0 +1,86 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+// Outcome is how a request ended, as far as it matters for what comes next.
+type Outcome string
+
+// How a request can end.
+const (
+	OK        Outcome = "ok"
+	Stale     Outcome = "stale"     // 409: the object has changed; or it was decided in another history
+	Gone      Outcome = "gone"      // 404: the object is not there any more; the watch will say so
+	Throttled Outcome = "throttled" // 429, or not even asked because of others of its kind: later
+	Refused   Outcome = "refused"   // by RBAC, a webhook, or validation
+	Failed    Outcome = "failed"    // the server, or the way there, is in trouble
+	Cancelled Outcome = "cancelled" // we are stopping
+)
+
+// Outcomes are all of them.
+var Outcomes = [...]Outcome{OK, Stale, Gone, Throttled, Refused, Failed, Cancelled}
+
+// errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes out.
+var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
+
+// OutcomeOf tells from its error how a request ended.
+func OutcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	case errors.Is(err, errNoEffect):
+		return Refused
+	case errors.Is(err, follow.ErrRewound):
+		return Stale
+	case apierrors.IsTooManyRequests(err), IsBusy(err):
+		return Throttled
+	case RefusedByWebhook(err):
+		return Refused
+	case apierrors.IsConflict(err):
+		return Stale
+	case apierrors.IsNotFound(err):
+		return Gone
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err),
+		apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsUnsupportedMediaType(err):
+		return Refused
+	}
+	return Failed
+}
+
+// RefusedByWebhook tells an admission webhook's refusal from the API server's own answer: the code of a
+// refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
+func RefusedByWebhook(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
+}
+
+// NoSuchObject tells whether an API server that knows the kind said that it has no object of that kind and
+// name. Every other 404 says less: a path that is not served (the CRD went), a namespace that is not there,
+// or a webhook that chose the code (RB 3.18).
+func NoSuchObject(err error, kind schema.GroupResource, name string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || RefusedByWebhook(err) {
+		return false
+	}
+	d := status.Status().Details
+	if d == nil || d.Name != name || slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	}) {
+		return false
+	}
+	said := schema.GroupResource{Group: d.Group, Resource: d.Kind}
+	twin, has := kinds.Twins[kind]
+	return said == kind || has && said == twin
+}

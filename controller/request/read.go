@@ -1,0 +1,117 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Get reads one object live: a consistent read, not one from a cache.
+func (r *Client) Get(ctx context.Context, gv schema.GroupVersion, resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	return r.doForMetadata(ctx, "get", gv.WithResource(resource).GroupResource(), object(r.client.Get(), gv, resource, namespace, name))
+}
+
+// GetObject reads the object of an action live.
+func (r *Client) GetObject(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error) {
+	gv, err := r.versionOf(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
+}
+
+// GetWhole reads one object live, with all that is in it.
+func (r *Client) GetWhole(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
+	gv, err := r.versionOf(ref.Kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := r.do(ctx, "get", ref.Kind, object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, m := map[string]any{}, &metav1.PartialObjectMetadata{}
+	if err := errors.Join(utiljson.Unmarshal(raw, &whole), json.Unmarshal(raw, m)); err != nil {
+		return nil, nil, fmt.Errorf("decode %s: %w", ref, err)
+	}
+	if m.UID == "" {
+		return nil, nil, errors.New("decode the answer: it has no uid")
+	}
+	return whole, m, nil
+}
+
+// List reads what a namespace holds of a kind, live and whole.
+func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	gv, err := r.versionOf(kind)
+	if err != nil {
+		return nil, err
+	}
+	var all []metav1.PartialObjectMetadata
+	for next := ""; ; {
+		req := collection(r.client.Get(), gv, kind.Resource, namespace).SetHeader("Accept", acceptMetadataList).Param("limit", "1000")
+		if next != "" {
+			req.Param("continue", next)
+		}
+		result, err := r.do(ctx, "list", kind, req)
+		if err != nil {
+			return nil, err
+		}
+		list, err := decode[metav1.PartialObjectMetadataList](result)
+		if err != nil {
+			return nil, fmt.Errorf("decode the list: %w", err)
+		}
+		// The kind is empty where the codec knew it.
+		if list.Kind != "" && !strings.HasSuffix(list.Kind, "List") || slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool { return m.UID == "" }) {
+			return nil, fmt.Errorf("decode the list: a %s is no list of objects with uids", list.Kind)
+		}
+		all = append(all, list.Items...)
+		if next = list.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// Look answers a claim by a live read of the place that it names.
+func (r *Client) Look(ctx context.Context, c graph.Claim) (graph.Answer, string) {
+	gv, err := schema.ParseGroupVersion(c.APIVersion)
+	if err != nil {
+		return graph.Unanswered, err.Error()
+	}
+	namespace := ""
+	if c.Namespaced {
+		namespace = c.Namespace
+	}
+	m, err := r.Get(ctx, gv, c.Resource.Resource, namespace, c.Name)
+	switch {
+	case err == nil && m.UID == c.UID:
+		return graph.Present, ""
+	case err == nil:
+		return graph.Absent, ""
+	case NoSuchObject(err, c.Resource, c.Name):
+		return graph.Absent, ""
+	case apierrors.IsForbidden(err) && !RefusedByWebhook(err):
+		return graph.Denied, err.Error()
+	}
+	return graph.Unanswered, err.Error()
+}
+
+// IsGone tells, by a live read, whether an API server that knows the kind has no such object, or has another
+// one under its name.
+func (r *Client) IsGone(ctx context.Context, ref graph.Ref) bool {
+	live, err := r.GetObject(ctx, ref)
+	return err == nil && live.UID != ref.UID || NoSuchObject(err, ref.Kind, ref.Name)
+}

@@ -1,0 +1,124 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// followed is a kind that is listed and watched. It is what the reflector writes to.
+type followed struct {
+	follower *Follower
+	kind     graph.Resource
+	stop     context.CancelFunc
+
+	objects map[string]map[types.UID]*metav1.PartialObjectMetadata // by namespace
+	version string                                                 // of the last that was heard
+	synced  bool
+	problem string // why it is not followed now; empty: it is
+	denied  bool
+}
+
+// answered notes whether the kind can be followed.
+func (k *followed) answered(err error) {
+	problem, denied := "", false
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF):
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // it is listed anew
+	default:
+		problem, denied = reasonOf(err), apierrors.IsForbidden(err)
+	}
+	k.follower.mu.Lock()
+	defer k.follower.mu.Unlock()
+	if k.problem != problem {
+		k.problem, k.denied = problem, denied
+		k.follower.note("")
+	}
+}
+
+// Replace is what a list has told.
+func (k *followed) Replace(list []any, version string) error {
+	objects := map[string]map[types.UID]*metav1.PartialObjectMetadata{}
+	for _, o := range list {
+		put(objects, o)
+	}
+	k.follower.mu.Lock()
+	defer k.follower.mu.Unlock()
+	k.objects, k.version, k.synced = objects, version, true
+	k.follower.note("")
+	return nil
+}
+
+func put(objects map[string]map[types.UID]*metav1.PartialObjectMetadata, o any) (before, now *metav1.PartialObjectMetadata) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, nil
+	}
+	if len(m.Finalizers) == 0 {
+		m.ManagedFields = nil // they are looked at only for who put a finalizer there
+	}
+	in := objects[m.Namespace]
+	if in == nil {
+		in = map[types.UID]*metav1.PartialObjectMetadata{}
+		objects[m.Namespace] = in
+	}
+	before = in[m.UID]
+	in[m.UID] = m
+	return before, m
+}
+
+// Add is an object that has come.
+func (k *followed) Add(o any) error { return k.Update(o) }
+
+// Update is an object as it is now.
+func (k *followed) Update(o any) error {
+	k.follower.mu.Lock()
+	defer k.follower.mu.Unlock()
+	if before, now := put(k.objects, o); now != nil && (before == nil || !alike(before, now)) {
+		k.follower.note(now.Namespace)
+	}
+	return nil
+}
+
+// Delete is an object that is gone.
+func (k *followed) Delete(o any) error {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil
+	}
+	k.follower.mu.Lock()
+	defer k.follower.mu.Unlock()
+	in := k.objects[m.Namespace]
+	delete(in, m.UID)
+	if len(in) == 0 {
+		delete(k.objects, m.Namespace)
+	}
+	k.follower.note(m.Namespace)
+	return nil
+}
+
+// Resync has nothing to do.
+func (*followed) Resync() error { return nil }
+
+// UpdateResourceVersion is how far the watch has come: bookmarks tell, too.
+func (k *followed) UpdateResourceVersion(version string) {
+	k.follower.mu.Lock()
+	defer k.follower.mu.Unlock()
+	k.version = version
+}
+
+// alike tells whether nothing has changed that any answer rests on: leases are renewed all the time.
+func alike(a, b *metav1.PartialObjectMetadata) bool {
+	x, y := a.ObjectMeta, b.ObjectMeta
+	for _, m := range []*metav1.ObjectMeta{&x, &y} {
+		m.ResourceVersion, m.ManagedFields = "", nil
+	}
+	return reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,263 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+var (
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	policies   = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"}
+)
+
+// world is a namespace of a test's own.
+type world struct {
+	*testing.T
+	namespace string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	ns.SetGenerateName("web-")
+	made, err := shared.client.Resource(namespaces).Create(t.Context(), ns, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, made.GetName()}
+}
+
+// make makes a ConfigMap, with owners and finalizers.
+func (w *world) make(name string, owners []*unstructured.Unstructured, finalizers ...string) *unstructured.Unstructured {
+	w.Helper()
+	cm := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	cm.SetName(name)
+	cm.SetFinalizers(finalizers)
+	var refs []metav1.OwnerReference
+	for _, o := range owners {
+		refs = append(refs, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o.GetName(), UID: o.GetUID()})
+	}
+	cm.SetOwnerReferences(refs)
+	made, err := shared.client.Resource(configMaps).Namespace(w.namespace).Create(w.Context(), cm, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return made
+}
+
+func (w *world) delete(name string, propagation metav1.DeletionPropagation) {
+	w.Helper()
+	err := shared.client.Resource(configMaps).Namespace(w.namespace).Delete(w.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) place(name, more string) string {
+	return fmt.Sprintf("#/object/configmaps/%s/%s%s", w.namespace, name, more)
+}
+
+type owners = []*unstructured.Unstructured
+
+// TestViews opens each view: it says what is there, has no fault that axe finds, light or dark, and fits a narrow screen.
+func TestViews(t *testing.T) {
+	w := newWorld(t)
+	boss := w.make("boss", nil)
+	other := w.make("other", nil)
+	leaf := w.make("leaf", owners{boss})
+	w.make("below", owners{leaf})
+	w.make("shared", owners{boss, other})
+	w.make("held", owners{boss}, "example.com/hold")
+	stuck := w.make("stuck", nil, "example.com/hold")
+	w.delete(stuck.GetName(), metav1.DeletePropagationBackground)
+	gone := stuck.DeepCopy()
+	gone.SetName("never")
+	gone.SetUID(types.UID("never-was"))
+	w.make("stray", owners{gone})
+	page := open(t, serve(t, shared.plane.Kubeconfig).url)
+	for _, v := range []struct {
+		name, hash string
+		says       []string
+	}{
+		{"overview", "#/", []string{"Overview", w.namespace, "configmaps", "1 waits for the component behind the finalizer example.com/hold"}},
+		{"search", "#/found?q=bos", []string{"configmaps/" + w.namespace + "/boss", "object"}},
+		{"pending", "#/pending", []string{"configmaps/" + w.namespace + "/stuck", "the finalizer example.com/hold holds it"}},
+		{"orphans", "#/orphans", []string{"A garbage collector deletes these", "configmaps/" + w.namespace + "/stray"}},
+		{"object", w.place("boss", ""), []string{"It is not being deleted.", "Nothing owns it.", "kubectl delete configmaps boss -n " + w.namespace, "is kept and loses a reference", "configmaps/leaf"}},
+		{"icicle", w.place("boss", "?as=icicle"), []string{"Each is as wide as what goes with it"}},
+		{"graph", w.place("boss", "?as=graph"), []string{"5 objects"}},
+		{"stuck", w.place("stuck", ""), []string{"It is being deleted", "Who has to act: the component behind the finalizer example.com/hold"}},
+		{"owners", w.place("below", ""), []string{"Owners", "configmaps/" + w.namespace + "/boss"}},
+		{"namespace", "#/object/namespaces/-/" + w.namespace, []string{"are deleted", "configmaps/" + w.namespace + "/boss"}},
+		{"nobody", w.place("nobody", ""), []string{`there is no configmaps "nobody"`, "kubectl weir history"}},
+		{"malformed", "#/object/%E0%A4%A", []string{"There is no such view"}},
+		{"nowhere", "#/nowhere", []string{"There is no such view"}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			p := &tab{T: t, Context: page.Context} // what fails is this part's
+			if v.name == "nobody" {
+				page.expectLost() // a 404 is an error to the browser
+			}
+			p.hash(v.hash)
+			for _, text := range v.says {
+				p.see(text)
+			}
+			p.accessible()
+			p.fits()
+			p.picture(v.name)
+		})
+	}
+}
+
+// TestPlanIsThatOfTheCommand: for each propagation the page says what kubectl weir plan says, and prints the command that does it.
+func TestPlanIsThatOfTheCommand(t *testing.T) {
+	w := newWorld(t)
+	boss := w.make("boss", nil)
+	leaf := w.make("leaf", owners{boss})
+	w.make("below", owners{leaf})
+	w.make("shared", owners{boss, w.make("other", nil)})
+	w.make("held", owners{leaf}, "example.com/hold")
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy",
+		"metadata": map[string]any{"name": w.namespace},
+		"spec": map[string]any{
+			"match": map[string]any{
+				"resources":         []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
+				"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.namespace}},
+			},
+			"protection": map[string]any{"maxDependents": int64(2), "confirmation": "Required"},
+		},
+	}}
+	if _, err := shared.client.Resource(policies).Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", ""))
+	for _, cascade := range []string{"background", "foreground", "orphan"} {
+		p.see("What its delete does")
+		p.do(chromedp.Click(chromedp.CSS(fmt.Sprintf("button[data-choice=%s]", cascade))))
+		p.until(fmt.Sprintf("document.querySelector('button[data-choice=%s]')?.getAttribute('aria-pressed') === 'true'", cascade))
+		want := ask(t, "plan", "configmap", "boss", "-n", w.namespace, "--cascade="+cascade)
+		if got := p.text("#summary"); !strings.HasSuffix(strings.TrimSpace(want), got) {
+			t.Errorf("%s: the page says %q, and the command\n%s", cascade, got, want)
+		}
+		if refused := strings.Contains(want, "a policy refuses the delete"); refused != strings.Contains(p.text("main"), "A policy refuses the delete") {
+			t.Errorf("%s: the page and the command do not agree on what policies say:\n%s\n%s", cascade, p.text("main"), want)
+		}
+	}
+	p.see("kubectl delete configmaps boss -n " + w.namespace + " --cascade=orphan")
+	eval[bool](p, "history.back() ?? true")
+	p.until("document.querySelector('button[data-choice=foreground]')?.getAttribute('aria-pressed') === 'true'")
+}
+
+// TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes it runs nothing else.
+func TestCommandsCanBePasted(t *testing.T) {
+	w := newWorld(t)
+	const name = `x; touch no 'y'`
+	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}}
+	role.SetName(name)
+	if _, err := shared.client.Resource(roles).Namespace(w.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, serve(t, shared.plane.Kubeconfig).url+"#/object/roles.rbac.authorization.k8s.io/"+w.namespace+"/"+url.PathEscape(name))
+	p.see(`kubectl delete 'roles.rbac.authorization.k8s.io/x; touch no '\''y'\''' -n ` + w.namespace)
+	p.accessible()
+}
+
+// TestKeyboard: the list is walked, unfolded and followed without a mouse, and the back button comes back.
+func TestKeyboard(t *testing.T) {
+	w := newWorld(t)
+	boss := w.make("boss", nil)
+	w.make("below", owners{w.make("leaf", owners{boss})})
+	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", ""))
+	p.see("configmaps/leaf")
+	rows := func(n int) {
+		p.Helper()
+		p.until(fmt.Sprintf("document.querySelectorAll('[role=treeitem]').length === %d", n))
+	}
+	p.do(chromedp.Focus(chromedp.CSS("[role=tree]")))
+	rows(2)
+	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowRight))
+	rows(3)
+	p.do(chromedp.KeyEvent(kb.ArrowLeft))
+	rows(2)
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("location.hash.endsWith('/leaf') && document.querySelector('h1')?.innerText?.endsWith('/leaf')")
+	eval[bool](p, "history.back() ?? true")
+	p.until("document.querySelector('h1')?.innerText?.endsWith('/boss')")
+	p.do(chromedp.KeyEvent("/"))
+	p.until("document.activeElement.id === 'query'")
+	eval[string](p, "query.value = ''") // the key came twice: browsers send no character after a key that was taken
+	p.do(chromedp.SendKeys(chromedp.CSS("#query"), "below"+kb.Enter))
+	p.see("configmaps/" + w.namespace + "/below")
+}
+
+// TestMoves: what changes in the cluster is on the screen within a second, and what was unfolded stays so.
+func TestMoves(t *testing.T) {
+	w := newWorld(t)
+	boss := w.make("boss", nil)
+	leaf := w.make("leaf", owners{boss})
+	w.make("below", owners{leaf}, "example.com/hold")
+	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", ""))
+	p.see("configmaps/leaf")
+	p.do(chromedp.Click(chromedp.CSS(".row:nth-child(2) .fold")))
+	p.see("configmaps/below")
+	took := func(what string, change func(), text string) {
+		t.Helper()
+		d := p.took(change, text)
+		t.Logf("%s: on the screen after %v (goal: 1 s)", what, d.Round(time.Millisecond))
+		if d > 3*time.Second {
+			t.Errorf("%s: on the screen after %v, want a second, or three on a machine that does much else", what, d)
+		}
+	}
+	took("a new dependent", func() { w.make("newcomer", owners{leaf}) }, "configmaps/newcomer")
+	p.see("configmaps/below")
+	took("a deletion", func() { w.delete("below", metav1.DeletePropagationBackground) }, "terminating")
+	p.hash("#/pending")
+	p.see(w.namespace + "/below")
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := shared.client.Resource(configMaps).Namespace(w.namespace).Patch(t.Context(), "below", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.until(fmt.Sprintf("!document.body.innerText.includes(%s)", quoted(w.namespace+"/below")))
+}
+
+// TestSaysWhenItIsNotConnected: to the cluster, and to the server of the page. What was there stays on the screen, and the page
+// follows again when the cluster is back.
+func TestSaysWhenItIsNotConnected(t *testing.T) {
+	w := newWorld(t)
+	boss := w.make("boss", nil)
+	w.make("leaf", owners{boss})
+	u := serve(t, shared.plane.Kubeconfig)
+	p := open(t, u.url+w.place("boss", ""))
+	p.see("configmaps/leaf")
+	p.expectLost()
+	if err := shared.plane.Child(plane.APIServer).Stop(time.Second); err != nil {
+		t.Log(err) // it was killed, if it took longer
+	}
+	p.see("Not connected to the cluster, so this page shows what was")
+	p.see("configmaps/leaf")
+	p.accessible()
+	if err := shared.plane.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.until(`document.getElementById("health").innerText === ""`)
+	w.make("newcomer", owners{boss})
+	p.see("configmaps/newcomer")
+	u.end()
+	p.see("kubectl weir ui does not answer")
+	p.see("configmaps/newcomer")
+}

@@ -1,0 +1,264 @@
+package policies
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// decideWrite judges a CREATE or UPDATE: what it does to the finalizer, and the owner references it writes.
+func (s *Set) decideWrite(q *Question, d *Decision) {
+	v := verdict{set: s, q: q}
+	defer v.write(d)
+	if s.exempt(q) != "" {
+		return
+	}
+	if q.Asked == "" || q.Asked == WebhookStamp {
+		s.decideFinalizers(q, d, &v)
+	}
+	if q.Asked == "" || q.Asked == WebhookClear || q.Asked == WebhookOwners {
+		s.decideOwners(q, d, &v)
+	}
+}
+
+// decideFinalizers puts the finalizer on an object whose deletion Weir has to carry out, and takes it off any other.
+func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
+	if q.Subresource != "" {
+		return
+	}
+	m, errs := s.FinalizersFor(*q)
+	v.errors = append(v.errors, errs...)
+	o := object(q.Object)
+	switch {
+	case len(m.missing(o)) > 0:
+		d.Finalizers = AddFinalizers
+		old := object(q.OldObject)
+		if q.Operation == Update && len(m.missing(old)) == 0 {
+			d.Patch = append(d.Patch, restoreFinalizers(o, old, m.missing(o))...)
+			return
+		}
+		d.Patch = append(d.Patch, addFinalizers(o, m.missing(o))...)
+		if q.Operation == Update && !q.Now.IsZero() {
+			d.Patch = append(d.Patch, addAnnotation(o, v1alpha1.ArmedAtAnnotation, ArmedAt(q.Now)))
+		}
+	case m.By == "" && o.hasFinalizer() && len(errs) == 0:
+		// Only when every policy has been heard: without the finalizer a deletion would be carried out in another way.
+		d.Finalizers = RemoveFinalizers
+		d.Patch = append(d.Patch, removeFinalizers(o, OwnFinalizers(q.Resource.GroupResource(), o.finalizers()))...)
+		if o.annotation(v1alpha1.ArmedAtAnnotation) != "" {
+			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)})
+		}
+	}
+}
+
+// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of it. It is no new stamp, and every
+// DELETE under way has seen the finalizer. An update that changes nothing else then changes nothing at all.
+func restoreFinalizers(o, old object, missing []string) []PatchOperation {
+	had := old.finalizers()
+	rest := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return slices.Contains(missing, f) })
+	var out []PatchOperation
+	if slices.Equal(rest, o.finalizers()) {
+		out = setFinalizers(o, had)
+	} else {
+		out = addFinalizers(o, missing)
+	}
+	if at := old.annotation(v1alpha1.ArmedAtAnnotation); at != "" && at != o.annotation(v1alpha1.ArmedAtAnnotation) {
+		out = append(out, addAnnotation(o, v1alpha1.ArmedAtAnnotation, at))
+	}
+	return out
+}
+
+// Wanted is what an object is to carry so that its deletion can be carried out as a policy says.
+type Wanted struct {
+	// By is the policy; empty for an object that is to carry nothing.
+	By string
+	// Finalizers are Weir's own, and foregroundDeletion where the API server would orphan the dependents when nothing is
+	// asked for: the finalizer comes before that rule (RB 6.1), and an explicit request before both.
+	Finalizers []string
+}
+
+func (m Wanted) missing(o object) []string { return m.Missing(o.finalizers()) }
+
+// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is left out where somebody
+// has put orphan on: the API server does not accept both (RB 6.4).
+func (m Wanted) Missing(have []string) []string {
+	return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
+		return slices.Contains(have, f) || f == metav1.FinalizerDeleteDependents && slices.Contains(have, metav1.FinalizerOrphanDependents)
+	})
+}
+
+// OwnFinalizers are those of an object's finalizers that Weir has put there.
+func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
+	if !slices.Contains(finalizers, v1alpha1.Finalizer) {
+		return nil
+	}
+	out := []string{v1alpha1.Finalizer}
+	if slices.Contains(orphanedByDefault, gr) && slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
+		out = append(out, metav1.FinalizerDeleteDependents)
+	}
+	return out
+}
+
+// FinalizersFor says what the object that a CREATE or UPDATE leaves behind is to carry; back-fill asks it of what exists, as
+// of an UPDATE that changes nothing. With errors there are policies that could not be judged, and might have their say: what
+// is not wanted then is not to be taken off either.
+func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
+	q.Part = "" // what an object carries is decided by all policies
+	v := verdict{set: s, q: &q}
+	by, _ := s.propagating(&q, s.askDeletions(q.asDelete(), &v), false)
+	if by == nil {
+		return Wanted{}, v.errors
+	}
+	return by.wanted(q.Resource.GroupResource()), v.errors
+}
+
+func (c *compiled) wanted(gr schema.GroupResource) Wanted {
+	if !c.deletion.addsFinalizer(gr) {
+		return Wanted{}
+	}
+	m := Wanted{By: c.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
+	if slices.Contains(orphanedByDefault, gr) && c.deletion.propagation.Default != "" && c.deletion.propagation.Default != v1alpha1.Orphan {
+		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return m
+}
+
+// addsFinalizer tells whether some delete of such an object would have to be carried out by Weir.
+func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
+	p := d.propagation
+	switch {
+	case p == nil:
+		return false
+	case len(p.Dependents) > 0, p.Default == v1alpha1.Foreground, p.Default == v1alpha1.Orphan:
+		return true
+	}
+	return p.Default == v1alpha1.Background && slices.Contains(orphanedByDefault, gr)
+}
+
+func addFinalizers(o object, names []string) []PatchOperation {
+	if have, ok := o.at("metadata", "finalizers").([]any); !ok || len(have) == 0 {
+		return setFinalizers(o, names)
+	}
+	var out []PatchOperation
+	for _, n := range names {
+		out = append(out, PatchOperation{Op: "add", Path: "/metadata/finalizers/-", Value: n})
+	}
+	return out
+}
+
+// setFinalizers replaces all of them.
+func setFinalizers(o object, names []string) []PatchOperation {
+	list := make([]any, len(names))
+	for i, n := range names {
+		list[i] = n
+	}
+	if o.at("metadata") == nil {
+		return []PatchOperation{{Op: "add", Path: "/metadata", Value: map[string]any{"finalizers": list}}}
+	}
+	return []PatchOperation{{Op: "add", Path: "/metadata/finalizers", Value: list}}
+}
+
+func addAnnotation(o object, key, value string) PatchOperation {
+	if m, ok := o.at("metadata", "annotations").(map[string]any); !ok || len(m) == 0 {
+		return PatchOperation{Op: "add", Path: "/metadata/annotations", Value: map[string]any{key: value}}
+	}
+	return PatchOperation{Op: "add", Path: annotationPath(key), Value: value}
+}
+
+// annotationPath is the JSON pointer to an annotation.
+func annotationPath(key string) string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// ArmedAt is how the time of a stamp is written.
+func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// armedSkew is how far the clock of whoever wrote a time may be ahead of the one it is read by.
+const armedSkew = 10 * time.Second
+
+// Armed reads the time of a stamp. Whoever may edit the object can write anything there: what is no time, or one that is
+// still to come, counts as not written, since otherwise nobody could delete the object for as long as it says.
+func Armed(text string, now time.Time) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || !now.IsZero() && at.After(now.Add(armedSkew)) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+// ArmedSince is how long ago an object was stamped after it had been made; false if it never was, or nobody knows when.
+func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
+	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
+	if !ok || !object(obj).hasFinalizer() {
+		return 0, false
+	}
+	return max(0, now.Sub(at)), true
+}
+
+// misarmed tells whether an object says of its stamp what cannot be believed: the time is then written anew, once.
+func misarmed(o object, now time.Time) bool {
+	text := o.annotation(v1alpha1.ArmedAtAnnotation)
+	_, ok := Armed(text, now)
+	return text != "" && !ok
+}
+
+// removeFinalizers goes from the last to the first, so that the places of the others hold.
+func removeFinalizers(o object, names []string) []PatchOperation {
+	var out []PatchOperation
+	for i, f := range slices.Backward(o.finalizers()) {
+		if slices.Contains(names, f) {
+			out = append(out, PatchOperation{Op: "remove", Path: "/metadata/finalizers/" + strconv.Itoa(i)})
+		}
+	}
+	return out
+}
+
+// Enforcement is how the controller carries out the deletion of a stamped object.
+type Enforcement struct {
+	Propagation v1alpha1.PropagationPolicy
+	// By is the policy that says so; empty where none does any more.
+	By         string
+	dependents *v1alpha1.Propagation
+	// Errors are policies that could not be judged. Undecided are deletions that one of them, with failurePolicy Fail,
+	// may want to go another way.
+	Errors    []PolicyError
+	Undecided bool
+}
+
+// KeepsSome tells whether dependents of some resources are kept though others fall.
+func (s Enforcement) KeepsSome() bool {
+	return s.dependents != nil && slices.ContainsFunc(s.dependents.Dependents, func(r v1alpha1.DependentRule) bool {
+		return r.Action == v1alpha1.OrphanDependent
+	})
+}
+
+// Keeps tells whether dependents of a resource are kept, and lose their reference to the owner.
+func (s Enforcement) Keeps(gr schema.GroupResource) bool {
+	return s.Propagation == v1alpha1.Orphan || keptBy(s.dependents, gr)
+}
+
+// Enforce says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
+// object as it is now as OldObject, and nobody as User: what was asked is in its finalizers.
+func (s *Set) Enforce(q Question) Enforcement {
+	q.Operation, q.Object, q.object, q.Options, q.anybody = Delete, nil, nil, nil, true
+	q.Part = "" // what an object carries is decided by all policies
+	v := verdict{set: s, q: &q}
+	by, _ := s.propagating(&q, s.askDeletions(&q, &v), false)
+	out := Enforcement{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
+	if by != nil {
+		out.By, out.dependents = by.key.Name, by.deletion.propagation
+	}
+	if out.Propagation == "" {
+		out.Propagation = v1alpha1.Background
+		if by != nil && by.deletion.propagation.Default != "" {
+			out.Propagation = by.deletion.propagation.Default
+		}
+	}
+	return out
+}

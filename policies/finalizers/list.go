@@ -1,0 +1,207 @@
+package finalizers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// page is how many objects are read at once.
+const page = 500
+
+// Lister reads stored objects as policies judge them.
+type Lister struct {
+	whole dynamic.Interface
+	slim  metadata.Interface
+}
+
+// NewLister makes a Lister. Its requests are bounded by config's rate limits.
+func NewLister(config *rest.Config) (*Lister, error) {
+	whole, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
+	slim, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
+	return &Lister{whole, slim}, nil
+}
+
+// Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
+// metadata. It ends early with f's error. A list that grows too old on the way goes on behind what f has seen, with objects as they
+// are by then; of an API that does not offer that it begins anew, and f may see an object twice.
+func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, "", whole, nil, f)
+}
+
+// EachOf is Each for the objects with labels that a selector selects.
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, selector, whole, nil, f)
+}
+
+// EachSelected is EachOf, in all namespaces. Again is called when the list begins anew.
+func (l *Lister) EachSelected(ctx context.Context, gvr schema.GroupVersionResource, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, "", selector, whole, again, f)
+}
+
+func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return eachPage(gvr, selector, again, func(o metav1.ListOptions) (string, func() error, error) {
+		items, next, err := l.page(ctx, gvr, namespace, whole, o)
+		return next, func() error {
+			for _, it := range items {
+				if err := f(it.object, it.meta); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, err
+	})
+}
+
+// Some is Each for at most so many pages of so many objects, of those that a selector selects, nil being all. False: there are
+// more. f ends it by saying that it has seen enough.
+func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
+	options := metav1.ListOptions{Limit: size}
+	if selector != nil {
+		options.LabelSelector = metav1.FormatLabelSelector(selector)
+	}
+	for range pages {
+		items, next, err := l.page(ctx, gvr, namespace, whole, options)
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		for _, it := range items {
+			if enough, err := f(it.object, it.meta); enough || err != nil {
+				return true, err
+			}
+		}
+		if next == "" {
+			return true, nil
+		}
+		options.Continue = next
+	}
+	return false, nil
+}
+
+// EachMeta is Each for metadata alone, in all namespaces.
+func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
+	return eachPage(gvr, "", nil, func(o metav1.ListOptions) (string, func() error, error) {
+		list, err := l.slim.Resource(gvr).List(ctx, o)
+		if err != nil {
+			return "", nil, err
+		}
+		return list.Continue, func() error {
+			for i := range list.Items {
+				if err := f(&list.Items[i].ObjectMeta); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	})
+}
+
+// eachPage reads one page after the other, and uses each before the next.
+func eachPage(gvr schema.GroupVersionResource, selector string, again func(), read func(metav1.ListOptions) (next string, use func() error, err error)) error {
+	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
+	for {
+		next, use, err := read(options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			if options.Continue = goesOn(err); options.Continue == "" && again != nil {
+				again()
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		if err := use(); err != nil {
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		options.Continue = next
+	}
+}
+
+// goesOn is where a list goes on that grew too old, as the API server offers: behind the last object that it gave. Empty if it does
+// not, and then the list begins anew.
+func goesOn(err error) string {
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
+}
+
+type item struct {
+	object map[string]any
+	meta   *metav1.ObjectMeta
+}
+
+func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, o metav1.ListOptions) ([]item, string, error) {
+	var out []item
+	if whole {
+		list, err := l.whole.Resource(gvr).Namespace(namespace).List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range list.Items {
+			out = append(out, item{list.Items[i].Object, metaOf(&list.Items[i])})
+		}
+		return out, list.GetContinue(), nil
+	}
+	list, err := l.slim.Resource(gvr).Namespace(namespace).List(ctx, o)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+		if err != nil {
+			return nil, "", fmt.Errorf("decode: %w", err)
+		}
+		out = append(out, item{object, &m.ObjectMeta})
+	}
+	return out, list.Continue, nil
+}
+
+// Get reads one object: the whole of it, or only its metadata.
+func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, whole bool) (map[string]any, *metav1.ObjectMeta, error) {
+	if whole {
+		u, err := l.whole.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return u.Object, metaOf(u), nil
+	}
+	m, err := l.slim.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	return object, &m.ObjectMeta, err
+}
+
+func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(), Labels: u.GetLabels(), DeletionTimestamp: u.GetDeletionTimestamp(),
+	}
+}
+
+// MetaOf is the metadata of an object as a review holds it, as far as a stamp needs it.
+func MetaOf(object map[string]any) *metav1.ObjectMeta {
+	return metaOf(&unstructured.Unstructured{Object: object})
+}

@@ -1,0 +1,126 @@
+package finalizers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+// many is a server with more ConfigMaps than fit on two pages, in two namespaces.
+func many(t *testing.T) (*apitest.Server, *Lister) {
+	t.Helper()
+	api := apitest.New()
+	for i := range 2*page + 10 {
+		api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%04d, namespace: ns%d}, data: {x: y}}", i, i%2))
+	}
+	l, err := NewLister(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api, l
+}
+
+func TestEveryObjectIsSeenPageByPage(t *testing.T) {
+	_, l := many(t)
+	for _, whole := range []bool{false, true} {
+		for namespace, want := range map[string]int{"": 2*page + 10, "ns1": page + 5, "none": 0} {
+			seen := map[string]bool{}
+			err := l.Each(t.Context(), configMaps, namespace, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+				seen[m.Namespace+"/"+m.Name] = true
+				if _, has := object["data"]; has != whole {
+					t.Errorf("whole=%t: data is there: %t", whole, has)
+				}
+				if got := MetaOf(object); got.Name != m.Name || got.UID != m.UID || got.ResourceVersion != m.ResourceVersion {
+					t.Errorf("the object is %v, its metadata %v", got, m)
+				}
+				return nil
+			})
+			if err != nil || len(seen) != want {
+				t.Errorf("whole=%t, namespace %q: saw %d, want %d; %v", whole, namespace, len(seen), want, err)
+			}
+		}
+	}
+	seen := 0
+	if err := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
+		t.Errorf("saw %d, %v", seen, err)
+	}
+}
+
+func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		api, l := many(t)
+		var pages atomic.Int32
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if pages.Add(1); pages.Load() == 2 {
+				return apitest.Refuse(410, "Expired", "too old")
+			}
+			return nil
+		})
+		seen := map[string]int{}
+		if err := l.Each(t.Context(), configMaps, "", whole, func(_ map[string]any, m *metav1.ObjectMeta) error {
+			seen[m.Name]++
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) != 2*page+10 || seen["c0000"] != 2 {
+			t.Errorf("whole=%t: saw %d objects, the first %d times; want all, and the first page twice", whole, len(seen), seen["c0000"])
+		}
+	}
+}
+
+func TestListThatIsTooOldAtOnceIsAnError(t *testing.T) {
+	api, l := many(t)
+	api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(410, "Expired", "too old") })
+	err := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return nil })
+	if !apierrors.IsResourceExpired(err) || err.Error() != "list configmaps: too old" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestListEndsWithTheFirstError(t *testing.T) {
+	_, l := many(t)
+	stop := errors.New("enough")
+	for name, each := range map[string]func(func() error) error{
+		"whole": func(f func() error) error {
+			return l.Each(t.Context(), configMaps, "", true, func(map[string]any, *metav1.ObjectMeta) error { return f() })
+		},
+		"metadata": func(f func() error) error {
+			return l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return f() })
+		},
+	} {
+		seen := 0
+		err := each(func() error {
+			if seen++; seen == 3 {
+				return stop
+			}
+			return nil
+		})
+		if !errors.Is(err, stop) || seen != 3 {
+			t.Errorf("%s: saw %d, %v", name, seen, err)
+		}
+	}
+}
+
+func TestGetReadsTheWholeOrTheMetadata(t *testing.T) {
+	_, l := many(t)
+	for _, whole := range []bool{false, true} {
+		object, m, err := l.Get(t.Context(), configMaps, "ns0", "c0000", whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := object["data"]; has != whole || m.UID != "uid-c0000" {
+			t.Errorf("whole=%t: %v, uid %s", whole, object, m.UID)
+		}
+		if _, _, err := l.Get(t.Context(), configMaps, "ns0", "none", whole); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "none") {
+			t.Errorf("whole=%t: one that is not there: %v", whole, err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Package finalizers puts Weir's finalizer on stored objects and takes it off them, one request an object, and never on
+// another object than the one that was looked at.
+package finalizers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// tries is how often an object that changes while it is being stamped is read and tried again.
+const tries = 5
+
+// Result is what became of a stamp.
+type Result string
+
+// The results. Gone objects, and those that terminate, can no longer be stamped: nothing can be added to them (RB 6.33).
+const (
+	Done    Result = "done"
+	Already Result = "already" // it was as wanted
+	Gone    Result = "gone"
+	Changed Result = "changed" // by somebody else, and so it was left alone
+	Failed  Result = "failed"
+)
+
+// Writer stamps objects.
+type Writer struct {
+	client metadata.Interface
+}
+
+// New makes a Stamper. Its requests are bounded by config's rate limits.
+func New(config *rest.Config) (*Writer, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for finalizers: %w", err)
+	}
+	return &Writer{client: client}, nil
+}
+
+// Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24). A time that
+// cannot be believed is written anew.
+func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Wanted) (Result, error) {
+	return s.change(ctx, gvr, m, stamp(mark), tries)
+}
+
+// PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
+// judged the object before.
+func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Wanted) (Result, error) {
+	return unchanged(s.change(ctx, gvr, m, stamp(mark), 1))
+}
+
+// stamp is the change that puts a mark on.
+func stamp(mark policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
+	return func(m *metav1.ObjectMeta) map[string]any {
+		now, missing := time.Now(), mark.Missing(m.Finalizers)
+		text := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
+			return nil
+		}
+		change := map[string]any{"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(now)}}
+		if len(missing) > 0 {
+			change["finalizers"] = slices.Concat(m.Finalizers, missing)
+		}
+		return change
+	}
+}
+
+// Take removes what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
+// then the other says how the deletion goes.
+func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
+	return s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), tries)
+}
+
+// TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is
+// left alone. For whoever judged the object before.
+func (s *Writer) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
+	return unchanged(s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), 1))
+}
+
+func unchanged(result Result, err error) (Result, error) {
+	if apierrors.IsConflict(err) {
+		return Changed, nil
+	}
+	return result, err
+}
+
+// unstamp is the change that removes what Put has put on.
+func unstamp(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
+	return func(m *metav1.ObjectMeta) map[string]any {
+		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		ours := policies.OwnFinalizers(gr, m.Finalizers)
+		if len(ours) == 0 && !marked {
+			return nil
+		}
+		if m.DeletionTimestamp != nil && len(ours) > 0 {
+			ours = ours[:1]
+		}
+		change := map[string]any{}
+		if marked {
+			change["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: nil}
+		}
+		if len(ours) > 0 {
+			change["finalizers"] = without(m.Finalizers, ours)
+		}
+		return change
+	}
+}
+
+// without is what makes a merge patch remove some of a list, be they the last.
+func without(list, gone []string) any {
+	left := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(gone, f) })
+	if len(left) == 0 {
+		return nil
+	}
+	return left
+}
+
+// change patches the metadata of one object as wanted says, which is asked again of what the object has become if it
+// changes meanwhile.
+func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any, tries int) (Result, error) {
+	client := s.client.Resource(gvr).Namespace(m.Namespace)
+	uid := m.UID
+	if uid == "" { // it would be a patch of whatever has the name
+		return Failed, fmt.Errorf("change the finalizers of %s %s: which one is not known, it has no uid", gvr.GroupResource(), name(m))
+	}
+	for try := 1; ; try++ {
+		change := wanted(m)
+		if change == nil {
+			return Already, nil
+		}
+		if finalizers, _ := change["finalizers"].([]string); m.DeletionTimestamp != nil && len(finalizers) > len(m.Finalizers) {
+			return Gone, nil
+		}
+		change["uid"], change["resourceVersion"] = uid, m.ResourceVersion
+		body, err := json.Marshal(map[string]any{"metadata": change})
+		if err != nil {
+			return Failed, fmt.Errorf("encode a patch: %w", err)
+		}
+		_, err = client.Patch(ctx, m.Name, types.MergePatchType, body, metav1.PatchOptions{})
+		switch {
+		case err == nil:
+			return Done, nil
+		case isGone(err):
+			return Gone, nil
+		case !apierrors.IsConflict(err) || try == tries:
+			return Failed, fmt.Errorf("change the finalizers of %s %s: %w", gvr.GroupResource(), name(m), err)
+		}
+		live, err := client.Get(ctx, m.Name, metav1.GetOptions{})
+		switch {
+		case isGone(err) || err == nil && live.UID != uid:
+			return Gone, nil
+		case err != nil:
+			return Failed, fmt.Errorf("read %s %s: %w", gvr.GroupResource(), name(m), err)
+		}
+		m = &live.ObjectMeta
+	}
+}
+
+// isGone tells the API server's own 404 about an object from that of a kind that is not served now.
+func isGone(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
+}
+
+func name(m *metav1.ObjectMeta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
+}

@@ -1,0 +1,219 @@
+package finalizers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	mark       = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer}}
+	jobMark    = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer, metav1.FinalizerDeleteDependents}}
+)
+
+// stored is an object with more metadata, in flow style.
+func stored(gvr schema.GroupVersionResource, metadata string) string {
+	return fmt.Sprintf("{apiVersion: %q, kind: X, metadata: {name: a, namespace: shop%s}}", gvr.GroupVersion().String(), metadata)
+}
+
+// seen is the metadata of an object as the server has it.
+func seen(t *testing.T, api *apitest.Server, gvr schema.GroupVersionResource) *metav1.ObjectMeta {
+	t.Helper()
+	o := api.Get(gvr.GroupResource().String() + "/shop/a")
+	if o == nil {
+		t.Fatal("the object is gone")
+	}
+	return MetaOf(o)
+}
+
+func stamper(t *testing.T, api *apitest.Server) *Writer {
+	t.Helper()
+	s, err := New(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func patches(api *apitest.Server) []string {
+	var out []string
+	for _, r := range api.Requests() {
+		if r.Method == "PATCH" {
+			out = append(out, r.Body)
+		}
+	}
+	return out
+}
+
+const (
+	weirs = `"weir.dev/propagation"`
+	// when the bubble's clock begins
+	armed = `"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},`
+	seal  = `"resourceVersion":"2","uid":"uid-a"}}`
+)
+
+// A patch without a uid would be one of whatever has the name.
+func TestObjectWithoutUIDIsLeftAlone(t *testing.T) {
+	api := apitest.New()
+	api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}")
+	s, err := New(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.Put(t.Context(), configMaps, &metav1.ObjectMeta{Namespace: "shop", Name: "one"}, policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}})
+	if want := "change the finalizers of configmaps shop/one: which one is not known, it has no uid"; result != Failed || err == nil || err.Error() != want {
+		t.Errorf("%s, %v", result, err)
+	}
+	if got := api.Requests(); len(got) > 0 {
+		t.Errorf("asked the API server: %v", got)
+	}
+}
+
+func TestWhatIsPutAndTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		gvr   schema.GroupVersionResource
+		had   string
+		mark  *policies.Wanted // nil: take
+		want  Result
+		patch string
+	}{
+		"put on a plain object":       {configMaps, "", &mark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `],` + seal},
+		"put beside others":           {configMaps, ", finalizers: [b, a]", &mark, Done, `{"metadata":{` + armed + `"finalizers":["b","a",` + weirs + `],` + seal},
+		"put on a stamped one":        {configMaps, ", finalizers: [weir.dev/propagation]", &mark, Already, ""},
+		"put both":                    {jobs, "", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `,"foregroundDeletion"],` + seal},
+		"put what is missing":         {jobs, ", finalizers: [weir.dev/propagation]", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `,"foregroundDeletion"],` + seal},
+		"put beside orphan":           {jobs, ", finalizers: [orphan]", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":["orphan",` + weirs + `],` + seal},
+		"put on one with orphan":      {jobs, ", finalizers: [orphan, weir.dev/propagation]", &jobMark, Already, ""},
+		"put on a terminating one":    {configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'", &mark, Gone, ""},
+		"take off the only finalizer": {configMaps, ", finalizers: [weir.dev/propagation]", nil, Done, `{"metadata":{"finalizers":null,` + seal},
+		"put, of no time":             {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time to come":      {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '2000-01-01T00:00:11Z'}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time that is over": {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '1999-01-01T00:00:00Z'}", &mark, Already, ""},
+		"take off one of several":     {configMaps, ", finalizers: [b, weir.dev/propagation, a]", nil, Done, `{"metadata":{"finalizers":["b","a"],` + seal},
+		"take with the annotation":    {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},"finalizers":null,` + seal},
+		"take the annotation alone":   {configMaps, ", finalizers: [b], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},` + seal},
+		"take off both":               {jobs, ", finalizers: [foregroundDeletion, weir.dev/propagation]", nil, Done, `{"metadata":{"finalizers":null,` + seal},
+		"take nothing":                {configMaps, ", finalizers: [b]", nil, Already, ""},
+		"take none of a user's":       {jobs, ", finalizers: [foregroundDeletion]", nil, Already, ""},
+		// What is under way goes on as the other finalizer says.
+		"take off a terminating one": {jobs, ", finalizers: [weir.dev/propagation, foregroundDeletion], deletionTimestamp: '2000-01-01T00:00:00Z'", nil, Done,
+			`{"metadata":{"finalizers":["foregroundDeletion"],` + seal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.New()
+				api.Put(c.gvr.Resource, stored(c.gvr, c.had))
+				s, m := stamper(t, api), seen(t, api, c.gvr)
+				var got Result
+				var err error
+				if c.mark == nil {
+					got, err = s.Take(t.Context(), c.gvr, m)
+				} else {
+					got, err = s.Put(t.Context(), c.gvr, m, *c.mark)
+				}
+				if got != c.want || err != nil {
+					t.Errorf("%s, %v; want %s", got, err, c.want)
+				}
+				var want []string
+				if c.patch != "" {
+					want = []string{c.patch}
+				}
+				if diff := cmp.Diff(want, patches(api)); diff != "" {
+					t.Errorf("patches (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// The object changes between the look at it and the stamp.
+func TestWhatChangedIsLookedAtAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(api *apitest.Server)
+		want   Result
+		after  string // its finalizers
+		err    string
+	}{
+		"it got another finalizer": {func(api *apitest.Server) { api.Put("configmaps", stored(configMaps, ", finalizers: [b]")) }, Done, "[b weir.dev/propagation]", ""},
+		"somebody stamped it": {func(api *apitest.Server) {
+			api.Put("configmaps", stored(configMaps, ", finalizers: [weir.dev/propagation]"))
+		}, Already, "[weir.dev/propagation]", ""},
+		"it terminates": {func(api *apitest.Server) {
+			api.Put("configmaps", stored(configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'"))
+		}, Gone, "[b]", ""},
+		"it went": {func(api *apitest.Server) { api.Remove("configmaps/shop/a") }, Gone, "", ""},
+		"another has its name": {func(api *apitest.Server) {
+			api.Remove("configmaps/shop/a")
+			api.Put("configmaps", stored(configMaps, ", uid: another"))
+		}, Gone, "[]", ""},
+		"it cannot be read": {func(api *apitest.Server) {
+			api.Put("configmaps", stored(configMaps, ", finalizers: [b]"))
+			api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if r.Method == "GET" {
+					return apitest.Refuse(403, "Forbidden", "no")
+				}
+				return nil
+			})
+		}, Failed, "[b]", "read configmaps shop/a: no"},
+		"its kind is not served": {func(api *apitest.Server) {
+			api.Intercept(func(apitest.Request) *apitest.Reply {
+				return apitest.Refuse(404, "NotFound", "the server could not find the requested resource")
+			})
+		}, Failed, "[]", "change the finalizers of configmaps shop/a: the server could not find the requested resource"},
+		"a webhook is against it": {func(api *apitest.Server) {
+			api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
+		}, Failed, "[]", "change the finalizers of configmaps shop/a: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Put("configmaps", stored(configMaps, ""))
+			s, m := stamper(t, api), seen(t, api, configMaps)
+			c.change(api)
+			got, err := s.Put(t.Context(), configMaps, m, mark)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if got != c.want || text != c.err {
+				t.Errorf("%s, %q; want %s, %q", got, text, c.want, c.err)
+			}
+			after := ""
+			if o := api.Get("configmaps/shop/a"); o != nil {
+				after = fmt.Sprint(MetaOf(o).Finalizers)
+			}
+			if after != c.after {
+				t.Errorf("its finalizers are %q, want %q", after, c.after)
+			}
+		})
+	}
+}
+
+func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
+	api := apitest.New()
+	api.Put("configmaps", stored(configMaps, ""))
+	s, m := stamper(t, api), seen(t, api, configMaps)
+	api.Intercept(func(r apitest.Request) *apitest.Reply {
+		if r.Method == "PATCH" {
+			return apitest.Refuse(409, "Conflict", "the object has been modified")
+		}
+		return nil
+	})
+	got, err := s.Put(t.Context(), configMaps, m, mark)
+	if got != Failed || err == nil || !strings.Contains(err.Error(), "the object has been modified") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if n := len(patches(api)); n != tries {
+		t.Errorf("tried %d times, want %d", n, tries)
+	}
+}

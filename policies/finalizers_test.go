@@ -1,0 +1,307 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	weirs      = "weir.dev/propagation"
+	foreground = "foregroundDeletion"
+)
+
+var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+
+// propagationOf is a set with one policy about Deployments, Jobs and Pods.
+func propagationOf(t *testing.T, rest string) *Set {
+	t.Helper()
+	return Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}, {apiGroups: [batch], resources: [jobs]}, {apiGroups: [''], resources: [pods]}]}, "+rest+"}}"), Options{})
+}
+
+func storedAs(gvr schema.GroupVersionResource) Question {
+	return Stored(schema.GroupVersionKind{}, gvr, map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop"}}, nil)
+}
+
+func TestWhatAnObjectIsToCarry(t *testing.T) {
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	for rest, want := range map[string][3]string{ // of Deployments, Jobs, Pods
+		"propagation: {default: Foreground}":                                                                     {weirs, weirs + " " + foreground, ""},
+		"propagation: {default: Orphan}":                                                                         {weirs, weirs, ""},
+		"propagation: {default: Background}":                                                                     {"", weirs + " " + foreground, ""},
+		"propagation: {allowed: [Foreground]}":                                                                   {"", "", ""},
+		"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}":                      {weirs, weirs, ""},
+		"propagation: {default: Background, dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}": {weirs, weirs + " " + foreground, ""},
+		"protection: {maxDependents: 0}":                                                                         {"", "", ""},
+	} {
+		set := propagationOf(t, rest)
+		for i, gvr := range []schema.GroupVersionResource{deployments, jobs, pods} {
+			m, errs := set.FinalizersFor(storedAs(gvr))
+			if got := strings.Join(m.Finalizers, " "); got != want[i] || (m.By == "p") != (want[i] != "") || len(errs) > 0 {
+				t.Errorf("%s: %s carry %q by %q, want %q; %v", rest, gvr.Resource, got, m.By, want[i], errs)
+			}
+			// Where it can be that something is to be carried, it has to be looked for.
+			if some, _ := set.AddsFinalizer(gvr.GroupResource()); some != (want[i] != "") {
+				t.Errorf("%s: %s may be stamped: %t", rest, gvr.Resource, some)
+			}
+		}
+	}
+}
+
+func TestWhatIsMissingOfAMark(t *testing.T) {
+	both := Wanted{By: "p", Finalizers: []string{weirs, foreground}}
+	for have, want := range map[string]string{
+		"":                           weirs + " " + foreground,
+		"a":                          weirs + " " + foreground,
+		weirs:                        foreground,
+		foreground:                   weirs,
+		weirs + " " + foreground:     "",
+		"orphan":                     weirs, // the API server does not accept both (RB 6.4)
+		"orphan " + weirs:            "",
+		"a " + weirs + " b orphan c": "",
+	} {
+		if got := strings.Join(both.Missing(strings.Fields(have)), " "); got != want {
+			t.Errorf("%q misses %q, want %q", have, got, want)
+		}
+	}
+	if strings.Join(both.Finalizers, " ") != weirs+" "+foreground {
+		t.Error("the mark was written to")
+	}
+	if got := (Wanted{}).Missing(nil); len(got) > 0 {
+		t.Errorf("no mark misses %v", got)
+	}
+}
+
+func TestWhatWeirHasPut(t *testing.T) {
+	for have, want := range map[string][2]string{ // of Deployments, of Jobs
+		"":                       {"", ""},
+		foreground:               {"", ""}, // a user's
+		weirs:                    {weirs, weirs},
+		weirs + " " + foreground: {weirs, weirs + " " + foreground},
+		foreground + " " + weirs: {weirs, weirs + " " + foreground},
+		"orphan " + weirs:        {weirs, weirs},
+	} {
+		for i, gvr := range []schema.GroupVersionResource{deployments, jobs} {
+			if got := strings.Join(OwnFinalizers(gvr.GroupResource(), strings.Fields(have)), " "); got != want[i] {
+				t.Errorf("of %q on %s weir has put %q, want %q", have, gvr.Resource, got, want[i])
+			}
+		}
+	}
+}
+
+func TestSinceWhenAnObjectIsArmed(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	for name, c := range map[string]struct {
+		finalizer, at string
+		since         time.Duration
+		armed         bool
+	}{
+		"a while":                     {weirs, ArmedAt(now.Add(-20 * time.Second)), 20 * time.Second, true},
+		"to the nanosecond":           {weirs, ArmedAt(now.Add(-1)), 1, true},
+		"by a clock in another zone":  {weirs, "2026-01-02T04:04:05+01:00", 6, true},
+		"by a clock that is ahead":    {weirs, ArmedAt(now.Add(10 * time.Second)), 0, true},
+		"at a time to come":           {weirs, ArmedAt(now.Add(10*time.Second + 1)), 0, false},
+		"at the end of time":          {weirs, "9999-12-31T23:59:59Z", 0, false},
+		"at no time that can be read": {weirs, "yesterday", 0, false},
+		"never":                       {weirs, "", 0, false},
+		"not stamped any more":        {"a", ArmedAt(now), 0, false},
+	} {
+		o := map[string]any{"metadata": map[string]any{"finalizers": []any{c.finalizer}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: c.at}}}
+		if since, armed := ArmedSince(o, now); since != c.since || armed != c.armed {
+			t.Errorf("%s: %s, %t, want %s, %t", name, since, armed, c.since, c.armed)
+		}
+	}
+	if _, armed := ArmedSince(nil, now); armed {
+		t.Error("nothing is armed")
+	}
+}
+
+// Otherwise whoever may edit an object could have it held for as long as the time says.
+func TestTimeThatCannotBeBelievedIsWrittenAnew(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Foreground}")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for at, arm := range map[string]bool{"": false, ArmedAt(now): false, ArmedAt(now.Add(-time.Hour)): false, ArmedAt(now.Add(time.Second)): false,
+		ArmedAt(now.Add(time.Hour)): true, "9999-12-31T23:59:59Z": true, "soon": true, "-": true} {
+		q := Question{Operation: Delete, Resource: deployments, Namespace: "shop", Name: "a", Now: now, OldObject: map[string]any{"metadata": map[string]any{
+			"name": "a", "finalizers": []any{weirs}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: at}}}}
+		if d := set.Decide(q); d.Arm != arm || !d.Allowed || !d.Enforced {
+			t.Errorf("%q: %+v, want arm %t", at, d, arm)
+		}
+	}
+}
+
+// A PUT by who knows nothing of the stamp takes it off, and the webhook puts it back as it was: that is no new stamp.
+func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Foreground}")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before := ArmedAt(now.Add(-time.Hour))
+	for name, c := range map[string]struct {
+		gvr      schema.GroupVersionResource
+		old, new string // finalizers
+		at, said string // annotations
+		want     string // finalizers, and the time; empty: nothing is patched
+	}{
+		"all are taken off":             {deployments, weirs, "", before, "", weirs + " at " + before},
+		"all of several":                {deployments, "a " + weirs, "", before, "", weirs + " at " + before},
+		"it alone, from the middle":     {deployments, "a " + weirs + " b", "a b", before, "", "a " + weirs + " b at " + before},
+		"and others are put on":         {deployments, weirs, "b", before, "", "b " + weirs + " at " + before},
+		"made with it, never armed":     {deployments, weirs, "", "", "", weirs + " at "},
+		"the annotation stays":          {deployments, weirs, "", before, before, weirs + " at " + before},
+		"the annotation is changed":     {deployments, weirs, "", before, "soon", weirs + " at " + before},
+		"both of a Job's":               {jobs, weirs + " " + foreground, "", before, "", weirs + " " + foreground + " at " + before},
+		"one of a Job's":                {jobs, foreground + " " + weirs, weirs, before, "", foreground + " " + weirs + " at " + before},
+		"a stamp that was not there":    {deployments, "a", "a", "", "", "a " + weirs + " at " + ArmedAt(now)},
+		"a Job's that was half there":   {jobs, weirs, "", before, "", weirs + " " + foreground + " at " + ArmedAt(now)},
+		"nothing is taken off":          {deployments, weirs, weirs, before, before, ""},
+		"a stamp of before, not wanted": {schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, weirs, "", before, "", ""},
+	} {
+		stored := func(finalizers, at string) map[string]any {
+			m := map[string]any{"name": "a", "namespace": "shop"}
+			if f := strings.Fields(finalizers); len(f) > 0 {
+				m["finalizers"] = anyList(f)
+			}
+			if at != "" {
+				m["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: at}
+			}
+			return map[string]any{"metadata": m}
+		}
+		d := set.Decide(Question{Operation: Update, Asked: WebhookStamp, Resource: c.gvr, Namespace: "shop", Name: "a", Now: now,
+			OldObject: stored(c.old, c.at), Object: stored(c.new, c.said)})
+		finalizers, at := strings.Fields(c.new), c.said
+		for _, p := range d.Patch {
+			switch p.Path {
+			case "/metadata/finalizers":
+				finalizers = strings.Fields(strings.Trim(fmt.Sprint(p.Value), "[]"))
+			case "/metadata/finalizers/-":
+				finalizers = append(finalizers, fmt.Sprint(p.Value))
+			case "/metadata/annotations":
+				at = fmt.Sprint(p.Value.(map[string]any)[v1alpha1.ArmedAtAnnotation])
+			case annotationPath(v1alpha1.ArmedAtAnnotation):
+				at = fmt.Sprint(p.Value)
+			default:
+				t.Errorf("%s: patches %s", name, p.Path)
+			}
+		}
+		got := ""
+		if len(d.Patch) > 0 {
+			got = strings.Join(finalizers, " ") + " at " + at
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// What cannot be judged may be wanted: it has to be looked for, and is not taken off.
+func TestBrokenPoliciesMayStamp(t *testing.T) {
+	set := propagationOf(t, "propagation: {default: Background}, priority: 9999999")
+	if some, _ := set.AddsFinalizer(deployments.GroupResource()); !some {
+		t.Error("nobody looks for what a broken policy may stamp")
+	}
+	if m, errs := set.FinalizersFor(storedAs(deployments)); m.By != "" || len(errs) != 1 {
+		t.Errorf("%+v, %v; want an error", m, errs)
+	}
+}
+
+func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
+	for rest, want := range map[string]bool{"": false, `, conditions: [{name: c, expression: "true"}]`: true} {
+		text := strings.Replace(delpol("p", "propagation: {default: Orphan}"), "[deployments]}]", "[deployments]}]"+rest, 1)
+		set := Build(nil, sources(t, "f", text), Options{})
+		if some, whole := set.AddsFinalizer(deployments.GroupResource()); !some || whole != want {
+			t.Errorf("with %q: some=%t, whole=%t, want %t", rest, some, whole, want)
+		}
+		if some, whole := set.AddsFinalizer(jobs.GroupResource()); some || whole {
+			t.Errorf("with %q: what no policy is about: some=%t, whole=%t", rest, some, whole)
+		}
+	}
+}
+
+func TestWhichPoliciesNeedTheGraph(t *testing.T) {
+	owners := func(spec string) string {
+		return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, %s}}", spec)
+	}
+	for text, want := range map[string]bool{
+		"": false,
+		delpol("p", "propagation: {default: Orphan}"):                                 false,
+		delpol("p", "protection: {confirmation: Required}"):                           true,
+		delpol("p", "protection: {confirmation: Required, inCascades: Ignore}"):       false,
+		delpol("p", "protection: {maxDependents: 0}"):                                 true,
+		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): true,
+		owners("blockOwnerDeletion: Deny"):                                            false,
+		owners("blockOwnerDeletion: Clear"):                                           false,
+		owners("changes: RequirePermission"):                                          false,
+		owners("blockOwnerDeletion: RequirePermission"):                               true,
+		owners("rules: {dangling: Warn}"):                                             true,
+		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": false,
+	} {
+		if got := Build(nil, sources(t, "f", text), Options{}).NeedsGraph(); got != want {
+			t.Errorf("%s\nneeds the graph: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// The namespaces that back-fill lists are those of policies that stamp, if each of these selects some.
+func TestStampNamespaces(t *testing.T) {
+	selecting := func(name, labels, spec string) string {
+		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], namespaceSelector: {matchLabels: {"+labels+"}}", 1)
+	}
+	const orphan = "propagation: {default: Orphan}"
+	var all []map[string]any
+	for name, team := range map[string]string{"z": "a", "b": "a", "c": "b", "d": ""} {
+		all = append(all, map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": team}}})
+	}
+	for name, c := range map[string]struct {
+		policies []string
+		want     []string
+		only     bool
+	}{
+		"none":                 {nil, nil, true},
+		"one":                  {[]string{selecting("a", "team: a", orphan)}, []string{"b", "z"}, true},
+		"two":                  {[]string{selecting("a", "team: a", orphan), selecting("b", "team: b", orphan)}, []string{"b", "c", "z"}, true},
+		"none is selected":     {[]string{selecting("a", "team: x", orphan)}, nil, true},
+		"one selects all":      {[]string{selecting("a", "team: a", orphan), delpol("b", orphan)}, nil, false},
+		"one does not stamp":   {[]string{selecting("a", "team: b", orphan), delpol("b", "protection: {confirmation: Required}")}, []string{"c"}, true},
+		"one takes stamps off": {[]string{selecting("a", "team: b", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, []string{"c"}, true},
+	} {
+		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
+		if got, only := set.FinalizerNamespaces(deployments.GroupResource(), all); !slices.Equal(got, c.want) || only != c.only {
+			t.Errorf("%s: %q, %t; want %q, %t", name, got, only, c.want, c.only)
+		}
+	}
+}
+
+// The labels that back-fill lists by are those of policies that stamp; others only take a stamp away.
+func TestStampSelector(t *testing.T) {
+	selecting := func(name, labels, spec string) string {
+		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], objectSelector: {matchLabels: {"+labels+"}}", 1)
+	}
+	const orphan = "propagation: {default: Orphan}"
+	for name, c := range map[string]struct {
+		policies []string
+		selector string
+		some     bool
+	}{
+		"none":                 {nil, "", false},
+		"one":                  {[]string{selecting("a", "keep: x", orphan)}, "keep in (x)", true},
+		"two":                  {[]string{selecting("a", "keep: x", orphan), selecting("b", "keep: z", orphan)}, "keep in (x,z)", true},
+		"one selects all":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan)}, "", true},
+		"one does not stamp":   {[]string{selecting("a", "keep: x", orphan), delpol("b", "protection: {confirmation: Required}")}, "keep in (x)", true},
+		"one takes stamps off": {[]string{selecting("a", "keep: x", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, "keep in (x)", true},
+		"one is broken":        {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", priority: 9999999")}, "keep in (x)", true},
+		"one is on trial":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", validationActions: [Warn]")}, "keep in (x)", true},
+	} {
+		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
+		if selector, some := set.FinalizerSelector(deployments.GroupResource()); selector != c.selector || some != c.some {
+			t.Errorf("%s: %q, %t; want %q, %t", name, selector, some, c.selector, c.some)
+		}
+		if selector, some := set.FinalizerSelector(jobs.GroupResource()); selector != "" || some {
+			t.Errorf("%s: what no policy is about: %q, %t", name, selector, some)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package policies
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+)
+
+// Most conditions are about labels, annotations and names: for those an object's metadata is decoded, and the rest of it
+// never is (FromRequest).
+
+var parser = sync.OnceValue(func() *cel.Env {
+	env, err := cel.NewEnv(cel.OptionalTypes())
+	if err != nil {
+		panic("policies: parse CEL: " + err.Error())
+	}
+	return env
+})
+
+// metadataOnly tells whether an expression looks at nothing of objects but their essence. Of one that it does not
+// understand it says no.
+func metadataOnly(expression string) bool {
+	parsed, issues := parser().Parse(expression)
+	return issues.Err() == nil && touchesEssence(parsed.NativeRep().Expr())
+}
+
+func touchesEssence(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.LiteralKind, ast.UnspecifiedExprKind:
+		return true
+	case ast.IdentKind:
+		return !namesObject(e)
+	case ast.SelectKind:
+		return selectsEssence(e.AsSelect()) || touchesEssence(e.AsSelect().Operand())
+	case ast.CallKind:
+		return comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || touchesEssence(e.AsCall().Target()))
+	case ast.ListKind:
+		return touchTheirs(e.AsList().Elements())
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		return touchTheirs([]ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()})
+	}
+	return false
+}
+
+func touchTheirs(list []ast.Expr) bool {
+	for _, e := range list {
+		if !touchesEssence(e) {
+			return false
+		}
+	}
+	return true
+}
+
+func namesObject(e ast.Expr) bool {
+	if e.Kind() != ast.IdentKind {
+		return false
+	}
+	name := strings.TrimPrefix(e.AsIdent(), ".") // of CEL's outermost scope
+	return name == admissioncel.ObjectVarName || name == admissioncel.OldObjectVarName
+}
+
+// selectsEssence: object.kind, has(object.metadata), object.metadata.labels.
+func selectsEssence(s ast.SelectExpr) bool {
+	if namesObject(s.Operand()) {
+		return s.FieldName() == "apiVersion" || s.FieldName() == "kind" || s.FieldName() == "metadata" && s.IsTestOnly()
+	}
+	if s.Operand().Kind() != ast.SelectKind {
+		return false
+	}
+	metadata := s.Operand().AsSelect()
+	return namesObject(metadata.Operand()) && metadata.FieldName() == "metadata" && s.FieldName() != managedFields
+}
+
+// comparesWithNull: oldObject == null.
+func comparesWithNull(c ast.CallExpr) bool {
+	if c.FunctionName() != operators.Equals && c.FunctionName() != operators.NotEquals || len(c.Args()) != 2 {
+		return false
+	}
+	a, b := c.Args()[0], c.Args()[1]
+	return namesObject(a) && isNull(b) || namesObject(b) && isNull(a)
+}
+
+func isNull(e ast.Expr) bool { return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.NullValue }
