@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,4 +79,78 @@ func proofs(t *testing.T) map[string]bool {
 		t.Fatalf("found %d tests only", len(there))
 	}
 	return there
+}
+
+// TestDocumentsNameFilesThatExist: who reads how Weir is made, or how to change it, finds what that points at.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
+	var files []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, "/"+filepath.ToSlash(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document, least := range map[string]int{"DESIGN.md": 20, "CONTRIBUTING.md": 20} {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile("`([a-zA-Z0-9_/-]+\\.(?:go|yaml|json|md))`").FindAllStringSubmatch(string(text), -1)
+		for _, m := range named {
+			if !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "/"+m[1]) }) {
+				t.Errorf("%s names %s, which is not there", document, m[1])
+			}
+		}
+		if len(named) < least {
+			t.Errorf("%s: found %d names of files only", document, len(named))
+		}
+	}
+}
+
+// TestCitationsOfTheReferenceResolve: RB n.n is a statement of docs/reference-behaviour.md, wherever it is cited.
+func TestCitationsOfTheReferenceResolve(t *testing.T) {
+	text, err := os.ReadFile("docs/reference-behaviour.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^(?:#+ |\| )?\**([0-9]+(?:\.[0-9]+)?[a-z]?)\b`).FindAllStringSubmatch(string(text), -1) {
+		there[m[1]] = true
+	}
+	cited := regexp.MustCompile(`\bRB ([0-9]+(?:\.[0-9]+)?[a-z]?)((?:(?:, |-| and )[0-9]+\.[0-9]+[a-z]?)*)`)
+	more := regexp.MustCompile(`[0-9]+\.[0-9]+[a-z]?`)
+	found := 0
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || d.Name() == "artifacts" || path != "." && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !slices.Contains([]string{".go", ".md", ".yaml", ".txt"}, filepath.Ext(path)) {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range cited.FindAllStringSubmatch(string(source), -1) {
+			for _, statement := range append(more.FindAllString(m[2], -1), m[1]) {
+				found++
+				if !there[statement] {
+					t.Errorf("%s cites RB %s, which is not there", path, statement)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 50 {
+		t.Errorf("found %d citations only", found)
+	}
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// ownWords are words that mean something to Weir's authors only, or that say less than the subject of a sentence would. What users
+// read has the words of the Kubernetes documentation.
+var ownWords = map[string]*regexp.Regexp{
+	"would also be deleted":                  regexp.MustCompile(`(?i)\bfalls? (along )?with\b|\blets? (\w+ )+fall\b|\bwhat (would )?falls?\b|\bfallen\b`),
+	"add, or remove, the finalizer":          regexp.MustCompile(`(?i)\b(un-)?stamp(s|ed|ing)?\b`),
+	"enforce the propagation":                regexp.MustCompile(`(?i)\bshap(e|es|ed|ing)\b|\banother course\b`),
+	"release; remove the finalizer":          regexp.MustCompile(`(?i)\blets? go of\b|\blet go\b`),
+	"verify":                                 regexp.MustCompile(`(?i)\bvouch(es)?\b`),
+	"again":                                  regexp.MustCompile(`(?i)\banew\b`),
+	"recently; in time":                      regexp.MustCompile(`(?i)\bof late\b|\bby and by\b`),
+	"a user, a client, no controller, never": regexp.MustCompile(`(?i)\b(nobody|somebody)\b`),
+	"fix":                                    regexp.MustCompile(`(?i)\bmend(s|ed|ing)?\b`),
+}
+
+// code is what stands in documents as it is: names of fields, metrics and tests, and what commands print.
+var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|status\\.stamped|name: Stamped|stamped:|Stamped is how many")
+
+func TestUsersReadTheWordsOfKubernetes(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch path = filepath.ToSlash(path); {
+		case path == "docs/reference-behaviour.md", path == "docs/benchmarks.md": // another's words; what was measured
+			return nil
+		case path == "README.md", strings.HasPrefix(path, "docs/") && strings.HasSuffix(path, ".md"):
+		case strings.HasPrefix(path, "charts/weir/tests/"):
+			return nil
+		case strings.HasPrefix(path, "charts/weir/") && (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".txt")):
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		plain := code.ReplaceAllStringFunc(string(text), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+		for i, line := range strings.Split(plain, "\n") {
+			for say, word := range ownWords {
+				if found := word.FindString(line); found != "" {
+					t.Errorf("%s:%d: %q: say %q", path, i+1, found, say)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 30 {
+		t.Errorf("read %d files only", seen)
+	}
+}
