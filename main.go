@@ -8,7 +8,5 @@ import (
 )
 
 func main() {
-	if err := cmd.Root().Execute(); err != nil {
-		os.Exit(1)
-	}
+	os.Exit(cmd.ExitCode(cmd.Root().Execute()))
 }

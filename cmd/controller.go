@@ -35,7 +35,7 @@ func controllerCommand() *cobra.Command {
 must run with --controllers=*,-garbage-collector-controller,-namespace-controller, or not at all. In companion mode it does
 the collecting, and weir only what policies ask for.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f) },
+		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, false) },
 	}
 	fs := cmd.Flags()
 	f.clusterFlags.register(fs)
@@ -46,8 +46,8 @@ the collecting, and weir only what policies ask for.`,
 	return cmd
 }
 
-// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
-func runController(ctx context.Context, f *controllerFlags) error {
+// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost. For once see controller.
+func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func runController(ctx context.Context, f *controllerFlags) error {
 		}
 		token = f.tokens(b.config, true, b.log)
 	}
-	c, err := f.controller(b, source, token)
+	c, err := f.controller(b, source, token, once)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,13 @@ func runController(ctx context.Context, f *controllerFlags) error {
 	return m.run(ctx)
 }
 
-// controller makes the collector. Without a source nobody has the API server call the webhook.
-func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token) (*controller.Controller, error) {
+// controller makes the collector. Without a source nobody has the API server call the webhook. once: it ends where another garbage
+// collector works, instead of waiting for the end of that.
+func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
 	o := controller.Options{
 		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion, Home: f.home(),
-		Policies: b.state, BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(), Registry: metrics.Registry, Log: b.log,
+		Policies: b.state, BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(),
+		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token

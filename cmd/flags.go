@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // clusterFlags say which API server it is about.
@@ -92,6 +93,8 @@ type collectorFlags struct {
 	ignore      []string
 	backFillQPS float64
 	compare     time.Duration
+	beside      bool
+	canary      time.Duration
 
 	leaderElect          bool
 	leaderElectNamespace string
@@ -103,6 +106,9 @@ const (
 	modeCompanion = "companion"
 )
 
+// What --canary-time may be. Past the longest, nobody would know why nothing is collected.
+const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
+
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
 		"replace: Weir does their work, and they must be off")
@@ -113,6 +119,9 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many existing objects get the finalizer in a second at most; 0: as many as the API server grants, after all other work of Weir")
 	fs.DurationVar(&f.compare, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
+	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without it Weir waits until none does: "+
+		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
+	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
@@ -142,6 +151,12 @@ func (f *collectorFlags) check() error {
 	}
 	if f.compare != 0 && f.compare < time.Second {
 		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compare))
+	}
+	if f.beside && f.mode == modeCompanion {
+		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in companion mode weir always works beside the built-in collectors"))
+	}
+	if f.canary < minCanary || f.canary > maxCanary {
+		errs = append(errs, fmt.Errorf("--canary-time %s: must be between %s and %s", f.canary, minCanary, maxCanary))
 	}
 	if f.leaseDuration < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))

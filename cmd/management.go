@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
@@ -165,6 +167,14 @@ func (f *collectorFlags) leaseNamespace() string {
 		return "kube-system"
 	}
 	return f.leaderElectNamespace
+}
+
+// canaryNamespace is where the object is that tells whether another garbage collector works; empty: nobody wants to know.
+func (f *controllerFlags) canaryNamespace() string {
+	if f.beside {
+		return ""
+	}
+	return cmp.Or(f.leaseNamespace(), f.home(), metav1.NamespaceSystem)
 }
 
 // reach says at once if the API server cannot be talked to: a wrong kubeconfig should not look like a slow start.

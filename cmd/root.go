@@ -2,8 +2,23 @@
 package cmd
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
+
+	"github.com/weir-dev/weir/controller"
 )
+
+// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because another garbage collector does.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, controller.ErrOtherCollector):
+		return 3
+	}
+	return 1
+}
 
 // Root returns the weir command.
 func Root() *cobra.Command {

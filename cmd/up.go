@@ -23,7 +23,7 @@ func upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run all of weir in one process, for a workstation or a small control plane",
 		Long: `Run all of weir in one process, for a workstation or a small control plane. The webhook is served where --webhook-url
-or --webhook-service says how the API server reaches it.`,
+or --webhook-service says how the API server reaches it. In replace mode it ends with exit code 3 where another garbage collector works.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return runUp(ctrl.SetupSignalHandler(), &f) },
 	}
@@ -39,7 +39,7 @@ or --webhook-service says how the API server reaches it.`,
 
 func runUp(ctx context.Context, f *upFlags) error {
 	if !f.set() {
-		return runController(ctx, &f.controllerFlags)
+		return runController(ctx, &f.controllerFlags, true)
 	}
 	if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {
 		return err
@@ -56,7 +56,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.controller(b, source, token)
+	c, err := f.controller(b, source, token, true)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/collect"
 	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/enforce"
@@ -35,7 +36,11 @@ const (
 	DefaultNamespaceSyncs = namespaces.DefaultNamespaceSyncs
 	DefaultCompareEvery   = compare.DefaultEvery
 	GraphPath             = follow.GraphPath
+	DefaultCanaryStands   = beside.DefaultStands
 )
+
+// ErrOtherCollector ends Lead in replace mode: another garbage collector works in the cluster.
+var ErrOtherCollector = beside.ErrOther
 
 // Options are what a Controller needs to know. The zero value of each field but Config is a default.
 type Options struct {
@@ -54,6 +59,12 @@ type Options struct {
 	Seals    namespaces.Sealer      // of waves; nil: nobody keeps a key, and what is written is believed
 	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
+	// Canary is where the object is that tells whether another garbage collector works; empty: nobody looks. In replace mode nothing is
+	// collected beside another. CanaryStands is how long it must stand, beside.DefaultStands if 0; with CanaryOnce Lead ends with
+	// ErrOtherCollector at once, instead of waiting until the other does not work.
+	Canary       string
+	CanaryStands time.Duration
+	CanaryOnce   bool
 	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery.
 	// Negative: never.
 	CompareEvery time.Duration
@@ -68,6 +79,7 @@ type Controller struct {
 	workers  *collect.Workers
 	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
 	enforced *enforce.Enforcer   // nil without policies
+	canary   *beside.Canary      // nil: nobody looks whether another collector works
 	leads    atomic.Bool         // its work has begun
 	events   record.EventBroadcaster
 	sink     typedcorev1.EventInterface
@@ -90,12 +102,20 @@ func New(o Options) (*Controller, error) {
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
 		c.requester.KindOf)
 	told := follow.Listener{Served: c.requester.Serve, Rewound: rep.Rewound}
+	if o.Canary != "" {
+		if c.canary, err = c.newCanary(rep); err != nil {
+			return nil, err
+		}
+	}
 	var later func(graph.Ref) bool
 	if o.Namespaces > 0 {
 		if c.drainer, err = c.newDrainer(rep); err != nil {
 			return nil, err
 		}
 		told.Namespace, told.Webhooks, later = c.drainer.Changed, c.drainer.WebhooksChanged, c.drainer.Later
+	}
+	if c.canary != nil {
+		later = either(later, c.canary.Is)
 	}
 	c.workers = collect.New(c.store, c.requester, rep, later, o.Log, o.Registry)
 	if o.Policies != nil {
@@ -115,6 +135,23 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
+func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
+	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the canary: %w", err)
+	}
+	o := c.options
+	return beside.New(beside.Options{
+		ConfigMaps: core.ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands, Once: o.CanaryOnce,
+		Now: c.clients.clock.Now, Reporter: rep, Registry: o.Registry, Log: o.Log,
+	}), nil
+}
+
+// either is true of what one of two is true of; the first may be nil.
+func either(a, b func(graph.Ref) bool) func(graph.Ref) bool {
+	return func(ref graph.Ref) bool { return a != nil && a(ref) || b(ref) }
+}
+
 func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, error) {
 	leases, err := typedcoordinationv1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
 	if err != nil {
@@ -129,10 +166,15 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 		return nil, fmt.Errorf("make a client for namespaces: %w", err)
 	}
 	o := c.options
+	var alone time.Duration
+	var other func(bool)
+	if c.canary != nil {
+		alone, other = c.canary.Stands, c.canary.OtherNamespaceController
+	}
 	return namespaces.New(namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
 		Namespaces: spaces.Namespaces(), Leases: leases, Webhooks: admission, Clock: c.clients.clock,
-		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Log: o.Log,
+		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Log: o.Log,
 	}), nil
 }
 
@@ -149,19 +191,44 @@ func (c *Controller) close() {
 }
 
 // Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow must be
-// running.
+// running. In replace mode it waits until no other garbage collector works, and ends with ErrOtherCollector when one begins.
 func (c *Controller) Lead(ctx context.Context) error {
 	c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
 	defer c.close()
 	began := time.Now()
-	if !c.watcher.AwaitLists(ctx) {
+	alone := make(chan error, 1)
+	go func() { alone <- c.awaitAlone(ctx) }()
+	listed := c.watcher.AwaitLists(ctx)
+	if err := <-alone; err != nil {
+		return err
+	}
+	if !listed || ctx.Err() != nil {
 		return nil
 	}
 	c.leads.Store(true)
 	defer c.leads.Store(false)
 	st := c.store.Stats()
 	c.options.Log.Info("leading", "collecting", !c.options.Companion, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
+	return c.work(ctx)
+}
+
+// awaitAlone returns when no other garbage collector works, where that matters, or ctx ends.
+func (c *Controller) awaitAlone(ctx context.Context) error {
+	if c.canary == nil || c.options.Companion {
+		return nil
+	}
+	if err := c.canary.Await(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// work runs what the leader does until ctx ends, or another garbage collector begins to work.
+func (c *Controller) work(ctx context.Context) (err error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	if c.drainer != nil {
 		wg.Go(func() { c.drainer.Run(ctx, c.options.Namespaces) })
 	}
@@ -172,6 +239,14 @@ func (c *Controller) Lead(ctx context.Context) error {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
 	}
+	switch {
+	case c.canary == nil:
+	case c.options.Companion:
+		wg.Go(func() { c.canary.Measure(ctx) })
+	default:
+		err = c.canary.Watch(ctx)
+		end()
+	}
 	wg.Wait()
-	return nil
+	return err
 }

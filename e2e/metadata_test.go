@@ -47,6 +47,9 @@ func TestOfObjectsOnlyTheirMetadataIsAskedForAndKept(t *testing.T) {
 	reads := 0
 	for what, times := range b.accepts {
 		reads += times
+		if strings.HasSuffix(what, " "+collectorCanary) { // Weir made it, and nothing is in it
+			continue
+		}
 		for accepted := range strings.SplitSeq(strings.Fields(what)[1], ",") {
 			// The last resort of who cannot make metadata; the API server can.
 			if !strings.Contains(accepted, "as=PartialObjectMetadata") && accepted != "application/json" {

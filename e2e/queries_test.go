@@ -23,6 +23,12 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s")
+	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a collector like any.
+	kubeconfig, err := identity(t.Context(), w.plane, "companion")
+	if err != nil {
+		t.Fatal(err)
+	}
+	companion := w.runWeir(weir.Options{Name: "companion", Kubeconfig: kubeconfig, Flags: []string{"--mode", "companion", "--leader-elect-namespace", metav1.NamespaceDefault}})
 
 	w.policy("DeletionPolicy", `
   match: {resources: [{apiGroups: [""], resources: [configmaps]}], HERE}
@@ -56,9 +62,13 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		w.awaitMetrics(name+" is told", func(m weir.Metrics) bool { return m.Has(name) })
 	}
 
+	beside := *w
+	beside.weir = companion
+	beside.awaitMetrics("the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
+
 	dir := t.TempDir()
 	var args []string
-	for job, process := range map[string]*weir.Process{"controller": w.weir, "webhook": w.hook} {
+	for job, process := range map[string]*weir.Process{"controller": w.weir, "webhook": w.hook, "companion": companion} {
 		text, err := process.Get(t.Context(), "/metrics", "")
 		if err != nil {
 			t.Fatal(err)

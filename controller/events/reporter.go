@@ -30,6 +30,12 @@ const (
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
 	ReasonCascade          = v1alpha1.ReasonCascade
+	ReasonOtherCollector   = "OtherCollector"
+
+	ReasonOtherNamespaceController = "OtherNamespaceController"
+
+	ReasonCollectorSilent = "BuiltinCollectorSilent"
+	ReasonCollectorWorks  = "BuiltinCollectorWorks"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -157,6 +163,25 @@ func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 		r.events.Event(on, corev1.EventTypeWarning, ReasonNotEnforced, reason+": "+message)
 	case metav1.ConditionUnknown:
 	}
+}
+
+// OtherCollector says on the canary that another garbage collector works, or that this cannot be told.
+func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
+	r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonOtherCollector, text)
+}
+
+// OtherNamespaceController says on a namespace that another namespace controller works.
+func (r *Reporter) OtherNamespaceController(namespace graph.Ref, text string) {
+	r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonOtherNamespaceController, text)
+}
+
+// CollectorSilent says on the canary that the built-in collector does not work, and that it does again.
+func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
+	if silent {
+		r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonCollectorSilent, text)
+		return
+	}
+	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
 }
 
 // Cascade says on an owner, which may be gone, what was collected because of it.

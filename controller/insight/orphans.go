@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference says.
@@ -42,6 +43,8 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	a := w.Graph.Decide(v.UID)
 	o := Orphan{Object: objectOf(v), Why: a.Why}
 	switch {
+	case isCanary(v):
+		o.Fate, o.Why = "keep", "it tells Weir whether another garbage collector works: any but Weir deletes it"
 	case a.Verb == graph.Delete && !a.Awaited:
 		o.Fate = "delete"
 	case a.Verb == graph.Release:
@@ -55,6 +58,11 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 		o.Stray = w.Graph.Owner(*a.Stray, v.Namespace).Namespace
 	}
 	return o, true
+}
+
+// isCanary tells whether an object is the one that Weir leaves alone, although its owner is gone.
+func isCanary(v *graph.View) bool {
+	return v.Name == v1alpha1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1alpha1.CollectorCanaryOwner
 }
 
 // DrawOrphans writes them by what becomes of them.

@@ -7,6 +7,7 @@ import (
 
 // Kinds that mean something to more than one part of Weir.
 var (
+	ConfigMaps               = schema.GroupResource{Resource: "configmaps"}
 	Namespaces               = schema.GroupResource{Resource: "namespaces"}
 	APIServices              = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 	MutatingConfigurations   = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations"}

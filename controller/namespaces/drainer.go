@@ -61,7 +61,11 @@ type Options struct {
 	Policies   *live.State // nil: there are none
 	Home       string      // the namespace that is not drained: Weir's own; empty for none
 	Companion  bool        // the namespace controller runs too
-	Log        logr.Logger
+	// Alone is for how long the first namespace that is deleted is left alone, to see whether another controller works; 0: it is not
+	// looked for. Other is told of one, and that there is none.
+	Alone time.Duration
+	Other func(works bool)
+	Log   logr.Logger
 }
 
 // Drainer empties namespaces that are being deleted and lets them go: the work of the namespace
@@ -78,6 +82,7 @@ type Drainer struct {
 	begun   map[string]*progress     // the namespaces under way
 	// departed are namespaces that have gone, and when: what turns up in them late is deleted.
 	departed map[string]time.Time
+	others   others
 	servers  struct {
 		several bool
 		until   time.Time // when to look again
@@ -127,6 +132,7 @@ func New(o Options) *Drainer {
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
 	d.departed = map[string]time.Time{}
+	d.others.left = map[string]types.UID{}
 	return d
 }
 
@@ -168,7 +174,7 @@ func (d *Drainer) signal(name string) <-chan struct{} {
 func (d *Drainer) Run(ctx context.Context, n int) {
 	d.Store.Drain(d.touched)
 	d.mu.Lock()
-	d.leading = true
+	d.leading, d.others.since = true, d.Clock.Now()
 	if len(d.ending) > 0 {
 		d.rediscover()
 	}

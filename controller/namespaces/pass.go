@@ -64,6 +64,9 @@ func (d *Drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 		return done, err
 	}
 	seen := d.firstSeen(name, ns.UID)
+	if wait := d.alone(ns, seen); wait > 0 {
+		return wait, nil
+	}
 	if wait := d.agreement(ctx, seen); wait > 0 {
 		return wait, nil
 	}

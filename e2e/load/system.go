@@ -57,7 +57,7 @@ func Weir(p *plane.Plane, binary, kubeconfig string, flags ...string) System {
 		}
 		c := plane.Command("weir", binary, filepath.Join(p.Dir, "weir.log"), append([]string{
 			"controller", "--mode", "replace", "--kubeconfig", kubeconfig,
-			"--leader-elect=false",
+			"--leader-elect=false", "--canary-time", "100ms",
 			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-secure=false",
 			"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", health),
 		}, flags...)...)

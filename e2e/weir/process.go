@@ -59,6 +59,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
+// canaryTime is short: where no other collector works, as in most tests, there is nothing to wait for.
+const canaryTime = "100ms"
+
 // Launch is Start for those who do not want to wait.
 func Launch(ctx context.Context, o Options) (*Process, error) {
 	metrics, err := plane.FreePort()
@@ -82,7 +85,7 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 	if name == "" {
 		name = "weir"
 	}
-	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect)}
+	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect), "--canary-time", canaryTime}
 	if o.Command != "" {
 		command = []string{o.Command}
 	}

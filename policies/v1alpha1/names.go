@@ -22,6 +22,10 @@ const (
 	// CanaryLabel is, with the value "true", on the one object whose dry-run deletes the API server brings to Weir so that
 	// it is known whether it does.
 	CanaryLabel = "weir.dev/canary"
+	// CollectorCanary is the name of a ConfigMap in Weir's namespace, whose only owner, that with the uid CollectorCanaryOwner, never
+	// existed. Any garbage collector but Weir deletes it, which is how Weir finds out whether one works.
+	CollectorCanary      = "weir-collector-canary"
+	CollectorCanaryOwner = "00000000-0000-4000-8000-000000000000"
 	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
 	ReasonCascade = "Cascade"
 )

@@ -1,0 +1,303 @@
+package beside
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// DefaultStands is how long a canary must stand before no other collector is believed to work. The built-in one deletes it within a second,
+// but for large clusters in which it has much to do; the canary goes on standing, and tells of that later.
+const DefaultStands = 10 * time.Second
+
+const (
+	firstLook, mostLook = 50 * time.Millisecond, time.Second // between looks at a canary that is expected to go
+	// calmLook is between two looks while Weir collects: a request each.
+	calmLook = 10 * time.Second
+	// troubleRetry is how soon a request that failed is made again.
+	troubleRetry   = 5 * time.Second
+	requestTimeout = 10 * time.Second
+)
+
+// absent is the owner of every canary. The API server chooses uids at random, so no object ever has this one.
+var absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}
+
+// Reporter tells users of the canary.
+type Reporter interface {
+	// OtherCollector says in an Event on the canary that another collector works, or that this cannot be told.
+	OtherCollector(canary graph.Ref, text string)
+	// CollectorSilent says that the built-in collector does not work, and that it does again.
+	CollectorSilent(canary graph.Ref, silent bool, text string)
+}
+
+// Options are what a Canary needs to know.
+type Options struct {
+	ConfigMaps typedcorev1.ConfigMapInterface // of Namespace
+	Namespace  string
+	Stands     time.Duration    // DefaultStands if 0
+	Now        func() time.Time // the API server's clock
+	// Once has Await give up as soon as another collector is seen: for a process that a person has started, and looks at.
+	Once     bool
+	Reporter Reporter
+	Registry prometheus.Registerer
+	Log      logr.Logger
+}
+
+// Canary is the ConfigMap, and what it has told.
+type Canary struct {
+	Options
+	metrics *metrics
+}
+
+// New makes one. Nothing is sent yet.
+func New(o Options) *Canary {
+	o.Stands = cmp.Or(o.Stands, DefaultStands)
+	return &Canary{Options: o, metrics: newMetrics(o.Registry)}
+}
+
+// OtherNamespaceController takes in whether another namespace controller works, which the canary cannot tell.
+func (c *Canary) OtherNamespaceController(works bool) { c.metrics.seen(namespaces, works) }
+
+// Is tells whether an object is the canary, which Weir leaves alone.
+func (c *Canary) Is(ref graph.Ref) bool {
+	return ref.Name == v1alpha1.CollectorCanary && ref.Namespace == c.Namespace && ref.Kind == kinds.ConfigMaps
+}
+
+func (c *Canary) ref(uid types.UID) graph.Ref {
+	return graph.Ref{Kind: kinds.ConfigMaps, Namespace: c.Namespace, Name: v1alpha1.CollectorCanary, UID: uid}
+}
+
+// fate is what has become of a canary.
+type fate uint8
+
+const (
+	stands  fate = iota
+	deleted      // it is gone, or being deleted
+	changed      // it is not garbage any more, and tells nothing
+)
+
+// look reads a canary.
+func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	live, err := c.ConfigMaps.Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (live.UID != uid || live.DeletionTimestamp != nil):
+		return deleted, nil
+	case err != nil:
+		return stands, fmt.Errorf("read the canary: %w", err)
+	case !sound(live):
+		return changed, nil
+	}
+	return stands, nil
+}
+
+// sound tells whether a garbage collector would delete an object: its only owner is the one that never existed.
+func sound(cm *corev1.ConfigMap) bool {
+	return equality.Semantic.DeepEqual(cm.OwnerReferences, []metav1.OwnerReference{absent})
+}
+
+// planted is a canary that stands, and since when at least.
+type planted struct {
+	uid   types.UID
+	since time.Time
+}
+
+// plant returns the canary, and a new one where there is none.
+func (c *Canary) plant(ctx context.Context) (planted, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	live, err := c.ConfigMaps.Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return planted{}, fmt.Errorf("read the canary: %w", err)
+	case live.DeletionTimestamp == nil && sound(live):
+		const rounding = time.Second // of creationTimestamp
+		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
+		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
+	default:
+		if err := c.uproot(ctx, live); err != nil {
+			return planted{}, err
+		}
+	}
+	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{absent},
+			Labels: map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"},
+		},
+		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return planted{}, fmt.Errorf("create the canary: %w", err)
+	}
+	return planted{made.UID, time.Now()}, nil
+}
+
+// uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up the next.
+func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
+	if live.DeletionTimestamp == nil {
+		err := c.ConfigMaps.Delete(ctx, v1alpha1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the canary, which was changed: %w", err)
+		}
+	}
+	if len(live.Finalizers) == 0 {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, live.UID)
+	if _, err := c.ConfigMaps.Patch(ctx, v1alpha1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take finalizers off the canary: %w", err)
+	}
+	return nil
+}
+
+// goes looks at a canary for a time, ever more rarely. It tells what has become of it, as seen by the last look.
+func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most time.Duration) (fate, error) {
+	until := time.Now().Add(within)
+	for every := first; ; every = min(2*every, most) {
+		left := max(0, time.Until(until))
+		if err := pause(ctx, min(every, left)); err != nil {
+			return stands, err
+		}
+		is, err := c.look(ctx, uid)
+		if err != nil || is != stands || left <= every {
+			return is, err
+		}
+	}
+}
+
+// Await returns when no other collector works: a canary has stood for long enough. It returns an error when ctx ends first, and ErrOther if
+// another collector works and Once is set; without that it waits until none does.
+func (c *Canary) Await(ctx context.Context) error {
+	var said string
+	for told := false; ; {
+		uid, alone, err := c.alone(ctx)
+		again := troubleRetry
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			if said != err.Error() {
+				said = err.Error()
+				c.unknown(err)
+			}
+		case alone:
+			c.metrics.seen(garbage, false)
+			c.Log.Info("no other garbage collector works: the canary stands")
+			return nil
+		default:
+			if c.found(uid, !told); c.Once {
+				return ErrOther
+			}
+			told, again = true, 6*c.Stands
+		}
+		if err := pause(ctx, again); err != nil {
+			return err
+		}
+	}
+}
+
+// alone tells whether the canary stands for long enough. One that has stood before, for another replica, need not do it again.
+func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
+	p, err := c.plant(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	is, err := c.goes(ctx, p.uid, c.Stands-time.Since(p.since), firstLook, mostLook)
+	if err == nil && is == changed {
+		err = errors.New("the canary was changed while it was looked at")
+	}
+	return p.uid, is == stands, err
+}
+
+// Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary that is deleted once may have been by hand,
+// or missing in a backup that was restored; of a collector the next one is deleted, too.
+func (c *Canary) Watch(ctx context.Context) error {
+	for {
+		p, err := c.plant(ctx)
+		if err == nil {
+			var is fate
+			if is, err = c.goes(ctx, p.uid, calmLook, calmLook, calmLook); is == deleted {
+				err = c.again(ctx)
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrOther):
+			return err
+		case err != nil:
+			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again", "err", err.Error())
+			if pause(ctx, troubleRetry) != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// again plants a canary where one was deleted.
+func (c *Canary) again(ctx context.Context) error {
+	p, err := c.plant(ctx)
+	if err != nil {
+		return err
+	}
+	switch is, err := c.goes(ctx, p.uid, c.Stands, firstLook, mostLook); {
+	case err != nil:
+		return err
+	case is == deleted:
+		c.found(p.uid, true)
+		return ErrOther
+	}
+	c.Log.Info("the canary was deleted, and the next one stands: no other garbage collector works")
+	return nil
+}
+
+// ErrOther says that another garbage collector works.
+var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
+	"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or weir with --mode companion; " +
+	"--beside-builtin has weir collect beside it")
+
+func (c *Canary) found(uid types.UID, first bool) {
+	c.metrics.seen(garbage, true)
+	if !first {
+		return
+	}
+	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)", ErrOther, c.Namespace, v1alpha1.CollectorCanary)
+	c.Log.Error(nil, text)
+	c.Reporter.OtherCollector(c.ref(uid), text)
+}
+
+func (c *Canary) unknown(err error) {
+	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: %v "+
+		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1alpha1.CollectorCanary)
+	c.Log.Error(nil, text)
+	c.Reporter.OtherCollector(c.ref(""), text)
+}
+
+// pause waits; an error if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

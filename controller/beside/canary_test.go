@@ -1,0 +1,296 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// cage is a canary on the clock of a bubble, and a cluster in which another collector works, or does not.
+type cage struct {
+	*Canary
+	client   *fake.Clientset
+	registry *prometheus.Registry
+
+	mu        sync.Mutex
+	made      int
+	told      []string
+	deletes   time.Duration // how long the other collector takes; negative: there is none
+	forbidden bool
+}
+
+func newCage(t *testing.T, deletes time.Duration) *cage {
+	k := &cage{client: fake.NewClientset(), registry: prometheus.NewRegistry(), deletes: deletes}
+	k.client.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.forbidden {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1alpha1.CollectorCanary, errors.New("not allowed"))
+		}
+		k.made++
+		cm := a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap)
+		cm.UID, cm.CreationTimestamp = types.UID(fmt.Sprint("canary-", k.made)), metav1.Now()
+		if k.deletes >= 0 {
+			time.AfterFunc(k.deletes, func() { k.remove(t) })
+		}
+		return false, nil, nil
+	})
+	k.Canary = New(Options{ConfigMaps: k.client.CoreV1().ConfigMaps("home"), Namespace: "home", Now: time.Now, Reporter: k, Registry: k.registry, Log: logr.Discard()})
+	return k
+}
+
+func (k *cage) remove(t *testing.T) {
+	if err := k.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), "home", v1alpha1.CollectorCanary); err != nil {
+		t.Errorf("delete the canary: %v", err)
+	}
+}
+
+func (k *cage) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
+func (k *cage) OtherCollector(_ graph.Ref, text string) {
+	k.set(func() { k.told = append(k.told, text[:strings.IndexAny(text, ",:")]) })
+}
+
+func (k *cage) CollectorSilent(_ graph.Ref, silent bool, _ string) {
+	k.set(func() { k.told = append(k.told, fmt.Sprintf("silent: %t", silent)) })
+}
+
+func (k *cage) heard() []string {
+	synctest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.told)
+}
+
+// gauge is the value of a metric, -1 if it has none.
+func (k *cage) gauge(t *testing.T, name string) float64 {
+	families, err := k.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return -1
+}
+
+// writes are the writing requests.
+func (k *cage) writes() (n int) {
+	for _, a := range k.client.Actions() {
+		if a.GetVerb() != "get" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNothingIsCollectedBeforeTheCanaryHasStood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		began := time.Now()
+		if err := k.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != DefaultStands {
+			t.Errorf("it stood for %s, want %s", took, DefaultStands)
+		}
+		if n := len(k.client.Actions()); k.writes() != 1 || n > 20 {
+			t.Errorf("%d requests, of which %d write: want fewer than 20, and one", n, k.writes())
+		}
+		// Another replica that takes over finds it standing.
+		began = time.Now()
+		time.Sleep(time.Second) // a creationTimestamp has seconds
+		if err := k.Await(t.Context()); err != nil || time.Since(began) != time.Second {
+			t.Errorf("the next one waited for %s (%v), want none", time.Since(began)-time.Second, err)
+		}
+		if v := k.gauge(t, "weir_other_collector"); v != 0 {
+			t.Errorf("weir_other_collector is %v", v)
+		}
+	})
+}
+
+func TestNothingIsCollectedBesideAnotherCollector(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"that is quick": time.Millisecond, "that is slow": DefaultStands - 10*time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newCage(t, takes)
+				done := make(chan error, 1)
+				go func() { done <- k.Await(t.Context()) }()
+				time.Sleep(10 * time.Minute)
+				if told := k.heard(); !cmp.Equal(told, []string{"another garbage collector works in this cluster"}) {
+					t.Errorf("told: %q", told)
+				}
+				if v := k.gauge(t, "weir_other_collector"); v != 1 {
+					t.Errorf("weir_other_collector is %v", v)
+				}
+				if rate := float64(len(k.client.Actions())) / 600; rate > 1 {
+					t.Errorf("%.1f requests a second", rate)
+				}
+				select {
+				case err := <-done:
+					t.Fatalf("it went on beside the other: %v", err)
+				default:
+				}
+				k.set(func() { k.deletes = -1 }) // it is switched off
+				time.Sleep(7*DefaultStands + time.Second)
+				synctest.Wait()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				default:
+					t.Error("the other is off, and it still waits")
+				}
+			})
+		})
+	}
+}
+
+func TestAProcessThatAPersonStartedGivesUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, time.Millisecond)
+		k.Once = true
+		if err := k.Await(t.Context()); !errors.Is(err, ErrOther) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+func TestWhatCannotBeToldIsNoProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		k.forbidden = true
+		done := make(chan error, 1)
+		go func() { done <- k.Await(t.Context()) }()
+		time.Sleep(time.Hour)
+		if told := k.heard(); !cmp.Equal(told, []string{"cannot tell whether another garbage collector works"}) {
+			t.Errorf("told: %q", told)
+		}
+		k.set(func() { k.forbidden = false })
+		time.Sleep(time.Minute)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACanaryThatIsNoGarbageIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
+		if err := k.client.Tracker().Add(old); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := k.Await(t.Context()); err != nil || time.Since(began) != DefaultStands {
+			t.Errorf("waited for %s (%v), want %s: nobody deletes an object without owners", time.Since(began), err, DefaultStands)
+		}
+	})
+}
+
+func TestWeirEndsWhenAnotherCollectorBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		if err := k.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- k.Watch(t.Context()) }()
+		time.Sleep(time.Hour)
+		k.remove(t) // by hand
+		time.Sleep(time.Hour)
+		if told := k.heard(); len(told) != 0 {
+			t.Errorf("told after one was deleted by hand: %q", told)
+		}
+		if rate := float64(len(k.client.Actions())) / 7200; rate > 0.25 {
+			t.Errorf("%.2f requests a second", rate)
+		}
+		k.set(func() { k.deletes = time.Second })
+		k.remove(t)
+		time.Sleep(calmLook + DefaultStands + time.Second)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrOther) {
+				t.Errorf("it ended with %v", err)
+			}
+		default:
+			t.Error("it works beside the other")
+		}
+	})
+}
+
+func TestItIsToldWhenTheBuiltinCollectorIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, 300*time.Millisecond)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go k.Measure(ctx)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if alive, lag := k.gauge(t, "weir_builtin_collector_alive"), k.gauge(t, "weir_builtin_collector_lag_seconds"); alive != 1 || lag < 0.3 || lag > 0.75 {
+			t.Errorf("alive %v, lag %v: want 1, and 0.3 at most doubled", alive, lag)
+		}
+		k.set(func() { k.deletes = -1 })
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if alive, lag := k.gauge(t, "weir_builtin_collector_alive"), k.gauge(t, "weir_builtin_collector_lag_seconds"); alive != 0 || lag < 500 {
+			t.Errorf("alive %v, lag %v: want 0, and how long it stands", alive, lag)
+		}
+		if rate := float64(len(k.client.Actions())) / 1200; rate > 1 {
+			t.Errorf("%.1f requests a second", rate)
+		}
+		k.set(func() { k.deletes = time.Millisecond })
+		k.remove(t)
+		time.Sleep(2 * time.Minute)
+		if told := k.heard(); !cmp.Equal(told, []string{"silent: true", "silent: false"}) {
+			t.Errorf("told: %q", told)
+		}
+		if alive := k.gauge(t, "weir_builtin_collector_alive"); alive != 1 {
+			t.Errorf("alive %v", alive)
+		}
+	})
+}
+
+func TestOnlyTheCanaryIsLeftAlone(t *testing.T) {
+	k := newCage(t, -1)
+	for ref, want := range map[graph.Ref]bool{
+		{Kind: kinds.ConfigMaps, Namespace: "home", Name: v1alpha1.CollectorCanary}:                          true,
+		{Kind: kinds.ConfigMaps, Namespace: "other", Name: v1alpha1.CollectorCanary}:                         false,
+		{Kind: kinds.ConfigMaps, Namespace: "home", Name: "other"}:                                           false,
+		{Kind: schema.GroupResource{Resource: "secrets"}, Namespace: "home", Name: v1alpha1.CollectorCanary}: false,
+	} {
+		if k.Is(ref) != want {
+			t.Errorf("%v: %t", ref, !want)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+// Package beside tells whether another garbage collector works in the cluster, beside Weir. It keeps a ConfigMap, the canary, whose owner
+// never existed: any garbage collector deletes it, and Weir alone does not. In replace mode nothing is collected before the canary has
+// stood for a while, and Weir ends when another collector deletes it later. In companion mode a new canary every minute tells whether the
+// built-in collector works, and how long it takes.
+//
+// Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
+// what Weir keeps because it is in doubt the other deletes, and nobody finds out why.
+//
+// Goroutines: none of its own; Await, Watch and Measure run until their context ends. One caller at a time.
+package beside

@@ -1,0 +1,66 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// measureEvery is between two canaries in companion mode.
+	measureEvery = time.Minute
+	// silentAfter is how long a collector may take that works.
+	silentAfter = time.Minute
+)
+
+// Measure plants a canary every minute, and tells whether the built-in collector deletes it, and after what time, until ctx ends.
+// Collectors that were silent for weeks were found by full disks (kubernetes/kubernetes#60037).
+func (c *Canary) Measure(ctx context.Context) {
+	silent := false
+	for ctx.Err() == nil {
+		wait := measureEvery
+		switch is, err := c.measure(ctx, silent); {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			c.metrics.forget()
+			c.Log.Info("cannot tell whether the built-in garbage collector works; will try again", "err", err.Error())
+		default:
+			silent = is
+			if silent {
+				wait = troubleRetry
+			}
+		}
+		if pause(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// measure waits for the end of one canary. One that a collector left goes on being waited for.
+func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error) {
+	p, err := c.plant(ctx)
+	if err != nil {
+		return was, err
+	}
+	is, err := c.goes(ctx, p.uid, silentAfter-time.Since(p.since), firstLook, mostLook)
+	took := time.Since(p.since)
+	if err != nil || is == changed { // the next one tells
+		return was, err
+	}
+	silent = is == stands
+	c.metrics.measured(!silent, took)
+	if silent != was {
+		text := "the built-in garbage collector works again"
+		if silent {
+			text = fmt.Sprintf("the built-in garbage collector does not work: ConfigMap %s/%s, whose owner never existed, stands for %s. "+
+				"Garbage stays, and objects that are being deleted in the foreground wait. See the log of kube-controller-manager",
+				c.Namespace, v1alpha1.CollectorCanary, took.Round(time.Second))
+		}
+		c.Log.Info(text)
+		c.Reporter.CollectorSilent(c.ref(p.uid), silent, text)
+	}
+	return silent, nil
+}

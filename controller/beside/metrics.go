@@ -1,0 +1,56 @@
+package beside
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics have no series before something is known: a zero would say something.
+type metrics struct {
+	other, alive, lag *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		other: gauge("weir_other_collector",
+			"1 if another garbage collector, or namespace controller, works in the cluster, and Weir therefore leaves that work to it; 0 if none was seen. Shown in replace mode, by who leads or would.", "of"),
+		alive: gauge("weir_builtin_collector_alive",
+			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion mode, by who leads."),
+		lag: gauge("weir_builtin_collector_lag_seconds",
+			"How long the built-in garbage collector took to delete the last canary, or how long that stands. Shown in companion mode, by who leads."),
+	}
+	reg.MustRegister(m.other, m.alive, m.lag)
+	return m
+}
+
+// What another may do.
+const (
+	garbage    = "garbage"
+	namespaces = "namespaces"
+)
+
+func (m *metrics) seen(of string, works bool) {
+	value := 0.0
+	if works {
+		value = 1
+	}
+	m.other.WithLabelValues(of).Set(value)
+}
+
+func (m *metrics) measured(alive bool, took time.Duration) {
+	value := 0.0
+	if alive {
+		value = 1
+	}
+	m.alive.WithLabelValues().Set(value)
+	m.lag.WithLabelValues().Set(took.Seconds())
+}
+
+func (m *metrics) forget() {
+	m.alive.Reset()
+	m.lag.Reset()
+}

@@ -1,0 +1,112 @@
+package namespaces
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+// others is whether another namespace controller works beside this one, which must be the only one in replace mode. The first namespace
+// that is deleted tells: it is left alone for a while, in which another controller would begin (5 s after the deletion, RB 7.7). Afterwards
+// another is known by what it writes, if that differs from what this one wrote; and where a namespace goes that this one is draining, the
+// next one tells again. While another works namespaces are left to it; then the next that is deleted tells again.
+type others struct {
+	passed bool      // nobody touched the last namespace that was left alone
+	at     time.Time // when another was last seen; zero: never
+	since  time.Time // by the API server's clock: what others wrote before is over
+	// left are the namespaces that are left alone meanwhile.
+	left map[string]types.UID
+}
+
+// alone is how long to leave a namespace alone that is being deleted, because another controller works, or might.
+func (d *Drainer) alone(ns *corev1.Namespace, seen time.Time) time.Duration {
+	if d.Companion || d.Alone <= 0 {
+		return 0
+	}
+	d.mu.Lock()
+	writer := writtenBy(ns, d.others.since)
+	d.mu.Unlock()
+	if writer != "" {
+		d.another(ns.Name, ns.UID, fmt.Sprintf("%q wrote its status after it was deleted", writer))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := &d.others
+	if !o.at.IsZero() {
+		again := o.at.Add(d.leaveFor())
+		if left := time.Until(again); left > 0 {
+			return left
+		}
+		if seen.Before(again) {
+			seen = again
+		}
+	}
+	left := d.Alone - time.Since(seen)
+	switch {
+	case o.passed:
+	case left > 0:
+		o.left[ns.Name] = ns.UID
+		return left
+	default:
+		o.passed = true
+		clear(o.left)
+		d.Log.Info("no other namespace controller works", "namespace", ns.Name, "leftAlone", d.Alone.String())
+		defer d.Other(false)
+	}
+	return 0
+}
+
+// leaveFor is how long namespaces are left to another controller before one tells again.
+func (d *Drainer) leaveFor() time.Duration { return 6 * d.Alone }
+
+// writtenBy is who else writes the status of a namespace that is being deleted, or lets it go: a namespace controller. People do that with
+// kubectl, and are none.
+func writtenBy(ns *corev1.Namespace, since time.Time) string {
+	for _, f := range ns.ManagedFields {
+		ofController := f.Subresource == "status" || f.Subresource == "finalize"
+		if ofController && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Time != nil && f.Time.After(since) &&
+			f.Manager != "weir" && !strings.HasPrefix(f.Manager, "kubectl") {
+			return f.Manager
+		}
+	}
+	return ""
+}
+
+// wentByOthers is told of each namespace that is gone, and whether this one let it go.
+func (d *Drainer) wentByOthers(name string, ours bool) {
+	d.mu.Lock()
+	uid, ok := d.others.left[name]
+	delete(d.others.left, name)
+	if d.begun[name] != nil && !ours {
+		d.others.passed = false // a person may have let it go; the next one tells
+	}
+	d.mu.Unlock()
+	if ok {
+		d.another(name, uid, "it let the namespace go, which weir had left alone")
+	}
+}
+
+// another says that another controller works.
+func (d *Drainer) another(name string, uid types.UID, how string) {
+	d.mu.Lock()
+	o := &d.others
+	first := o.at.IsZero() || time.Since(o.at) > d.leaveFor()
+	o.passed, o.at, o.since = false, time.Now(), d.Clock.Now()
+	clear(o.left)
+	d.mu.Unlock()
+	if !first {
+		return
+	}
+	text := fmt.Sprintf("another namespace controller works in this cluster (%s): weir leaves namespaces to it, and looks again in %s. In replace mode it must be off: "+
+		"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or weir with --drain-namespaces=false", how, d.leaveFor())
+	d.Log.Error(nil, text, "namespace", name, "uid", uid)
+	d.Reporter.OtherNamespaceController(graph.Ref{Kind: kinds.Namespaces, Name: name, UID: uid}, text)
+	d.Other(true)
+}

@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// collectorCanary is the ConfigMap that any collector but Weir deletes.
+const collectorCanary = "weir-collector-canary"
+
+// builtinCollector is the collector of a kube-controller-manager.
+const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
+
+// TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects nothing, and collects when the other is off.
+func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
+	w.startWeir("--canary-time", "3s") // it is ready
+	w.awaitMetrics("it is told that another collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 1 })
+	w.awaitCanaryEvent("OtherCollector", "another garbage collector works in this cluster", "it deleted ConfigMap kube-system/"+collectorCanary)
+	w.make(`
+		cm boss
+		cm leaf  owners=(boss)
+	`)
+	w.delete("boss", background)
+	w.awaitGone("boss", "leaf")
+	for _, r := range w.audit(weirUser) {
+		if writes(r.Verb) && r.Object.Name != collectorCanary && r.Object.Resource != "events" {
+			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
+		}
+	}
+	if err := w.plane.StopController(); err != nil {
+		t.Fatal(err)
+	}
+	w.make(`
+		cm chief
+		cm twig  owners=(chief)
+	`)
+	w.delete("chief", background)
+	w.awaitGone("chief", "twig")
+	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 0 })
+}
+
+// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that wrote the flags anew.
+func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	w.startWeir()
+	w.make(`
+		cm boss
+		cm leaf  owners=(boss)
+	`)
+	w.delete("boss", background)
+	w.awaitGone("boss", "leaf")
+	canary := w.canary()
+	system := *w
+	system.namespace = metav1.NamespaceSystem
+	w.mustSay(system.mustAsk("orphans"), "These are kept", collectorCanary+": it tells Weir whether another garbage collector works")
+
+	// It is nobody's business, and comes again when somebody deletes it or makes it useless.
+	configs := w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	if _, err := configs.Patch(t.Context(), collectorCanary, "application/merge-patch+json",
+		[]byte(`{"metadata":{"ownerReferences":null,"finalizers":["example.com/hold"]}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("there is another canary", func(context.Context) (bool, error) { return w.canary().UID != canary.UID, nil })
+	if err := configs.Delete(t.Context(), collectorCanary, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitSaid(w.weir, "the next one stands")
+
+	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
+		t.Fatal(err)
+	}
+	w.mustEndBesideAnother(w.weir)
+	if text, err := w.weir.Output(); err != nil || !strings.Contains(text, "another garbage collector works in this cluster") {
+		t.Errorf("it did not say why (%v); its log ends with\n%s", err, w.weir.Tail(5))
+	}
+}
+
+// TestUpEndsAtOnceBesideAnotherCollector, and works beside it when it is told to.
+func TestUpEndsAtOnceBesideAnotherCollector(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
+	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func(flags ...string) *weir.Process {
+		p, err := weir.Launch(t.Context(), weir.Options{Binary: shared.binary, Dir: w.plane.Dir, Kubeconfig: kubeconfig, Command: "up", Flags: append([]string{"--mode", "replace"}, flags...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		return p
+	}
+	p := up()
+	w.mustEndBesideAnother(p)
+	if said := p.Tail(2); !strings.Contains(said, "--controllers=*,-garbage-collector-controller") || !strings.Contains(said, "--beside-builtin") {
+		t.Errorf("it ended without saying what can be done:\n%s", said)
+	}
+	w.weir = up("--beside-builtin")
+	w.awaitSaid(w.weir, `"msg":"leading"`)
+}
+
+// TestCompanionTellsWhetherTheBuiltInCollectorWorks by how long a canary stands.
+func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
+	w.startWeir("--mode", "companion")
+	w.awaitMetrics("the built-in collector works", func(m weir.Metrics) bool {
+		lag := m.Sum("weir_builtin_collector_lag_seconds")
+		return m.Sum("weir_builtin_collector_alive") == 1 && lag > 0 && lag < 60
+	})
+	if err := w.plane.StopController(); err != nil {
+		t.Fatal(err)
+	}
+	// The next canary comes within a minute, and has another.
+	w.awaitMetricsIn(3*patience, "it is silent", func(m weir.Metrics) bool {
+		return len(m["weir_builtin_collector_alive"].GetMetric()) == 1 && m.Sum("weir_builtin_collector_alive") == 0 && m.Sum("weir_builtin_collector_lag_seconds") >= 60
+	})
+	w.awaitCanaryEvent("BuiltinCollectorSilent", "the built-in garbage collector does not work")
+	if n := len(slices.DeleteFunc(w.audit(weirUser), func(r request) bool { return r.Object.Name != collectorCanary })); n > 120 {
+		t.Errorf("%d requests about the canary in two minutes", n)
+	}
+	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitMetrics("it works again", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
+	w.awaitCanaryEvent("BuiltinCollectorWorks", "works again")
+}
+
+// mustEndBesideAnother waits for the end of a weir, which has a code of its own.
+func (w *world) mustEndBesideAnother(p *weir.Process) {
+	w.Helper()
+	w.until("weir ends, because another collector works", func(context.Context) (bool, error) {
+		select {
+		case <-p.Exited():
+			return true, nil
+		default:
+			return false, nil
+		}
+	})
+	var exit *exec.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		w.Errorf("it ended with %v, want code 3; its log ends with\n%s", err, p.Tail(5))
+	}
+}
+
+func writes(verb string) bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, verb)
+}
+
+// canary waits for it.
+func (w *world) canary() (found *corev1.ConfigMap) {
+	w.Helper()
+	w.until("there is a canary", func(ctx context.Context) (bool, error) {
+		var err error
+		found, err = w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, collectorCanary, metav1.GetOptions{})
+		return err == nil && found.DeletionTimestamp == nil, nil
+	})
+	return found
+}
+
+// awaitCanaryEvent waits for an Event on the canary that says all of these words.
+func (w *world) awaitCanaryEvent(reason string, words ...string) {
+	w.Helper()
+	w.until("there is an Event "+reason+" on the canary", func(ctx context.Context) (bool, error) {
+		list, err := w.typed.CoreV1().Events(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.name=" + collectorCanary + ",reason=" + reason,
+		})
+		if err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(e.Message, word) })
+		}), nil
+	})
+}
+
+// TestReplaceModeLeavesNamespacesToAnotherController, of which the first namespace that is deleted tells, until that is off.
+func TestReplaceModeLeavesNamespacesToAnotherController(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.NamespaceOnly})
+	w.startWeir("--canary-time", "8s")
+	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool {
+		return m.Sum("weir_other_collector", "of", "garbage") == 0 && len(m["weir_other_collector"].GetMetric()) == 1
+	})
+	first := w.beside()
+	first.make("cm conf")
+	uid := first.drop()
+	first.awaitDropped(uid)
+	for _, r := range first.audit(weirUser) {
+		if writes(r.Verb) && r.Object.Resource != "events" {
+			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
+		}
+	}
+	w.awaitMetrics("another namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 1 })
+	w.awaitSaid(w.weir, "another namespace controller works in this cluster", first.namespace)
+	w.until("there is an Event on the namespace", func(context.Context) (bool, error) {
+		return len(w.namespaceEvents(uid, "OtherNamespaceController")) > 0, nil
+	})
+
+	if err := w.plane.StopController(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.beside()
+	second.make("cm conf")
+	uid = second.drop()
+	w.awaitMetricsIn(3*patience, "no other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 0 })
+	second.awaitDropped(uid)
+}
+
+// awaitMetricsIn is awaitMetrics for what takes its time.
+func (w *world) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
+	w.Helper()
+	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, d, true, func(ctx context.Context) (bool, error) {
+		m, err := w.weir.Metrics(ctx)
+		return err == nil && holds(m), err
+	}); err != nil {
+		w.Fatalf("wait until %s: %v", what, err)
+	}
+}
