@@ -18,7 +18,7 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/enforce", "controller/release", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/doctor", "controller/enforce", "controller/release", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},
@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"controller/beside":      {"controller/graph", "controller/kinds", "policies/v1alpha1"},
 	"controller/collect":     {"controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/compare":     {"controller/follow", "controller/graph", "controller/kinds", "controller/request"},
+	"controller/doctor":      {},
 	"controller/enforce":     {"controller/events", "controller/follow", "controller/graph", "controller/request", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"controller/events":      {"controller/graph", "controller/request", "policies", "policies/v1alpha1"},
 	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},
@@ -60,6 +61,7 @@ var forbidden = map[string][]string{
 	"controller/graph": {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 	// How long something took, and may take, comes in as an argument, too.
 	"controller/drain":       {"context", "net", "os", "sync", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
+	"controller/doctor":      {"context", "net", "os", "sync", "log", "math/rand", "k8s.io"},
 	"controller/words":       {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io"},
 	"controller/policyfacts": {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 	// A moment comes in as an argument: insight tells ages.

@@ -2,6 +2,8 @@ package chart_test
 
 import (
 	"context"
+	"errors"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,6 +31,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	t.Log("install, in companion mode; the namespace takes restricted pods only")
 	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "policies.protection=true")
 	checkRights(t, companion)
+	missesNothing(t, "companion")
 	until(t, "the namespace cannot be deleted", func(ctx context.Context) (bool, error) {
 		err := deletable(ctx)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "helm uninstall weir -n "+namespace), ignoring(err, apierrors.IsForbidden)
@@ -37,6 +40,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	t.Log("upgrade to replace mode")
 	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/replace.yaml")
 	checkRights(t, replace)
+	missesNothing(t, "replace")
 	collects(t)
 
 	t.Log("roll back")
@@ -117,6 +121,24 @@ func collects(t *testing.T) {
 		_, err := core.Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), ignoring(err, apierrors.IsNotFound)
 	})
+}
+
+// missesNothing has weir doctor look: the chart's mode is seen, its rights are all that are needed, and there is no problem.
+func missesNothing(t *testing.T, mode string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), shared.weir, "doctor", "--kubeconfig", shared.plane.Kubeconfig, "--namespace", namespace)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "that the controller needs in "+mode+" mode are granted") {
+		t.Errorf("weir doctor does not find that all permissions of %s mode are granted:\n%s", mode, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "problem") {
+			t.Errorf("weir doctor finds a problem: %s", line)
+		}
+	}
 }
 
 func ignoring(err error, expected func(error) bool) error {

@@ -1,0 +1,109 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/weir-dev/weir/controller/doctor"
+)
+
+// doctorFlags are those of weir doctor.
+type doctorFlags struct {
+	clusterFlags
+	mode, namespace, output string
+	try                     bool
+}
+
+func doctorCommand() *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what a cluster allows Weir, which mode fits, and what is missing",
+		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
+garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
+and why. It can be run before Weir is installed, and when something is wrong. Nothing is changed, but with --try.
+
+The permissions are those of the ServiceAccount weir-controller where it exists, and else your own. It fails if there is a
+problem; what cannot be read is unknown, which is none.`,
+		Example: `  weir doctor
+  weir doctor --mode replace --try
+  weir doctor -n weir-system -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDoctor(ctrl.SetupSignalHandler(), &f, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	f.register(fs)
+	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about, companion or replace; default: that of the Deployment weir-controller, else companion")
+	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
+	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner never existed, and wait for its end, for 30s at most; then it is deleted")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output %q: must be text or json", f.output)
+	}
+	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace {
+		return fmt.Errorf("--mode %q: must be companion or replace", f.mode)
+	}
+	config, err := f.restConfig()
+	if err != nil {
+		return err
+	}
+	if err := reach(ctx, config); err != nil {
+		return err
+	}
+	p, err := newPatient(config, f.namespace)
+	if err != nil {
+		return err
+	}
+	facts := p.read(ctx, f.mode, f.try)
+	findings := doctor.Examine(facts)
+	if f.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(map[string]any{"facts": facts, "findings": findings})
+	} else {
+		err = printFindings(out, findings)
+	}
+	if err != nil {
+		return err
+	}
+	problems := 0
+	for _, one := range findings {
+		if one.Grade == doctor.Problem {
+			problems++
+		}
+	}
+	if problems > 0 {
+		return fmt.Errorf("%s in %s mode", plural(problems, "problem"), facts.Mode)
+	}
+	return nil
+}
+
+// printFindings writes one after the other, with what to do below.
+func printFindings(out io.Writer, findings []doctor.Finding) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		says := strings.ReplaceAll(f.Says, "\n", " ")
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", f.Grade, f.About, says); err != nil {
+			return err
+		}
+		if f.Do != "" {
+			if _, err := fmt.Fprintf(w, "\t\t→ %s\n", f.Do); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,327 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	doctorTimeout = 15 * time.Second // of one request
+	// tryFor is how long a garbage collector may take with --try.
+	tryFor, tryEvery = 30 * time.Second, 200 * time.Millisecond
+)
+
+// patient is a cluster that is looked at, and what was found so far.
+type patient struct {
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	home    string
+	facts   doctor.Facts
+}
+
+func newPatient(config *rest.Config, home string) (*patient, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.QPS, config.Burst = doctorTimeout, 50, 100
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &patient{client: client, dynamic: d, home: home, facts: doctor.Facts{Errors: map[string]string{}}}, nil
+}
+
+// read reads all facts. What cannot be read is left out, and why is said.
+func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts {
+	f := &p.facts
+	if f.Mode = mode; mode == "" {
+		f.Mode = p.deployedMode(ctx)
+	}
+	p.note("version", p.version())
+	p.note("managers", p.managers(ctx))
+	p.note("managerLease", p.lease(ctx, metav1.NamespaceSystem, "kube-controller-manager", &f.ManagerLease))
+	p.note("weirLease", p.lease(ctx, p.home, "weir-controller", &f.WeirLease))
+	p.note("canary", p.canary(ctx))
+	p.rights(ctx)
+	p.note("webhooks", p.webhooks(ctx))
+	p.note("definitions", p.definitions())
+	p.note("policies", p.policies(ctx))
+	if try {
+		p.note("try", p.try(ctx))
+	}
+	return *f
+}
+
+func (p *patient) note(fact string, err error) {
+	if err != nil {
+		p.facts.Errors[fact] = err.Error()
+	}
+}
+
+// deployedMode is the --mode of the Deployment; companion, the default, where none is seen.
+func (p *patient) deployedMode(ctx context.Context) string {
+	d, err := p.client.AppsV1().Deployments(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
+	if err != nil {
+		return doctor.Companion
+	}
+	return modeOf(d)
+}
+
+func modeOf(d *appsv1.Deployment) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if mode, ok := flagOf(slices.Concat(c.Command, c.Args), "mode"); ok && mode == modeReplace {
+			return doctor.Replace
+		}
+	}
+	return doctor.Companion
+}
+
+// flagOf is the value of a flag in a command line: the values that it has, with commas, if it is there more than once.
+func flagOf(args []string, name string) (string, bool) {
+	var values []string
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+			values = append(values, value)
+		} else if a == "--"+name && i+1 < len(args) {
+			values = append(values, args[i+1])
+		}
+	}
+	return strings.Join(values, ","), len(values) > 0
+}
+
+func (p *patient) version() error {
+	v, err := p.client.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	p.facts.Server = v.GitVersion
+	p.facts.Major, _ = strconv.Atoi(v.Major)
+	p.facts.Minor, _ = strconv.Atoi(strings.TrimRight(v.Minor, "+")) // as managed clusters write it
+	return nil
+}
+
+// managers are the pods of kube-controller-manager, as kubeadm and others label them.
+func (p *patient) managers(ctx context.Context) error {
+	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
+	if err != nil {
+		return err
+	}
+	found := []doctor.Manager{}
+	for i := range pods.Items {
+		m := doctor.Manager{Name: pods.Items[i].Name, Controllers: "*"}
+		for _, c := range pods.Items[i].Spec.Containers {
+			if value, ok := flagOf(slices.Concat(c.Command, c.Args), "controllers"); ok {
+				m.Controllers = value
+			}
+		}
+		found = append(found, m)
+	}
+	p.facts.Managers = &found
+	return nil
+}
+
+func (p *patient) lease(ctx context.Context, namespace, name string, into **doctor.Lease) error {
+	l, err := p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		*into = &doctor.Lease{}
+		return nil
+	case err != nil:
+		return err
+	}
+	found := &doctor.Lease{}
+	if l.Spec.HolderIdentity != nil {
+		found.Holder = *l.Spec.HolderIdentity
+	}
+	if l.Spec.RenewTime != nil {
+		found.Renewed = time.Since(l.Spec.RenewTime.Time)
+	}
+	if l.Spec.LeaseDurationSeconds != nil {
+		const clocks = 30 * time.Second // may differ by
+		found.Expired = found.Renewed > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+clocks
+	}
+	*into = found
+	return nil
+}
+
+func (p *patient) canary(ctx context.Context) error {
+	cm, err := p.client.CoreV1().ConfigMaps(p.home).Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	age := time.Duration(0)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case cm.DeletionTimestamp == nil && len(cm.OwnerReferences) == 1 && cm.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner:
+		age = time.Since(cm.CreationTimestamp.Time)
+	}
+	p.facts.Canary = &age
+	return nil
+}
+
+// rights are those of the controller's ServiceAccount; where there is none, of who asks.
+func (p *patient) rights(ctx context.Context) {
+	_, err := p.client.CoreV1().ServiceAccounts(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
+	installed := err == nil
+	for _, need := range doctor.Needs(p.facts.Mode, p.home) {
+		right := doctor.Right{Need: need}
+		if right.Allowed, err = p.may(ctx, need, installed); err != nil {
+			right.Error = err.Error()
+		}
+		p.facts.Rights = append(p.facts.Rights, right)
+	}
+}
+
+func (p *patient) may(ctx context.Context, need doctor.Need, installed bool) (bool, error) {
+	resource, sub, _ := strings.Cut(need.Resource, "/")
+	about := &authorizationv1.ResourceAttributes{Verb: need.Verb, Group: need.Group, Resource: resource, Subresource: sub, Namespace: need.Namespace, Name: need.Name}
+	reviews := p.client.AuthorizationV1()
+	if !installed {
+		got, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}, metav1.CreateOptions{})
+		return err == nil && got.Status.Allowed, err
+	}
+	got, err := reviews.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "system:serviceaccount:" + p.home + ":weir-controller", ResourceAttributes: about,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + p.home, "system:authenticated"},
+	}}, metav1.CreateOptions{})
+	return err == nil && got.Status.Allowed, err
+}
+
+func (p *patient) webhooks(ctx context.Context) error {
+	found := []string{}
+	name := policies.WebhookConfigurations
+	_, err := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		found = append(found, "validating "+name)
+	} else if !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		found = append(found, "mutating "+name)
+	} else if !apierrors.IsNotFound(err) {
+		return err
+	}
+	p.facts.Webhooks = &found
+	return nil
+}
+
+func (p *patient) definitions() error {
+	found := []string{}
+	list, err := p.client.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err == nil {
+		for _, r := range list.APIResources {
+			found = append(found, r.Name)
+		}
+	}
+	p.facts.Definitions = &found
+	return nil
+}
+
+// policies are all policy objects, with what of their conditions is False.
+func (p *patient) policies(ctx context.Context) error {
+	if p.facts.Definitions == nil {
+		return fmt.Errorf("which kinds of them are served is not known")
+	}
+	found := []doctor.Policy{}
+	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
+		if !slices.Contains(*p.facts.Definitions, resource) {
+			continue
+		}
+		list, err := p.dynamic.Resource(v1alpha1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			one, err := policyOf(&list.Items[i])
+			if err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+	}
+	p.facts.Policies = &found
+	return nil
+}
+
+func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
+	out := doctor.Policy{Name: u.GetKind() + "/" + u.GetName()}
+	var of struct {
+		Status v1alpha1.PolicyStatus `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &of); err != nil {
+		return out, fmt.Errorf("read the status of %s: %w", out.Name, err)
+	}
+	for _, c := range of.Status.Conditions {
+		breaks := c.Type == v1alpha1.ConditionReady || c.Type == v1alpha1.ConditionEnforced
+		if c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonInProgress {
+			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
+		}
+	}
+	return out, nil
+}
+
+// try creates an object whose owner never existed, and waits for its end.
+func (p *patient) try(ctx context.Context) error {
+	configs := p.client.CoreV1().ConfigMaps(p.home)
+	made, err := configs.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName:    "weir-doctor-",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a ConfigMap in %s: %w", p.home, err)
+	}
+	began := time.Now()
+	tried := &doctor.Tried{}
+	for !tried.Deleted && time.Since(began) < tryFor && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(tryEvery):
+		}
+		live, err := configs.Get(ctx, made.Name, metav1.GetOptions{})
+		tried.Deleted = apierrors.IsNotFound(err) || err == nil && (live.UID != made.UID || live.DeletionTimestamp != nil)
+	}
+	tried.Took = time.Since(began)
+	if !tried.Deleted {
+		if err := p.remove(context.WithoutCancel(ctx), made.Name, made.UID); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() == nil {
+		p.facts.Tried = tried
+	}
+	return ctx.Err()
+}
+
+func (p *patient) remove(ctx context.Context, name string, uid types.UID) error {
+	err := p.client.CoreV1().ConfigMaps(p.home).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", p.home, name, err)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Grade is how a finding is.
+type Grade string
+
+// Grades.
+const (
+	OK      Grade = "ok"
+	Warning Grade = "warning" // it works, and is perhaps not what is wanted
+	Problem Grade = "problem" // Weir does not do what it is for, or harms
+	Unknown Grade = "unknown" // it could not be read
+)
+
+// Finding is what was found out about one thing.
+type Finding struct {
+	About string `json:"about"`
+	Grade Grade  `json:"grade"`
+	Says  string `json:"says"`
+	// Do is what to do about it; empty: nothing.
+	Do string `json:"do,omitempty"`
+}
+
+// oldest and newest are the minor versions of Kubernetes 1 that Weir is tested with; the oldest is the chart's kubeVersion.
+const oldest, newest = 30, 36
+
+// Examine says what the facts mean. The order is that in which one would look.
+func Examine(f Facts) []Finding {
+	out := []Finding{f.version(), f.collector(), f.namespaceController(), f.mode(), f.leader()}
+	out = append(out, f.rights()...)
+	return append(out, append(f.definitions(), f.policies()...)...)
+}
+
+func (f *Facts) version() Finding {
+	v := Finding{About: "Kubernetes", Grade: OK, Says: f.Server}
+	switch {
+	case f.Major != 1 || f.Minor == 0:
+		v.Grade, v.Says = Unknown, fmt.Sprintf("the API server says that it is %q: %s", f.Server, f.why("version"))
+	case f.Minor < oldest:
+		v.Grade, v.Says, v.Do = Problem, fmt.Sprintf("%s is older than 1.%d", f.Server, oldest), "upgrade the cluster: webhook configurations of Weir need what older API servers do not have"
+	case f.Minor > newest:
+		v.Grade, v.Says = Warning, fmt.Sprintf("%s is newer than 1.%d, the newest that this Weir was tested with", f.Server, newest)
+	}
+	return v
+}
+
+// why is why a fact was not read.
+func (f *Facts) why(fact string) string {
+	if e := f.Errors[fact]; e != "" {
+		return e
+	}
+	return "it was not looked at"
+}
+
+// runs tells whether a kube-controller-manager runs a controller, by its flag --controllers: a list in which "-name" turns one off, "*"
+// stands for all that are on by default, and both of these are. The first entry that names the controller counts, as there.
+func (m Manager) runs(controller string, aliases ...string) bool {
+	all := false
+	for entry := range strings.SplitSeq(m.Controllers, ",") {
+		entry = strings.TrimSpace(entry)
+		name, off := strings.CutPrefix(entry, "-")
+		switch {
+		case name == controller || slices.Contains(aliases, name):
+			return !off
+		case entry == "*":
+			all = true
+		}
+	}
+	return all
+}
+
+func (m Manager) collects() bool { return m.runs("garbage-collector-controller", "garbagecollector") }
+func (m Manager) drains() bool   { return m.runs("namespace-controller", "namespace") }
+
+// collector says whether a garbage collector works that is not this Weir. What happened to an object counts more than flags.
+func (f *Facts) collector() Finding {
+	c := Finding{About: "garbage collector"}
+	off := "run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or Weir in companion mode"
+	restart := "see the log of kube-controller-manager, or run Weir in replace mode"
+	switch by, works, known := f.collects(); {
+	case !known:
+		c.Grade, c.Says, c.Do = Unknown, "whether a garbage collector works is not known: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
+	case works && f.Mode == Replace:
+		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir does not work beside another", off
+	case works:
+		c.Grade, c.Says = OK, "the cluster's own works ("+by+")"
+	case f.Mode == Companion:
+		c.Grade, c.Says, c.Do = Problem, "none works ("+by+"), and in companion mode Weir needs one: garbage stays", restart
+	default:
+		c.Grade, c.Says = OK, "none works but Weir ("+by+")"
+	}
+	return c
+}
+
+// collects is whether a garbage collector works that is not Weir, and by what that is known, or why it is not.
+func (f *Facts) collects() (by string, works, known bool) {
+	const stood = 30 * time.Second
+	switch {
+	case f.Canary != nil && *f.Canary >= stood: // before what was tried: Weir deletes that, too
+		return fmt.Sprintf("ConfigMap weir-collector-canary has stood for %s", f.Canary.Round(time.Second)), false, true
+	case f.Tried != nil && f.Tried.Deleted:
+		return fmt.Sprintf("an object whose owner never existed was deleted after %s", f.Tried.Took.Round(time.Millisecond)), true, true
+	case f.Tried != nil:
+		return fmt.Sprintf("an object whose owner never existed stood for %s", f.Tried.Took.Round(time.Second)), false, true
+	}
+	return f.byFlags("garbage collector", Manager.collects)
+}
+
+// byFlags is whether some kube-controller-manager does a work, as far as its flags and its Lease tell.
+func (f *Facts) byFlags(what string, does func(Manager) bool) (by string, works, known bool) {
+	if f.Managers == nil {
+		return "the pods of kube-system cannot be read: " + f.why("managers"), false, false
+	}
+	if len(*f.Managers) == 0 {
+		if l := f.ManagerLease; l != nil && l.Holder != "" && !l.Expired {
+			return fmt.Sprintf("kube-controller-manager runs (%s holds its Lease), outside of the cluster, and its flags are not known", l.Holder), false, false
+		}
+		return "no kube-controller-manager is seen, neither as a pod of kube-system nor by its Lease", false, false
+	}
+	for _, m := range *f.Managers {
+		if does(m) {
+			return fmt.Sprintf("%s runs with --controllers=%s", m.Name, m.Controllers), true, true
+		}
+	}
+	return fmt.Sprintf("%s runs with --controllers=%s, which has no %s", (*f.Managers)[0].Name, (*f.Managers)[0].Controllers, what), false, true
+}
+
+func (f *Facts) namespaceController() Finding {
+	n := Finding{About: "namespace controller"}
+	switch by, works, known := f.byFlags("namespace controller", Manager.drains); {
+	case !known:
+		n.Grade, n.Says = Unknown, "whether one works is not known: "+by
+	case works && f.Mode == Replace:
+		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"), and in replace mode Weir leaves namespaces to another",
+			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"
+	case works:
+		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"
+	case f.Mode == Companion:
+		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in companion mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
+	default:
+		n.Grade, n.Says = OK, "none works but Weir ("+by+")"
+	}
+	return n
+}
+
+// mode says which modes the cluster allows.
+func (f *Facts) mode() Finding {
+	m := Finding{About: "mode", Grade: OK}
+	switch {
+	case f.Managers == nil:
+		m.Grade, m.Says = Unknown, "companion fits every cluster; whether the flags of kube-controller-manager can be changed is not known: "+f.why("managers")
+	case len(*f.Managers) == 0:
+		m.Says = "companion: kube-controller-manager is no pod of this cluster, as in managed clusters, so its controllers can hardly be turned off"
+		if f.Mode == Replace {
+			m.Grade = Warning
+		}
+	default:
+		m.Says = "companion fits; replace is possible, because kube-controller-manager runs as a pod of this cluster and its flags can be changed"
+	}
+	return m
+}
+
+func (f *Facts) leader() Finding {
+	l := Finding{About: "controller"}
+	switch {
+	case f.WeirLease == nil:
+		l.Grade, l.Says = Unknown, "whether a controller of Weir leads is not known: "+f.why("weirLease")
+	case f.WeirLease.Holder == "":
+		l.Grade, l.Says = Warning, "no controller of Weir holds the Lease weir-controller: Weir does not run here, or not with --leader-elect"
+	case f.WeirLease.Expired:
+		l.Grade, l.Says = Problem, fmt.Sprintf("%s held the Lease weir-controller, and has not renewed it for %s", f.WeirLease.Holder, f.WeirLease.Renewed.Round(time.Second))
+		l.Do = "see the logs of weir-controller; if Weir is not to come back, weir release takes its finalizer off everything"
+	default:
+		l.Grade, l.Says = OK, f.WeirLease.Holder+" leads"
+	}
+	return l
+}
+
+// rights are one finding if all is well, and else one for each right that is missing.
+func (f *Facts) rights() (out []Finding) {
+	unknown := map[string]int{}
+	for _, r := range f.Rights {
+		switch {
+		case r.Error != "":
+			unknown[r.Error]++
+		case !r.Allowed:
+			out = append(out, Finding{About: "permission", Grade: Problem, Says: r.String() + " is not allowed: it is needed for " + r.For, Do: "grant it: the chart's ClusterRole weir-controller has it"})
+		}
+	}
+	for why, n := range unknown {
+		out = append(out, Finding{About: "permission", Grade: Unknown, Says: fmt.Sprintf("%d permissions could not be looked up: %s", n, why)})
+	}
+	if len(out) == 0 && len(f.Rights) > 0 {
+		out = append(out, Finding{About: "permission", Grade: OK, Says: fmt.Sprintf("all %d that the controller needs in %s mode are granted", len(f.Rights), f.Mode)})
+	}
+	return out
+}
+
+// String is the right as kubectl auth can-i takes it.
+func (n Need) String() string {
+	s := n.Verb + " " + n.Resource
+	if n.Group != "" && n.Resource != "*" {
+		resource, sub, found := strings.Cut(n.Resource, "/")
+		s = n.Verb + " " + resource + "." + n.Group
+		if found {
+			s += "/" + sub
+		}
+	} else if n.Resource == "*" {
+		s = n.Verb + " *.*"
+	}
+	if n.Name != "" {
+		s += " " + n.Name
+	}
+	if n.Namespace != "" {
+		s += " -n " + n.Namespace
+	}
+	return s
+}
+
+// policyKinds are those that the chart installs.
+var policyKinds = []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"}
+
+func (f *Facts) definitions() []Finding {
+	d := Finding{About: "policies", Grade: OK}
+	if f.Definitions == nil {
+		d.Grade, d.Says = Unknown, "whether the kinds of policies are served is not known: "+f.why("definitions")
+		return []Finding{d}
+	}
+	var missing []string
+	for _, k := range policyKinds {
+		if !slices.Contains(*f.Definitions, k) {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	d.Grade, d.Says, d.Do = Warning, "the API server does not serve "+strings.Join(missing, ", ")+": policies can be files only", "install the chart, or kubectl apply -f policies/crds"
+	return []Finding{d}
+}
+
+// policies are the conditions of policies that are not as they should be, and whether the API server is told to ask the webhook.
+func (f *Facts) policies() (out []Finding) {
+	if f.Policies == nil {
+		return []Finding{{About: "policies", Grade: Unknown, Says: "policies cannot be read: " + f.why("policies")}}
+	}
+	for _, p := range *f.Policies {
+		for _, b := range p.Bad {
+			grade := Warning
+			if b.Breaks {
+				grade = Problem
+			}
+			out = append(out, Finding{About: p.Name, Grade: grade, Says: b.Type + " is False (" + b.Reason + "): " + b.Message})
+		}
+	}
+	if len(*f.Policies) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
+		out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks nobody",
+			Do: "see that a controller leads; it writes them"})
+	}
+	if f.Webhooks == nil {
+		out = append(out, Finding{About: "webhook", Grade: Unknown, Says: "webhook configurations cannot be read: " + f.why("webhooks")})
+	}
+	if len(out) == 0 {
+		says := fmt.Sprintf("%d, all in force", len(*f.Policies))
+		if len(*f.Policies) == 0 {
+			says = "there is none"
+		}
+		out = append(out, Finding{About: "policies", Grade: OK, Says: says})
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// well are the facts of a cluster in which all is well in a mode, as kubeadm makes it.
+func well(mode string) Facts {
+	controllers, canary := "*,bootstrapsigner,tokencleaner", time.Duration(0)
+	if mode == Replace {
+		controllers, canary = "*,-garbage-collector-controller,-namespace-controller", time.Hour
+	}
+	f := Facts{
+		Mode: mode, Server: "v1.36.3", Major: 1, Minor: 36, Managers: &[]Manager{{"kube-controller-manager-a", controllers}}, Canary: &canary,
+		ManagerLease: &Lease{Holder: "a", Renewed: time.Second}, WeirLease: &Lease{Holder: "weir-1", Renewed: time.Second},
+		Webhooks: &[]string{"validating weir", "mutating weir"}, Policies: &[]Policy{{Name: "DeletionPolicy/safe"}},
+		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies"},
+	}
+	for _, n := range Needs(mode, "weir-system") {
+		f.Rights = append(f.Rights, Right{Need: n, Allowed: true})
+	}
+	return f
+}
+
+func TestExamine(t *testing.T) {
+	var none []Manager
+	young, old := 5*time.Second, time.Hour
+	for name, c := range map[string]struct {
+		mode   string
+		change func(*Facts)
+		want   []string // findings that are not ok: grade, about, and words of what they say
+	}{
+		"all is well in companion mode": {Companion, func(*Facts) {}, nil},
+		"all is well in replace mode":   {Replace, func(*Facts) {}, nil},
+		"too old":                       {Companion, func(f *Facts) { f.Server, f.Minor = "v1.29.1", 29 }, []string{"problem Kubernetes: v1.29.1 is older than 1.30"}},
+		"newer than tested":             {Companion, func(f *Facts) { f.Server, f.Minor = "v1.37.0", 37 }, []string{"warning Kubernetes: v1.37.0 is newer"}},
+		"the flags came back": {Replace, func(f *Facts) { f.Canary = nil; (*f.Managers)[0].Controllers = "*" }, []string{
+			"problem garbage collector: kube-controller-manager-a runs with --controllers=*", "problem namespace controller: kube-controller-manager-a runs with --controllers=*"}},
+		"what happens counts more than flags": {Replace, func(f *Facts) { f.Canary = &young; f.Tried = &Tried{Deleted: true, Took: time.Second} }, []string{
+			"problem garbage collector: deleted after 1s"}},
+		"Weir deletes what is tried, too": {Replace, func(f *Facts) { f.Tried = &Tried{Deleted: true, Took: time.Second} }, nil},
+		"the built-in collector is silent": {Companion, func(f *Facts) { f.Canary = &old }, []string{
+			"problem garbage collector: weir-collector-canary has stood for 1h0m0s"}},
+		"it is silent, as was tried": {Companion, func(f *Facts) { f.Tried = &Tried{Took: 30 * time.Second} }, []string{"problem garbage collector: stood for 30s"}},
+		"companion, and both are off": {Companion, func(f *Facts) {
+			(*f.Managers)[0].Controllers = "*,-garbagecollector,-namespace"
+		}, []string{"problem garbage collector: which has no garbage collector", "problem namespace controller: which has no namespace controller"}},
+		"managed": {Companion, func(f *Facts) { f.Managers = &none }, []string{
+			"unknown garbage collector: a holds its Lease", "unknown namespace controller: a holds its Lease"}},
+		"managed, and replace is wanted": {Replace, func(f *Facts) { f.Managers, f.ManagerLease = &none, &Lease{} }, []string{
+			"unknown namespace controller: no kube-controller-manager is seen", "warning mode: can hardly be turned off"}},
+		"nothing may be read": {Companion, func(f *Facts) {
+			*f = Facts{Mode: Companion, Server: "v1.36.3", Major: 1, Minor: 36, Errors: map[string]string{"managers": "pods is forbidden"}, Rights: []Right{{Error: "no"}, {Error: "no"}}}
+		}, []string{
+			"unknown garbage collector: pods is forbidden", "unknown namespace controller: pods is forbidden", "unknown mode: pods is forbidden", "unknown controller: not looked at",
+			"unknown permission: 2 permissions could not be looked up: no", "unknown policies: not looked at", "unknown policies: not looked at",
+		}},
+		"nobody leads":            {Companion, func(f *Facts) { f.WeirLease = &Lease{} }, []string{"warning controller: no controller of Weir holds"}},
+		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired, f.WeirLease.Renewed = true, time.Minute }, []string{"problem controller: has not renewed it for 1m0s"}},
+		"a permission is missing": {Companion, func(f *Facts) { f.Rights[4].Allowed = false }, []string{"problem permission: delete *.* is not allowed"}},
+		"a policy is broken": {Companion, func(f *Facts) {
+			f.Policies = &[]Policy{{Name: "DeletionPolicy/safe", Bad: []Bad{{"Ready", "Invalid", "spec: no", true}, {"Resolved", "NotServed", "podz", false}}}}
+		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
+		"the API server asks nobody":    {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
+		"nobody is to be asked, either": {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
+		"the definitions are not there": {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := well(c.mode)
+			c.change(&f)
+			var got []string
+			for i, one := range slices.DeleteFunc(Examine(f), func(f Finding) bool { return f.Grade == OK }) {
+				line := string(one.Grade) + " " + one.About + ": " + one.Says
+				if i < len(c.want) {
+					if head, words, _ := strings.Cut(c.want[i], ": "); strings.HasPrefix(line, head+": ") && strings.Contains(line, words) {
+						line = c.want[i]
+					}
+				}
+				if one.Grade == Problem && one.Do == "" && !strings.Contains(one.About, "/") {
+					t.Errorf("%q is a problem, and it is not said what to do", one.Says)
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatControllersRunByTheFlag(t *testing.T) {
+	for flag, want := range map[string][2]bool{
+		"*": {true, true},
+		"*,-garbage-collector-controller,-namespace-controller": {false, false},
+		"*,-garbagecollector":                       {false, true}, // the old names
+		"-namespace,*":                              {true, false},
+		"garbage-collector-controller":              {true, false},
+		"namespace-controller, -garbagecollector,*": {false, true},
+		"deployment-controller":                     {false, false},
+		"":                                          {false, false},
+	} {
+		m := Manager{Controllers: flag}
+		if got := [2]bool{m.collects(), m.drains()}; got != want {
+			t.Errorf("--controllers=%s: garbage %t, namespaces %t, want %v", flag, got[0], got[1], want)
+		}
+	}
+}
+
+func TestRightsAreWrittenAsKubectlTakesThem(t *testing.T) {
+	for want, n := range map[string]Need{
+		"delete *.*":                 {Verb: "delete", Group: "*", Resource: "*"},
+		"update namespaces/finalize": {Verb: "update", Resource: "namespaces/finalize"},
+		"get leases.coordination.k8s.io weir-controller -n weir-system": {Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Name: "weir-controller", Namespace: "weir-system"},
+		"update deletionpolicies.weir.dev/status":                       {Verb: "update", Group: "weir.dev", Resource: "deletionpolicies/status"},
+	} {
+		if got := n.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

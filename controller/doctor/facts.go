@@ -1,0 +1,122 @@
+package doctor
+
+import "time"
+
+// Modes of Weir.
+const (
+	Companion = "companion"
+	Replace   = "replace"
+)
+
+// Facts are what was read of a cluster. A pointer that is nil was not read: Errors says why, by the name of the fact.
+type Facts struct {
+	Mode   string `json:"mode"` // that is asked about
+	Server string `json:"server"`
+	// Version is that of the API server.
+	Major int `json:"major"`
+	Minor int `json:"minor"`
+	// Managers are the processes of kube-controller-manager that the cluster shows, as pods of kube-system: none where the control plane is
+	// elsewhere.
+	Managers *[]Manager `json:"managers,omitempty"`
+	// ManagerLease is the Lease by which one kube-controller-manager works.
+	ManagerLease *Lease `json:"managerLease,omitempty"`
+	// WeirLease is that of Weir's controllers.
+	WeirLease *Lease `json:"weirLease,omitempty"`
+	// Canary is how long Weir's canary stands, which any other garbage collector would have deleted; 0: there is none.
+	Canary *time.Duration `json:"canary,omitempty"`
+	// Tried is what became of an object whose owner never existed; nil: it was not tried.
+	Tried    *Tried    `json:"tried,omitempty"`
+	Rights   []Right   `json:"rights"`
+	Webhooks *[]string `json:"webhooks,omitempty"` // names of Weir's webhook configurations that are there
+	Policies *[]Policy `json:"policies,omitempty"`
+	// Definitions are the kinds of policies that are served.
+	Definitions *[]string         `json:"definitions,omitempty"`
+	Errors      map[string]string `json:"errors,omitempty"`
+}
+
+// Manager is a kube-controller-manager.
+type Manager struct {
+	Name string `json:"name"`
+	// Controllers is its flag --controllers; "*" is its default.
+	Controllers string `json:"controllers"`
+}
+
+// Lease is who holds a Lease, and since when it was not renewed.
+type Lease struct {
+	Holder  string        `json:"holder"` // empty: nobody
+	Renewed time.Duration `json:"renewed"`
+	Expired bool          `json:"expired"`
+}
+
+// Tried is an object whose owner never existed: deleted by a garbage collector after a while, or still there.
+type Tried struct {
+	Deleted bool          `json:"deleted"`
+	Took    time.Duration `json:"took"`
+}
+
+// Policy is a policy with the conditions of it that are not as they should be.
+type Policy struct {
+	Name string `json:"name"` // with its kind
+	Bad  []Bad  `json:"bad,omitempty"`
+}
+
+// Bad is a condition of a policy that is False, or that cannot be told.
+type Bad struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Breaks tells that the policy does not do what it says; else it is a warning.
+	Breaks bool `json:"breaks"`
+}
+
+// Right is one that Weir needs, and whether the user has it who was asked about.
+type Right struct {
+	Need
+	Allowed bool   `json:"allowed"`
+	Error   string `json:"error,omitempty"` // it could not be found out
+}
+
+// Need is a right that Weir needs, and what for. docs/security.md has them all, with those of the webhook.
+type Need struct {
+	Verb      string `json:"verb"`
+	Group     string `json:"group,omitempty"`
+	Resource  string `json:"resource"` // with its subresource
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	For       string `json:"for"`
+}
+
+// Needs are the rights of a controller in a mode, whose Lease is in a namespace.
+func Needs(mode, home string) []Need {
+	const (
+		webhookConfigurations = "admissionregistration.k8s.io"
+		leases                = "coordination.k8s.io"
+	)
+	needs := []Need{
+		{Verb: "get", Group: "*", Resource: "*", For: "looking up owners"},
+		{Verb: "list", Group: "*", Resource: "*", For: "the ownership graph; kinds that may not be listed are not collected"},
+		{Verb: "watch", Group: "*", Resource: "*", For: "the ownership graph"},
+		{Verb: "patch", Group: "*", Resource: "*", For: "finalizers, and releasing dependents"},
+		{Verb: "delete", Group: "*", Resource: "*", For: "deleting dependents"},
+		{Verb: "create", Resource: "events", For: "saying on objects what stands in the way"},
+		{Verb: "get", Group: leases, Resource: "leases", Namespace: home, Name: "weir-controller", For: "one replica leading"},
+		{Verb: "update", Group: leases, Resource: "leases", Namespace: home, Name: "weir-controller", For: "one replica leading"},
+		{Verb: "create", Group: leases, Resource: "leases", Namespace: home, For: "one replica leading"},
+		{Verb: "get", Resource: "configmaps", Namespace: home, Name: "weir-collector-canary", For: "finding out whether another garbage collector works"},
+		{Verb: "create", Resource: "configmaps", Namespace: home, For: "finding out whether another garbage collector works"},
+		{Verb: "delete", Resource: "configmaps", Namespace: home, Name: "weir-collector-canary", For: "finding out whether another garbage collector works"},
+		{Verb: "update", Group: "weir.dev", Resource: "deletionpolicies/status", For: "the status of policies"},
+		{Verb: "create", Group: webhookConfigurations, Resource: "validatingwebhookconfigurations", For: "having the API server ask the webhook"},
+		{Verb: "update", Group: webhookConfigurations, Resource: "validatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
+		{Verb: "update", Group: webhookConfigurations, Resource: "mutatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
+		{Verb: "patch", Resource: "namespaces/status", For: "saying what a namespace waits for"},
+	}
+	if mode == Replace {
+		needs = append(needs,
+			Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"},
+			Need{Verb: "update", Resource: "namespaces/finalize", For: "the last step of a namespace"},
+			Need{Verb: "list", Group: leases, Resource: "leases", Namespace: "kube-system", For: "knowing how many API servers there are"},
+		)
+	}
+	return needs
+}
