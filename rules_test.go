@@ -18,13 +18,13 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/doctor", "controller/enforce", "controller/release", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},
 	"cmd/reference":    {"cmd", "cmd/ask"},
 	"controller": {"controller/beside", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
-		"controller/kinds", "controller/namespaces", "controller/request", "policies", "policies/live"},
+		"controller/kinds", "controller/namespaces", "controller/request", "controller/shadow", "policies", "policies/live"},
 	"controller/beside":      {"controller/graph", "controller/kinds", "policies/v1alpha1"},
 	"controller/collect":     {"controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/compare":     {"controller/follow", "controller/graph", "controller/kinds", "controller/request"},
@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"controller/policyfacts":  {"controller/graph", "policies"},
 	"controller/snapshot":     {"controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/v1alpha1"},
 	"controller/words":        {},
+	"controller/shadow":       {"controller/follow", "controller/graph"},
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script", "controller/drain"},
 	"controller/drain":        {},

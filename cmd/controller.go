@@ -51,6 +51,9 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if f.mode == modeShadow && f.set() {
+		return errors.New("--mode shadow changes nothing, and has no webhook: leave --webhook-service and --webhook-url out")
+	}
 	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
 		return err
@@ -83,7 +86,8 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 // collector works, instead of waiting for the end of that.
 func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
 	o := controller.Options{
-		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion, Home: f.home(),
+		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
+		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
 		Policies: b.state, BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(),
 		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
 	}

@@ -86,15 +86,17 @@ func (f *processFlags) logger() logr.Logger {
 
 // collectorFlags are those of the controller.
 type collectorFlags struct {
-	mode        string
-	concurrency int
-	drain       bool
-	namespaces  int
-	ignore      []string
-	backFillQPS float64
-	compare     time.Duration
-	beside      bool
-	canary      time.Duration
+	mode         string
+	concurrency  int
+	drain        bool
+	namespaces   int
+	ignore       []string
+	backFillQPS  float64
+	compare      time.Duration
+	shadowLate   time.Duration
+	shadowReport string
+	beside       bool
+	canary       time.Duration
 
 	leaderElect          bool
 	leaderElectNamespace string
@@ -104,14 +106,20 @@ type collectorFlags struct {
 const (
 	modeReplace   = "replace"
 	modeCompanion = "companion"
+	modeShadow    = "shadow"
 )
 
 // What --canary-time may be. Past the longest, nobody would know why nothing is collected.
 const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
 
+// maxShadowLate is the most that --shadow-late may be: a difference that is told later helps nobody.
+const maxShadowLate = time.Hour
+
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
-		"replace: Weir does their work, and they must be off")
+		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
+	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate, "in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
+	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
@@ -134,11 +142,15 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 func (f *collectorFlags) check() error {
 	var errs []error
 	switch f.mode {
-	case modeReplace, modeCompanion:
-	case "shadow":
-		errs = append(errs, errors.New("--mode shadow is not part of this version; replace and companion are"))
+	case modeReplace, modeCompanion, modeShadow:
 	default:
-		errs = append(errs, fmt.Errorf("--mode %q: must be replace or companion", f.mode))
+		errs = append(errs, fmt.Errorf("--mode %q: must be replace, companion or shadow", f.mode))
+	}
+	if f.shadowLate < time.Second || f.shadowLate > maxShadowLate {
+		errs = append(errs, fmt.Errorf("--shadow-late %s: must be between 1s and %s", f.shadowLate, maxShadowLate))
+	}
+	if f.shadowReport != "" && f.mode != modeShadow {
+		errs = append(errs, errors.New("--shadow-report is for --mode shadow"))
 	}
 	if f.concurrency < 1 || f.concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
@@ -152,8 +164,8 @@ func (f *collectorFlags) check() error {
 	if f.compare != 0 && f.compare < time.Second {
 		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compare))
 	}
-	if f.beside && f.mode == modeCompanion {
-		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in companion mode weir always works beside the built-in collectors"))
+	if f.beside && f.mode != modeReplace {
+		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))
 	}
 	if f.canary < minCanary || f.canary > maxCanary {
 		errs = append(errs, fmt.Errorf("--canary-time %s: must be between %s and %s", f.canary, minCanary, maxCanary))
@@ -177,7 +189,7 @@ func (f *collectorFlags) compareEvery() time.Duration {
 
 // namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.
 func (f *collectorFlags) namespaceSyncs() int {
-	if !f.drain {
+	if !f.drain || f.mode == modeShadow {
 		return 0
 	}
 	return f.namespaces

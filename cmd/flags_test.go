@@ -105,10 +105,15 @@ func TestNothingIsCollectedUnlessAskedFor(t *testing.T) {
 
 func TestCollectorFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                 "",
-		"--mode companion": "",
-		"--mode shadow":    "--mode shadow is not part of this version; replace and companion are",
-		"--mode both":      `--mode "both": must be replace or companion`,
+		"":                                     "",
+		"--mode companion":                     "",
+		"--mode shadow --shadow-report r.json": "",
+		"--mode shadow --shadow-late 0":        "--shadow-late 0s: must be between 1s and 1h0m0s",
+		"--shadow-report r.json":               "--shadow-report is for --mode shadow",
+		"--mode replace --beside-builtin":      "",
+		"--mode shadow --beside-builtin":       "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
+		"--canary-time 1h":                     "--canary-time 1h0m0s: must be between 100ms and 10m0s",
+		"--mode both":                          `--mode "both": must be replace, companion or shadow`,
 		"--concurrent-syncs 1000 --concurrent-namespace-syncs 1": "",
 		"--concurrent-gc-syncs 0":                                "--concurrent-syncs 0: must be between 1 and 1000",
 		"--concurrent-namespace-syncs 1001":                      "--concurrent-namespace-syncs 1001: must be between 1 and 1000",

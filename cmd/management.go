@@ -132,7 +132,7 @@ func (m *management) options() (ctrl.Options, error) {
 		return o, nil
 	}
 	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
-	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect, release.LeaseName, f.leaseNamespace()
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect && f.mode != modeShadow, release.LeaseName, f.leaseNamespace()
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
 	return o, nil

@@ -29,6 +29,6 @@ func Root() *cobra.Command {
 objects that have no owner any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
 	}
-	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(), policyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(), shadowCommand(), policyCommand(), versionCommand())
 	return root
 }

@@ -38,7 +38,7 @@ or --webhook-service says how the API server reaches it. In replace mode it ends
 }
 
 func runUp(ctx context.Context, f *upFlags) error {
-	if !f.set() {
+	if !f.set() || f.mode == modeShadow {
 		return runController(ctx, &f.controllerFlags, true)
 	}
 	if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/namespaces"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/shadow"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -37,6 +38,7 @@ const (
 	DefaultCompareEvery   = compare.DefaultEvery
 	GraphPath             = follow.GraphPath
 	DefaultCanaryStands   = beside.DefaultStands
+	DefaultShadowLate     = shadow.DefaultLate
 )
 
 // ErrOtherCollector ends Lead in replace mode: another garbage collector works in the cluster.
@@ -51,6 +53,12 @@ type Options struct {
 	// Companion leaves collecting to the built-in collectors: only what policies ask for is done. Of
 	// namespaces those are drained that a DrainPolicy selects; the namespace controller finds them empty.
 	Companion bool
+	// Shadow sends nothing that changes anything: what Weir would collect is compared with what others do. What they have not done after
+	// ShadowLate, shadow.DefaultLate if 0, is a difference; ShadowReport is a file that tells. Namespaces, Companion, Policies, Webhooks and
+	// Canary are not looked at.
+	Shadow       bool
+	ShadowLate   time.Duration
+	ShadowReport string
 	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not drained: nobody would be left
 	// to finish.
 	Home     string
@@ -80,6 +88,7 @@ type Controller struct {
 	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: nobody looks whether another collector works
+	shadow   *shadow.Shadow      // nil: what is decided is done
 	leads    atomic.Bool         // its work has begun
 	events   record.EventBroadcaster
 	sink     typedcorev1.EventInterface
@@ -102,6 +111,9 @@ func New(o Options) (*Controller, error) {
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
 		c.requester.KindOf)
 	told := follow.Listener{Served: c.requester.Serve, Rewound: rep.Rewound}
+	if o.Shadow {
+		return c, c.inShadow(rep)
+	}
 	if o.Canary != "" {
 		if c.canary, err = c.newCanary(rep); err != nil {
 			return nil, err
@@ -117,7 +129,7 @@ func New(o Options) (*Controller, error) {
 	if c.canary != nil {
 		later = either(later, c.canary.Is)
 	}
-	c.workers = collect.New(c.store, c.requester, rep, later, o.Log, o.Registry)
+	c.workers = collect.New(c.store, c.requester, rep, later, nil, o.Log, o.Registry)
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{
 			Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
@@ -129,10 +141,23 @@ func New(o Options) (*Controller, error) {
 		told.Terminating = c.enforced.Terminating
 	}
 	c.watcher.Listen(told)
-	if err := o.Registry.Register(newLoadMetrics(c.leads.Load, c.workers.Oldest, c.limiter)); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+	return c, c.register()
+}
+
+func (c *Controller) register() error {
+	if err := c.options.Registry.Register(newLoadMetrics(c.leads.Load, c.workers.Oldest, c.limiter)); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
 	}
-	return c, nil
+	return nil
+}
+
+// inShadow prepares a Controller that decides, and sends nothing.
+func (c *Controller) inShadow(rep *events.Reporter) error {
+	o := c.options
+	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
+	c.workers = collect.New(c.store, c.requester, rep, nil, c.shadow, o.Log, o.Registry)
+	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going})
+	return c.register()
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
@@ -193,7 +218,9 @@ func (c *Controller) close() {
 // Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow must be
 // running. In replace mode it waits until no other garbage collector works, and ends with ErrOtherCollector when one begins.
 func (c *Controller) Lead(ctx context.Context) error {
-	c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
+	if c.shadow == nil {
+		c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
+	}
 	defer c.close()
 	began := time.Now()
 	alone := make(chan error, 1)
@@ -208,7 +235,7 @@ func (c *Controller) Lead(ctx context.Context) error {
 	c.leads.Store(true)
 	defer c.leads.Store(false)
 	st := c.store.Stats()
-	c.options.Log.Info("leading", "collecting", !c.options.Companion, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
+	c.options.Log.Info("leading", "collecting", !c.options.Companion && c.shadow == nil, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
 	return c.work(ctx)
 }
 
@@ -234,6 +261,9 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	}
 	if c.enforced != nil {
 		wg.Go(func() { c.enforced.Run(ctx) })
+	}
+	if c.shadow != nil {
+		wg.Go(func() { c.shadow.Run(ctx) })
 	}
 	if !c.options.Companion {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.

@@ -40,11 +40,14 @@ type clients struct {
 	boundedClient *http.Client
 }
 
-func newClients(of *rest.Config) (c clients, err error) {
+func newClients(of *rest.Config, shadow bool) (c clients, err error) {
 	c.config = rest.CopyConfig(of)
 	c.config.QPS, c.config.Burst = -1, 0 // requests adapt (limiter); watches and discovery are few
 	c.clock = &live.Clock{}
 	c.config.Wrap(c.clock.Wrap)
+	if shadow {
+		c.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
+	}
 	if c.client, err = rest.HTTPClientFor(c.config); err != nil {
 		return c, err
 	}
@@ -52,6 +55,20 @@ func newClients(of *rest.Config) (c clients, err error) {
 	c.bounded.Timeout = request.Timeout
 	c.boundedClient, err = rest.HTTPClientFor(c.bounded)
 	return c, err
+}
+
+// readOnly sends nothing that could change anything, whoever asks for it: what shadow mode promises does not rest on the parts alone.
+type readOnly struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		if req.Body != nil {
+			_ = req.Body.Close() // as the interface asks for
+		}
+		return nil, fmt.Errorf("%s %s: shadow mode changes nothing", req.Method, req.URL.Path)
+	}
+	return r.next.RoundTrip(req)
 }
 
 // NewFollowing prepares to follow. Nothing is sent to the API server before Follow.
@@ -76,7 +93,7 @@ func newFollowing(o Options) (*Following, error) {
 	}
 	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
 	var err error
-	if f.clients, err = newClients(o.Config); err != nil {
+	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {
 		return nil, fmt.Errorf("follow a cluster: %w", err)
 	}
 	if f.watcher, err = follow.New(f.clients.config, f.clients.client, f.store, kinds.Ignored.Union(sets.New(o.Ignored...)), o.Log, o.Registry); err != nil {

@@ -66,9 +66,16 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	beside.weir = companion
 	beside.awaitMetrics("the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 
+	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
+	beside.weir = shadow
+	beside.create("po", "garbage", []metav1.OwnerReference{nobody()})
+	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
+		return m.Sum("weir_shadow_decisions", "result", "done")+m.Sum("weir_shadow_deletes", "result", "sooner") > 0
+	})
+
 	dir := t.TempDir()
 	var args []string
-	for job, process := range map[string]*weir.Process{"controller": w.weir, "webhook": w.hook, "companion": companion} {
+	for job, process := range map[string]*weir.Process{"controller": w.weir, "webhook": w.hook, "companion": companion, "shadow": shadow} {
 		text, err := process.Get(t.Context(), "/metrics", "")
 		if err != nil {
 			t.Fatal(err)

@@ -38,14 +38,21 @@ type Workers struct {
 	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
 	// them then.
 	later func(graph.Ref) bool
+	// shadow is told what would be done, in place of the API server; nil: what is decided is done.
+	shadow Shadow
 }
 
-// New prepares them. later may be nil: nothing drains.
-func New(s *follow.Store, r *request.Client, rep *events.Reporter, later func(graph.Ref) bool, log logr.Logger, reg prometheus.Registerer) *Workers {
+// Shadow compares decisions with what others do.
+type Shadow interface {
+	Decided(uid types.UID, a graph.Action)
+}
+
+// New prepares them. later may be nil: nothing drains. With a shadow nothing is sent, but for lookups.
+func New(s *follow.Store, r *request.Client, rep *events.Reporter, later func(graph.Ref) bool, shadow Shadow, log logr.Logger, reg prometheus.Registerer) *Workers {
 	if later == nil {
 		later = func(graph.Ref) bool { return false }
 	}
-	w := &Workers{store: s, requester: r.ForWorkers(), reporter: rep, metrics: newMetrics(reg), log: log, later: later}
+	w := &Workers{store: s, requester: r.ForWorkers(), reporter: rep, metrics: newMetrics(reg), log: log, later: later, shadow: shadow}
 	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
@@ -113,6 +120,13 @@ func (w *Workers) recheck(ctx context.Context) {
 func (w *Workers) work(ctx context.Context, uid types.UID) {
 	ctx = w.requester.History.Mark(ctx)
 	a := w.store.Decide(uid)
+	if w.shadow != nil {
+		w.shadow.Decided(uid, a)
+		if a.Request() && a.Verb != graph.Look {
+			w.done(uid)
+			return
+		}
+	}
 	w.reporter.Decided(a)
 	if a.Verb == graph.Delete && !a.Awaited && w.later(a.Object) {
 		w.log.V(1).Info("left for its wave", "object", a.Object.String(), "uid", uid, "why", a.Why)

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -22,6 +23,8 @@ type Feed struct {
 	seen func(name string, how Change)
 	// terminating is told of each object that is being deleted, when the graph has it; nil if nobody asks.
 	terminating func(*metav1.PartialObjectMetadata)
+	// going is told of each object that is gone, before the graph is; nil if nobody asks.
+	going func(types.UID)
 	// check is asked about each complete list before the graph gets it, level told when the graph has everything.
 	check func(list []any, resourceVersion string) error
 	level func(listed bool)
@@ -86,6 +89,9 @@ func (f *Feed) Delete(obj any) error {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
+	}
+	if f.going != nil {
+		f.going(m.UID)
 	}
 	f.Store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
 	if f.seen != nil {

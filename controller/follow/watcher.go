@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -73,6 +74,8 @@ type Listener struct {
 	Webhooks func()
 	// Terminating is told of each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
+	// Going is told of each object that a watch shows to be gone, before the graph is.
+	Going func(uid types.UID)
 	// Rewound is told that the history of the API server went back, and why that is known.
 	Rewound func(why string)
 }
@@ -224,7 +227,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	watchCtx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
-	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating}
+	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating, going: w.listener.Going}
 	k.feed = f
 	switch gr {
 	case kinds.APIServices:

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // A Pair is the two sides that are compared.
@@ -16,7 +18,10 @@ type Pair struct {
 	Reference, Weir *Side
 	// Planner is asked before each delete, and what it says is held against what happens; nil: it is not.
 	Planner *Planner
-	stops   []func()
+	// shadow is a weir in shadow mode beside the reference; nil: there is none.
+	shadow       *weir.Process
+	shadowReport string
+	stops        []func()
 }
 
 // Stop ends everything that Start started.

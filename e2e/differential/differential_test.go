@@ -17,6 +17,7 @@ var (
 	worlds     = flag.Int("differential.worlds", 6, "number of worlds")
 	first      = flag.Int("differential.world", 0, "number of the first world")
 	operations = flag.Int("differential.operations", 30, "operations in each")
+	shadowed   = flag.Bool("differential.shadow", false, "run a weir in shadow mode beside the reference, and tell what it finds")
 )
 
 // TestWorldsEndAsUnderTheReference is what the package is for; its comment says how.
@@ -38,7 +39,7 @@ func TestWorldsEndAsUnderTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := Start(context.WithoutCancel(t.Context()), binary, plugin, t.TempDir(), os.Stderr)
+	pair, err := Start(context.WithoutCancel(t.Context()), binary, plugin, t.TempDir(), *shadowed, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +80,13 @@ func TestWorldsEndAsUnderTheReference(t *testing.T) {
 	}
 	if changes < steps/3 {
 		t.Error("most operations did nothing: the worlds are too empty")
+	}
+	if *shadowed {
+		found, err := pair.Shadow(t.Context(), binary)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("shadow mode beside the reference:\n%s", found)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(causes)) {
 		t.Logf("%4d objects differed: %s", causes[cause], cause)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,17 +21,18 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// Start runs two control planes, one with each collector, until Stop. Weir's log is in dir.
-func Start(ctx context.Context, binary, plugin, dir string, out io.Writer) (*Pair, error) {
+// Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in shadow mode beside the reference. Weir's logs
+// are in dir.
+func Start(ctx context.Context, binary, plugin, dir string, shadow bool, out io.Writer) (*Pair, error) {
 	p := &Pair{}
-	if err := p.start(ctx, binary, plugin, dir, out); err != nil {
+	if err := p.start(ctx, binary, plugin, dir, shadow, out); err != nil {
 		p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Pair) start(ctx context.Context, binary, plugin, dir string, out io.Writer) error {
+func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow bool, out io.Writer) error {
 	reference, err := p.plane(ctx, out)
 	if err != nil {
 		return err
@@ -37,6 +40,11 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, out io.Wri
 	// Its client's own limit would be what is waited for.
 	if err := reference.StartController(ctx, plane.CollectorOnly, "--kube-api-qps=1000", "--kube-api-burst=1000"); err != nil {
 		return err
+	}
+	if shadow {
+		if err := p.startShadow(ctx, reference, binary, dir); err != nil {
+			return err
+		}
 	}
 	ours, err := p.plane(ctx, out)
 	if err != nil {
@@ -61,6 +69,32 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, out io.Wri
 		p.Reference.Name: reference.Kubeconfig, p.Weir.Name: ours.Kubeconfig,
 	}}
 	return nil
+}
+
+func (p *Pair) startShadow(ctx context.Context, reference *plane.Plane, binary, dir string) error {
+	_, kubeconfig, err := load.ServiceAccount(ctx, reference)
+	if err != nil {
+		return err
+	}
+	p.shadowReport = filepath.Join(dir, "shadow.json")
+	p.shadow, err = weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir, Name: "shadow", Flags: []string{"--mode", "shadow", "--shadow-report", p.shadowReport}})
+	if err != nil {
+		return err
+	}
+	p.stops = append(p.stops, p.shadow.Kill)
+	return nil
+}
+
+// Shadow ends the weir in shadow mode, and returns what it found, as users read it.
+func (p *Pair) Shadow(ctx context.Context, binary string) (string, error) {
+	if err := p.shadow.Stop(plane.DefaultGrace); err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, binary, "shadow", p.shadowReport).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("read what the shadow found: %w: %s", err, out)
+	}
+	return string(out), nil
 }
 
 // plane is a control plane that serves all kinds.

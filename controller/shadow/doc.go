@@ -1,0 +1,6 @@
+// Package shadow compares what Weir would do with what the cluster's own garbage collector does. In shadow mode nothing is sent: the
+// workers of package collect tell of each decision, and the watches tell whether somebody carries it out.
+//
+// Ledger is the bookkeeping, without a clock; Shadow has the lock around it, which is held for nothing that can block. Goroutines: one
+// that looks at what is open, joined by Run.
+package shadow

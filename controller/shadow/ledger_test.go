@@ -1,0 +1,176 @@
+package shadow
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func ref(name, version string) graph.Ref {
+	return graph.Ref{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: version}
+}
+
+func action(verb graph.Verb, version string) graph.Action {
+	return graph.Action{Verb: verb, Object: ref("leaf", version), Why: "owner is gone"}
+}
+
+func view(version string, change ...func(*graph.View)) graph.View {
+	v := graph.View{Ref: ref("leaf", version)}
+	for _, f := range change {
+		f(&v)
+	}
+	return v
+}
+
+func deleting(v *graph.View) { v.Deleting = true }
+
+func owned(verdicts ...string) func(*graph.View) {
+	return func(v *graph.View) {
+		for _, verdict := range verdicts {
+			v.Owners = append(v.Owners, graph.OwnerView{Verdict: verdict})
+		}
+	}
+}
+
+// told is a report in short.
+func told(r Report) string {
+	var parts []string
+	for _, verb := range []string{"delete", "release", "unfinalize"} {
+		for _, how := range []string{Done, Withdrawn, Late, "open"} {
+			if n := r.Decisions[verb][how]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s %d", verb, how, n))
+			}
+		}
+	}
+	for _, how := range []string{Sooner, Others, Kept} {
+		if n := r.Deletes[how]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", how, n))
+		}
+	}
+	for _, d := range r.Differences {
+		parts = append(parts, fmt.Sprintf("difference %s %s ended %t", d.What, d.Object, d.Ended != nil))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func TestWhatBecomesOfDecisions(t *testing.T) {
+	const late = time.Minute
+	keep := graph.Action{Verb: graph.Keep, Object: ref("leaf", "2")}
+	for name, c := range map[string]struct {
+		then func(l *Ledger)
+		want string
+	}{
+		"a delete is open":    {func(*Ledger) {}, "delete open 1"},
+		"it goes":             {func(l *Ledger) { l.Gone(start.Add(time.Second), action(graph.Delete, "1"), view("1", owned("absent"))) }, "delete done 1"},
+		"it is gone":          {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", graph.Action{}, graph.View{}, false) }, "delete done 1"},
+		"it terminates":       {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("2", deleting), true) }, "delete done 1"},
+		"an owner turns up":   {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("1"), true) }, "delete withdrawn 1"},
+		"it is decided again": {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", action(graph.Delete, "2"), view("2"), true) }, "delete open 1"},
+		"another is decided": {func(l *Ledger) {
+			l.Decided(start.Add(time.Second), "leaf", action(graph.Release, "2"), view("2"), true)
+		}, "delete withdrawn 1; release open 1"},
+		"released": {func(l *Ledger) {
+			l.Decided(start, "leaf", action(graph.Release, "2"), view("2"), true)
+			l.Decided(start, "leaf", keep, view("3"), true)
+		}, "delete withdrawn 1; release done 1"},
+		"a lookup is no decision": {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Look, "1"), view("1"), true) }, "delete withdrawn 1"},
+		"nobody does it":          {func(l *Ledger) { l.Overdue(start.Add(late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"not for long":            {func(l *Ledger) { l.Overdue(start.Add(late - 1)) }, "delete open 1"},
+		"it is told once":         {func(l *Ledger) { l.Overdue(start.Add(late)); l.Overdue(start.Add(2 * late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"somebody does it late": {func(l *Ledger) {
+			l.Overdue(start.Add(late))
+			l.Decided(start.Add(2*late), "leaf", graph.Action{}, graph.View{}, false)
+		}, "delete done 1; delete late 1; difference late configmaps shop/leaf ended true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, late)
+			l.Decided(start, "leaf", action(graph.Delete, "1"), view("1", owned("absent")), true)
+			c.then(l)
+			if diff := cmp.Diff(c.want, told(l.Report(start.Add(time.Hour), true))); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWithoutADecision(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb graph.Verb
+		view graph.View
+		want string
+	}{
+		"nobody's dependent":                 {graph.Keep, view("1"), ""},
+		"it terminated before":               {graph.Keep, view("1", deleting, owned("absent")), ""},
+		"before the decision was told":       {graph.Delete, view("1", owned("absent")), "sooner 1"},
+		"before an owner was looked up":      {graph.Look, view("1", owned("unknown", "absent")), "sooner 1"},
+		"an owner lives":                     {graph.Keep, view("1", owned("present", "absent")), "others 1"},
+		"one of two is not known":            {graph.Keep, view("1", owned("present", "unknown")), "others 1"},
+		"an owner cannot be told":            {graph.Keep, view("1", owned("trouble", "absent")), "others 1"},
+		"kept, although all owners are gone": {graph.Wait, view("1", owned("absent")), "kept 1; difference kept configmaps shop/leaf ended true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, time.Minute)
+			l.Gone(start, action(c.verb, "1"), c.view)
+			if diff := cmp.Diff(c.want, told(l.Report(start, true))); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
+	l := NewLedger(start, time.Minute)
+	for i := range mostOpen + 5 {
+		uid := types.UID(fmt.Sprint(i))
+		l.Decided(start, uid, graph.Action{Verb: graph.Delete, Object: graph.Ref{UID: uid}}, graph.View{Ref: graph.Ref{UID: uid}}, true)
+	}
+	_, open := l.Overdue(start.Add(time.Hour))
+	for _, uid := range open {
+		l.Decided(start.Add(time.Hour), uid, graph.Action{}, graph.View{}, false)
+	}
+	r := l.Report(start.Add(time.Hour), true)
+	if r.Forgotten != 5 || len(r.Differences) != mostDifferences || r.More != mostOpen-mostDifferences || len(open) != mostLooks {
+		t.Errorf("%d forgotten, %d differences and %d more, %d to look at", r.Forgotten, len(r.Differences), r.More, len(open))
+	}
+	for range 3 * mostLags {
+		l.took(time.Second)
+	}
+	if len(l.lags) != mostLags {
+		t.Errorf("%d lags are kept", len(l.lags))
+	}
+}
+
+func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
+	day := 24 * time.Hour
+	good := Report{Since: start, At: start.Add(day), Ready: true}
+	for name, c := range map[string]struct {
+		change func(*Report)
+		want   string
+	}{
+		"open":              {func(*Report) {}, ""},
+		"too early":         {func(r *Report) { r.At = r.At.Add(-time.Second) }, "compared for 23h59m59s, and not for 24h0m0s yet"},
+		"a difference":      {func(r *Report) { r.Differences = []Difference{{}} }, "1 differences"},
+		"only counted":      {func(r *Report) { r.More = 2 }, "2 differences"},
+		"not all was there": {func(r *Report) { r.Ready = false }, "not all kinds have been listed"},
+		"it has ended":      {func(r *Report) { r.At = r.At.Add(-time.Hour); r.Since = r.Since.Add(-2 * time.Hour) }, "its process does not run any more"},
+		"too much":          {func(r *Report) { r.Forgotten = 1 }, "1 decisions were not compared"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			c.change(&r)
+			err := r.Gate(start.Add(day), day)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}

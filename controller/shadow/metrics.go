@@ -1,0 +1,41 @@
+package shadow
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+type metrics struct {
+	decisions, deletes *prometheus.GaugeVec
+	differences, lag   prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		decisions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_decisions",
+			Help: "What Weir would have done since it began, by action, and what became of it: done by the cluster, withdrawn because of what was seen later, open; late is counted besides."}, []string{"action", "result"}),
+		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
+			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner lives, or kept by Weir in doubt."}, []string{"result"}),
+		differences: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences",
+			Help: "What Weir would have done and the cluster did not, or the other way round, since it began."}),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_lag_seconds",
+			Help: "How much later than Weir's decision the cluster deleted, 99 of 100."}),
+	}
+	reg.MustRegister(m.decisions, m.deletes, m.differences, m.lag)
+	return m
+}
+
+func (m *metrics) set(r Report) {
+	for _, verb := range []graph.Verb{graph.Delete, graph.Release, graph.Unblock, graph.Unfinalize} {
+		of, verb := r.Decisions[verb.String()], verb.String()
+		for _, how := range []string{Done, Withdrawn, Late, "open"} {
+			m.decisions.WithLabelValues(verb, how).Set(float64(of[how]))
+		}
+	}
+	for _, how := range []string{Sooner, Others, Kept} {
+		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))
+	}
+	m.differences.Set(float64(len(r.Differences) + r.More))
+	m.lag.Set(r.LagSeconds.P99)
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// shadowReport is what weir in shadow mode writes.
+type shadowReport struct {
+	Decisions   map[string]map[string]int
+	Deletes     map[string]int
+	Differences []struct{ What, Verb, Object, Why, Ended string }
+}
+
+// startShadow runs a weir that may read, and nothing else. It returns how to read its report, and where that is.
+func (w *world) startShadow(flags ...string) (read func() shadowReport, path string) {
+	w.Helper()
+	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
+	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), reader, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	kubeconfig, err := restricted(w.Context(), w.plane, weirUser, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader.Name})
+	if err != nil {
+		w.Fatal(err)
+	}
+	path = filepath.Join(w.TempDir(), "shadow.json")
+	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, LeaderElect: true, Flags: append([]string{"--mode", "shadow", "--shadow-report", path}, flags...)})
+	w.awaitSaid(w.weir, `"msg":"leading"`)
+	return func() (r shadowReport) {
+		w.Helper()
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &r)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		return r
+	}, path
+}
+
+// awaitNothingOpen waits until all that was decided has come to an end.
+func (w *world) awaitNothingOpen() {
+	w.Helper()
+	w.awaitMetrics("nothing is open", func(m weir.Metrics) bool {
+		return m.Has("weir_shadow_decisions") && m.Sum("weir_shadow_decisions", "result", "open") == 0
+	})
+}
+
+// gate runs weir shadow.
+func (w *world) gate(args ...string) (string, int) {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), shared.binary, append([]string{"shadow"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// TestShadowFindsThatTheBuiltInCollectorDoesTheSame and sends nothing that changes anything.
+func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.All})
+	_, path := w.startShadow()
+	leaves := numbered("leaf", 50)
+	w.make("cm boss")
+	w.make(dependents("cm", leaves, "boss"))
+	w.make(`
+		sec  below       owners=(leaf-0)
+		cm   foreground
+		cm   held        owners=(foreground!block)
+		cm   under-held  owners=(held!block)
+		cm   orphaning
+		cm   kept        owners=(orphaning)
+		cm   one
+		cm   two
+		cm   of-both     owners=(one,two)
+		cr   role
+		cr   of-role     owners=(role)
+		cm   by-hand     owners=(two)
+	`)
+	w.create("sec", "never-owned", []metav1.OwnerReference{nobody()})
+	w.delete("boss", background)
+	w.delete("foreground", foreground)
+	w.delete("orphaning", orphan)
+	w.delete("one", background)
+	w.delete("role", background)
+	w.delete("by-hand", background)
+	w.awaitGone(append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
+	w.awaitOwners("kept", "")
+	w.awaitOwners("of-both", "two")
+	w.awaitNothingOpen()
+	w.mustStay("kept", "two", "of-both")
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+
+	out, code := w.gate(path, "--gate", "1s")
+	if code != 0 || !strings.Contains(out, "No difference.") {
+		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
+	}
+	t.Log(out)
+	if out, code := w.gate(path, "--gate", "24h"); code != 1 || !strings.Contains(out, "not for 24h0m0s yet") {
+		t.Errorf("exit code %d of weir shadow --gate 24h:\n%s", code, out)
+	}
+	for _, r := range w.audit(weirUser) {
+		if !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
+			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
+		}
+	}
+}
+
+// TestShadowTellsWhatNobodyDoes with the object and the reason, and that it was done later.
+func TestShadowTellsWhatNobodyDoes(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	read, path := w.startShadow("--shadow-late", "2s")
+	w.make(`
+		cm boss
+		cm leaf  owners=(boss)
+	`)
+	w.delete("boss", background)
+	w.awaitMetrics("there is a difference", func(m weir.Metrics) bool { return m.Sum("weir_shadow_differences") == 1 })
+	w.awaitSaid(w.weir, "the cluster has not done what Weir would do", w.namespace+"/leaf", `"action":"delete"`)
+	if w.get("leaf") == nil {
+		t.Error("weir deleted it")
+	}
+	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone("leaf")
+	w.awaitNothingOpen()
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+
+	r := read()
+	if len(r.Differences) != 1 || r.Differences[0].What != "late" || r.Differences[0].Verb != "delete" || !strings.HasSuffix(r.Differences[0].Object, "/leaf") || r.Differences[0].Ended == "" {
+		t.Errorf("differences: %+v", r.Differences)
+	}
+	if r.Decisions["delete"]["done"] != 1 || r.Decisions["delete"]["late"] != 1 {
+		t.Errorf("decisions: %v", r.Decisions)
+	}
+	if out, code := w.gate(path, "--gate", "1s"); code != 1 || !strings.Contains(out, "1 differences") || !strings.Contains(out, "owner is gone") {
+		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
+	}
+}
