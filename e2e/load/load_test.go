@@ -42,6 +42,7 @@ func standIn(args []string) error {
 	mode := flags.String("mode", "", "")
 	flags.String("kubeconfig", "", "")
 	flags.Bool("leader-elect", true, "")
+	flags.Duration("canary-time", 0, "")
 	flags.Bool("metrics-secure", true, "")
 	metrics := flags.String("metrics-bind-address", "", "")
 	health := flags.String("health-probe-bind-address", "", "")
