@@ -152,7 +152,7 @@ func TestWrongValuesAreRefusedWithTheirName(t *testing.T) {
 	cases := map[string]struct{ set, says string }{
 		"misspelt section":          {"controler.replicas=1", "controler"},
 		"misspelt value":            {"webhook.replica=1", "replica"},
-		"mode":                      {"mode=shadow", "mode"},
+		"mode":                      {"mode=both", "mode"},
 		"no replicas":               {"webhook.replicas=0", "replicas"},
 		"certificates":              {"certificates.type=none", "type"},
 		"no Secret":                 {"certificates.type=provided", "certificates.provided.secretName"},

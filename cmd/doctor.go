@@ -42,7 +42,7 @@ problem; what cannot be read is unknown, which is none.`,
 	}
 	fs := cmd.Flags()
 	f.register(fs)
-	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about, companion or replace; default: that of the Deployment weir-controller, else companion")
+	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of the Deployment weir-controller, else companion")
 	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
 	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner never existed, and wait for its end, for 30s at most; then it is deleted")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -53,8 +53,8 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output %q: must be text or json", f.output)
 	}
-	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace {
-		return fmt.Errorf("--mode %q: must be companion or replace", f.mode)
+	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
+		return fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode)
 	}
 	config, err := f.restConfig()
 	if err != nil {

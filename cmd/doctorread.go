@@ -91,8 +91,8 @@ func (p *patient) deployedMode(ctx context.Context) string {
 
 func modeOf(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		if mode, ok := flagOf(slices.Concat(c.Command, c.Args), "mode"); ok && mode == modeReplace {
-			return doctor.Replace
+		if mode, ok := flagOf(slices.Concat(c.Command, c.Args), "mode"); ok && (mode == doctor.Replace || mode == doctor.Shadow) {
+			return mode
 		}
 	}
 	return doctor.Companion

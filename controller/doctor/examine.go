@@ -90,8 +90,8 @@ func (f *Facts) collector() Finding {
 		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir does not work beside another", off
 	case works:
 		c.Grade, c.Says = OK, "the cluster's own works ("+by+")"
-	case f.Mode == Companion:
-		c.Grade, c.Says, c.Do = Problem, "none works ("+by+"), and in companion mode Weir needs one: garbage stays", restart
+	case f.Mode != Replace:
+		c.Grade, c.Says, c.Do = Problem, "none works ("+by+"), and in "+f.Mode+" mode Weir needs one: garbage stays", restart
 	default:
 		c.Grade, c.Says = OK, "none works but Weir ("+by+")"
 	}
@@ -141,8 +141,8 @@ func (f *Facts) namespaceController() Finding {
 			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"
 	case works:
 		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"
-	case f.Mode == Companion:
-		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in companion mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
+	case f.Mode != Replace:
+		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in "+f.Mode+" mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
 	default:
 		n.Grade, n.Says = OK, "none works but Weir ("+by+")"
 	}
@@ -169,6 +169,8 @@ func (f *Facts) mode() Finding {
 func (f *Facts) leader() Finding {
 	l := Finding{About: "controller"}
 	switch {
+	case f.Mode == Shadow:
+		l.Grade, l.Says = OK, "in shadow mode Weir holds no Lease, and changes nothing: weir shadow says what it found"
 	case f.WeirLease == nil:
 		l.Grade, l.Says = Unknown, "whether a controller of Weir leads is not known: "+f.why("weirLease")
 	case f.WeirLease.Holder == "":

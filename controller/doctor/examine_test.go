@@ -37,6 +37,7 @@ func TestExamine(t *testing.T) {
 	}{
 		"all is well in companion mode": {Companion, func(*Facts) {}, nil},
 		"all is well in replace mode":   {Replace, func(*Facts) {}, nil},
+		"all is well in shadow mode":    {Shadow, func(f *Facts) { f.WeirLease, f.Webhooks, f.Policies = &Lease{}, &[]string{}, &[]Policy{} }, nil},
 		"too old":                       {Companion, func(f *Facts) { f.Server, f.Minor = "v1.29.1", 29 }, []string{"problem Kubernetes: v1.29.1 is older than 1.30"}},
 		"newer than tested":             {Companion, func(f *Facts) { f.Server, f.Minor = "v1.37.0", 37 }, []string{"warning Kubernetes: v1.37.0 is newer"}},
 		"the flags came back": {Replace, func(f *Facts) { f.Canary = nil; (*f.Managers)[0].Controllers = "*" }, []string{

@@ -4,6 +4,7 @@ import "time"
 
 // Modes of Weir.
 const (
+	Shadow    = "shadow"
 	Companion = "companion"
 	Replace   = "replace"
 )
@@ -111,7 +112,10 @@ func Needs(mode, home string) []Need {
 		{Verb: "update", Group: webhookConfigurations, Resource: "mutatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
 		{Verb: "patch", Resource: "namespaces/status", For: "saying what a namespace waits for"},
 	}
-	if mode == Replace {
+	switch mode {
+	case Shadow:
+		return needs[:3]
+	case Replace:
 		needs = append(needs,
 			Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"},
 			Need{Verb: "update", Resource: "namespaces/finalize", For: "the last step of a namespace"},

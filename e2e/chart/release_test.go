@@ -28,8 +28,13 @@ const labels = "app.kubernetes.io/part-of=weir"
 func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	ctx := t.Context()
 
-	t.Log("install, in companion mode; the namespace takes restricted pods only")
-	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "policies.protection=true")
+	t.Log("install, in shadow mode; the namespace takes restricted pods only")
+	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/shadow.yaml", "--set", "metrics.prometheusRule.enabled=false")
+	checkRights(t, shadow)
+	missesNothing(t, "shadow")
+
+	t.Log("upgrade to companion mode")
+	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--reset-values", "--set", "policies.protection=true")
 	checkRights(t, companion)
 	missesNothing(t, "companion")
 	until(t, "the namespace cannot be deleted", func(ctx context.Context) (bool, error) {
@@ -44,7 +49,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	collects(t)
 
 	t.Log("roll back")
-	helm(t, "rollback", "weir", "1", "--wait", "--timeout", "2m")
+	helm(t, "rollback", "weir", "2", "--wait", "--timeout", "2m")
 	checkRights(t, companion)
 
 	t.Log("uninstall, with a policy in the cluster")

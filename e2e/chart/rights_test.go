@@ -17,6 +17,23 @@ type right struct {
 type rights struct{ may, mayNot []right }
 
 var (
+	shadow = rights{
+		may: []right{
+			{"weir-controller", "watch", "example.com", "anything", "", ""},
+			{"weir-controller", "list", "", "pods", "", ""},
+			{"weir-controller", "create", "authentication.k8s.io", "tokenreviews", "", ""},
+		},
+		mayNot: append([]right{
+			{"weir-controller", "patch", "apps", "deployments", "default", ""},
+			{"weir-controller", "delete", "", "pods", "default", ""},
+			{"weir-controller", "create", "", "events", "default", ""},
+			{"weir-controller", "update", "coordination.k8s.io", "leases", namespace, "weir-controller"},
+			{"weir-controller", "create", "", "configmaps", namespace, ""},
+			{"weir-controller", "update", "", "secrets", namespace, "weir-ca"},
+			{"weir-controller", "create", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", ""},
+			{"weir-webhook", "patch", "apps", "deployments", "default", ""},
+		}, common.mayNot...),
+	}
 	companion = rights{
 		may: append([]right{
 			{"weir-controller", "delete", "", "pods", "default", ""},

@@ -2,14 +2,19 @@
 
 {{/* weir.args: flags of both. */}}
 {{- define "weir.args" -}}
-{{- $v := .root.Values -}}
 - --policy-dir=/etc/weir/policies
 - --self-users={{ include "weir.selfUsers" .root }}
+{{ include "weir.processArgs" . }}
+{{ include "weir.certificateArgs" .root }}
+{{- end }}
+
+{{/* weir.processArgs: flags of every process. */}}
+{{- define "weir.processArgs" -}}
+{{- $v := .root.Values -}}
 - --metrics-bind-address={{ ternary ":8443" "0" $v.metrics.enabled }}
 - --health-probe-bind-address=:8081
 - --log-format={{ $v.log.format }}
 - -v={{ $v.log.verbosity }}
-{{ include "weir.certificateArgs" .root }}
 {{- end }}
 
 {{- define "weir.certificateArgs" -}}
