@@ -156,7 +156,7 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
 	c.workers = collect.New(c.store, c.requester, rep, nil, c.shadow, o.Log, o.Registry)
-	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going})
+	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Rewound: c.shadow.Rewound})
 	return c.register()
 }
 

@@ -160,6 +160,13 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	return how
 }
 
+// Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
+func (l *Ledger) Rewound(now time.Time) {
+	for uid, d := range l.open {
+		l.close(now, uid, d, Withdrawn)
+	}
+}
+
 // Overdue makes differences of decisions that nobody has carried out for long, and returns them. open are some that are open, to be looked at again.
 func (l *Ledger) Overdue(now time.Time) (late []graph.Action, open []types.UID) {
 	for uid, d := range l.open {

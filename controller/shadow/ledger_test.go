@@ -82,10 +82,11 @@ func TestWhatBecomesOfDecisions(t *testing.T) {
 			l.Decided(start, "leaf", action(graph.Release, "2"), view("2"), true)
 			l.Decided(start, "leaf", keep, view("3"), true)
 		}, "delete withdrawn 1; release done 1"},
-		"a lookup is no decision": {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Look, "1"), view("1"), true) }, "delete withdrawn 1"},
-		"nobody does it":          {func(l *Ledger) { l.Overdue(start.Add(late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
-		"not for long":            {func(l *Ledger) { l.Overdue(start.Add(late - 1)) }, "delete open 1"},
-		"it is told once":         {func(l *Ledger) { l.Overdue(start.Add(late)); l.Overdue(start.Add(2 * late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"a lookup is no decision":  {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Look, "1"), view("1"), true) }, "delete withdrawn 1"},
+		"the cluster was restored": {func(l *Ledger) { l.Rewound(start.Add(time.Second)) }, "delete withdrawn 1"},
+		"nobody does it":           {func(l *Ledger) { l.Overdue(start.Add(late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"not for long":             {func(l *Ledger) { l.Overdue(start.Add(late - 1)) }, "delete open 1"},
+		"it is told once":          {func(l *Ledger) { l.Overdue(start.Add(late)); l.Overdue(start.Add(2 * late)) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
 		"somebody does it late": {func(l *Ledger) {
 			l.Overdue(start.Add(late))
 			l.Decided(start.Add(2*late), "leaf", graph.Action{}, graph.View{}, false)

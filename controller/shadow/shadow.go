@@ -82,6 +82,13 @@ func (s *Shadow) Going(uid types.UID) {
 	}
 }
 
+// Rewound is told that the history of the API server went back, before everything is listed again.
+func (s *Shadow) Rewound(string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Rewound(time.Now())
+}
+
 // Run looks at what is open, and writes the report, until ctx ends.
 func (s *Shadow) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
