@@ -18,17 +18,20 @@ type begun struct {
 
 // begin finds the API server, makes sure that it answers, and prepares the policies. The flags have been checked.
 func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, policy *policyFlags, target *targetFlags) (*begun, error) {
-	log := process.logger()
-	config, err := cluster.restConfig()
+	b, err := beginWithoutPolicies(ctx, cluster, process)
 	if err != nil {
 		return nil, err
 	}
-	if err := reach(ctx, config); err != nil {
+	b.state, err = policy.state(ctx, b.config, target, b.log)
+	return b, err
+}
+
+// beginWithoutPolicies is begin for who enforces none.
+func beginWithoutPolicies(ctx context.Context, cluster *clusterFlags, process *processFlags) (*begun, error) {
+	b := &begun{log: process.logger()}
+	var err error
+	if b.config, err = cluster.restConfig(); err != nil {
 		return nil, err
 	}
-	state, err := policy.state(ctx, config, target, log)
-	if err != nil {
-		return nil, err
-	}
-	return &begun{config, state, log}, nil
+	return b, reach(ctx, b.config)
 }

@@ -51,8 +51,8 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if f.mode == modeShadow && f.set() {
-		return errors.New("--mode shadow changes nothing, and has no webhook: leave --webhook-service and --webhook-url out")
+	if f.mode == modeShadow {
+		return f.compare(ctx)
 	}
 	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {
@@ -78,6 +78,26 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 		m.follow("certificates", source.Start)
 		m.certificate = source.GetCertificate
 		m.follow("token", token.Start)
+	}
+	return m.run(ctx)
+}
+
+// compare runs shadow mode: the collector, which changes nothing, and neither policies nor a webhook.
+func (f *controllerFlags) compare(ctx context.Context) error {
+	if f.set() || f.policyFlags.dir != "" {
+		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, --webhook-service and --webhook-url out")
+	}
+	b, err := beginWithoutPolicies(ctx, &f.clusterFlags, &f.processFlags)
+	if err != nil {
+		return err
+	}
+	c, err := f.controller(b, nil, nil, false)
+	if err != nil {
+		return err
+	}
+	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
+	if err := m.collect(b, c); err != nil {
+		return err
 	}
 	return m.run(ctx)
 }

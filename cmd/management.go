@@ -56,10 +56,12 @@ func (m *management) lead(run func(context.Context) error) {
 // collect adds the collector, with the policies that it enforces.
 func (m *management) collect(b *begun, c *controller.Controller) error {
 	m.graph = c.GraphHandler()
-	m.follow("policies", b.state.Run)
+	if b.state != nil {
+		m.follow("policies", b.state.Run)
+		m.ready("policies", b.state.Ready)
+	}
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
-	m.ready("policies", b.state.Ready)
 	m.ready("graph", c.Ready)
 	return tellBuild("controller")
 }

@@ -42,6 +42,18 @@ func (w *world) requests(user string, names ...string) map[string]int {
 // audit reads what a user asked about objects in the world's namespace.
 func (w *world) audit(user string) []request {
 	w.Helper()
+	return w.auditWith(w.namespace, func(r request) bool { return r.User.Username == user && r.Object.Namespace == w.namespace })
+}
+
+// auditOf reads all that a user asked for.
+func (w *world) auditOf(user string) []request {
+	w.Helper()
+	return w.auditWith(user, func(r request) bool { return r.User.Username == user })
+}
+
+// auditWith reads the requests that are wanted, of lines that have some text.
+func (w *world) auditWith(text string, wanted func(request) bool) []request {
+	w.Helper()
 	f, err := os.Open(w.plane.AuditLog)
 	if err != nil {
 		w.Fatal(err)
@@ -51,14 +63,14 @@ func (w *world) audit(user string) []request {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if !strings.Contains(lines.Text(), w.namespace) {
+		if !strings.Contains(lines.Text(), text) {
 			continue // decoding is what takes time
 		}
 		var r request
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue // the last line is being written
 		}
-		if r.User.Username == user && r.Object.Namespace == w.namespace {
+		if wanted(r) {
 			requests = append(requests, r)
 		}
 	}
