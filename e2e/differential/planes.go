@@ -77,7 +77,7 @@ func (p *Pair) startShadow(ctx context.Context, reference *plane.Plane, binary, 
 		return err
 	}
 	p.shadowReport = filepath.Join(dir, "shadow.json")
-	p.shadow, err = weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir, Name: "shadow", Flags: []string{"--mode", "shadow", "--shadow-report", p.shadowReport}})
+	p.shadow, err = weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir, Name: "shadow", Flags: []string{"--mode", "shadow", "--shadow-late", "5s", "--shadow-report", p.shadowReport}})
 	if err != nil {
 		return err
 	}
