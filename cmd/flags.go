@@ -129,7 +129,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.DurationVar(&f.compare, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without it Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
-	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage")
+	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")

@@ -41,6 +41,7 @@ func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
 		}
 	}
+	w.upEndsAtOnce()
 	if err := w.plane.StopController(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,56 +91,58 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	}
 }
 
-// TestUpEndsAtOnceBesideAnotherCollector, and works beside it when it is told to.
-func TestUpEndsAtOnceBesideAnotherCollector(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
-	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	up := func(flags ...string) *weir.Process {
-		p, err := weir.Launch(t.Context(), weir.Options{Binary: shared.binary, Dir: w.plane.Dir, Kubeconfig: kubeconfig, Command: "up", Flags: append([]string{"--mode", "replace"}, flags...)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Kill)
-		return p
-	}
-	p := up()
-	w.mustEndBesideAnother(p)
-	if said := p.Tail(2); !strings.Contains(said, "--controllers=*,-garbage-collector-controller") || !strings.Contains(said, "--beside-builtin") {
-		t.Errorf("it ended without saying what can be done:\n%s", said)
-	}
-	w.weir = up("--beside-builtin")
-	w.awaitSaid(w.weir, `"msg":"leading"`)
-}
-
 // TestCompanionTellsWhetherTheBuiltInCollectorWorks by how long a canary stands.
 func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
-	w.startWeir("--mode", "companion")
+	const silent = 30 * time.Second
+	w.startWeir("--mode", "companion", "--canary-time", (silent / 6).String())
 	w.awaitMetrics("the built-in collector works", func(m weir.Metrics) bool {
 		lag := m.Sum("weir_builtin_collector_lag_seconds")
-		return m.Sum("weir_builtin_collector_alive") == 1 && lag > 0 && lag < 60
+		return m.Sum("weir_builtin_collector_alive") == 1 && lag > 0 && lag < silent.Seconds()
 	})
 	if err := w.plane.StopController(); err != nil {
 		t.Fatal(err)
 	}
 	// The next canary comes within a minute, and has another.
 	w.awaitMetricsIn(3*patience, "it is silent", func(m weir.Metrics) bool {
-		return len(m["weir_builtin_collector_alive"].GetMetric()) == 1 && m.Sum("weir_builtin_collector_alive") == 0 && m.Sum("weir_builtin_collector_lag_seconds") >= 60
+		return len(m["weir_builtin_collector_alive"].GetMetric()) == 1 && m.Sum("weir_builtin_collector_alive") == 0 && m.Sum("weir_builtin_collector_lag_seconds") >= silent.Seconds()
 	})
 	w.awaitCanaryEvent("BuiltinCollectorSilent", "the built-in garbage collector does not work")
-	if n := len(slices.DeleteFunc(w.auditOf(weirUser), func(r request) bool { return r.Object.Name != collectorCanary })); n == 0 || n > 180 {
-		t.Errorf("%d requests about the canary in up to three minutes", n)
+	if n := len(slices.DeleteFunc(w.auditOf(weirUser), func(r request) bool { return r.Object.Name != collectorCanary })); n == 0 || n > 120 {
+		t.Errorf("%d requests about the canary in up to two minutes", n)
 	}
 	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitMetrics("it works again", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 	w.awaitCanaryEvent("BuiltinCollectorWorks", "works again")
+}
+
+// upEndsAtOnce: weir up ends beside another collector, and works beside it when it is told to.
+func (w *world) upEndsAtOnce() {
+	w.Helper()
+	kubeconfig, err := identity(w.Context(), w.plane, "up")
+	if err != nil {
+		w.Fatal(err)
+	}
+	up := func(flags ...string) *weir.Process {
+		p, err := weir.Launch(w.Context(), weir.Options{Binary: shared.binary, Dir: w.plane.Dir, Name: "up", Kubeconfig: kubeconfig, Command: "up",
+			Flags: append([]string{"--mode", "replace", "--leader-elect-namespace", metav1.NamespaceDefault}, flags...)}) // a canary of its own
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Cleanup(p.Kill)
+		return p
+	}
+	p := up()
+	w.mustEndBesideAnother(p)
+	if said := p.Tail(2); !strings.Contains(said, "--controllers=*,-garbage-collector-controller") || !strings.Contains(said, "--beside-builtin") {
+		w.Errorf("it ended without saying what can be done:\n%s", said)
+	}
+	p = up("--beside-builtin")
+	w.awaitSaid(p, `"msg":"leading"`)
+	p.Kill()
 }
 
 // mustEndBesideAnother waits for the end of a weir, which has a code of its own.

@@ -8,19 +8,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-const (
-	// measureEvery is between two canaries in companion mode.
-	measureEvery = time.Minute
-	// silentAfter is how long a collector may take that works.
-	silentAfter = time.Minute
-)
+// every is between two canaries in companion mode: a minute. So long a collector may take that works.
+func (c *Canary) every() time.Duration { return 6 * c.Stands }
 
 // Measure plants a canary every minute, and tells whether the built-in collector deletes it, and after what time, until ctx ends.
 // Collectors that were silent for weeks were found by full disks (kubernetes/kubernetes#60037).
 func (c *Canary) Measure(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
-		wait := measureEvery
+		wait := c.every()
 		switch is, err := c.measure(ctx, silent); {
 		case ctx.Err() != nil:
 			return
@@ -45,7 +41,7 @@ func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error)
 	if err != nil {
 		return was, err
 	}
-	is, err := c.goes(ctx, p.uid, silentAfter-time.Since(p.since), firstLook, mostLook)
+	is, err := c.goes(ctx, p.uid, c.every()-time.Since(p.since), firstLook, mostLook)
 	took := time.Since(p.since)
 	if err != nil || is == changed { // the next one tells
 		return was, err
