@@ -23,12 +23,15 @@ const collectorCanary = "weir-collector-canary"
 // builtinCollector is the collector of a kube-controller-manager.
 const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
+// collectorBegins is how long a kube-controller-manager that has just been started may take until it collects.
+const collectorBegins = 3 * patience
+
 // TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects nothing, and collects when the other is off.
 func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
 	w.startWeir("--canary-time", "3s") // it is ready
-	w.awaitMetrics("it is told that another collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 1 })
+	w.awaitMetricsIn(collectorBegins, "it is told that another collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 1 })
 	w.awaitCanaryEvent("OtherCollector", "another garbage collector works in this cluster", "it deleted ConfigMap kube-system/"+collectorCanary)
 	w.make(`
 		cm boss
@@ -97,7 +100,7 @@ func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
 	const silent = 30 * time.Second
 	w.startWeir("--mode", "companion", "--canary-time", (silent / 6).String())
-	w.awaitMetrics("the built-in collector works", func(m weir.Metrics) bool {
+	w.awaitMetricsIn(collectorBegins, "the built-in collector works", func(m weir.Metrics) bool {
 		lag := m.Sum("weir_builtin_collector_lag_seconds")
 		return m.Sum("weir_builtin_collector_alive") == 1 && lag > 0 && lag < silent.Seconds()
 	})
@@ -115,7 +118,7 @@ func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
 	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitMetrics("it works again", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
+	w.awaitMetricsIn(collectorBegins, "it works again", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 	w.awaitCanaryEvent("BuiltinCollectorWorks", "works again")
 }
 
@@ -148,14 +151,11 @@ func (w *world) upEndsAtOnce() {
 // mustEndBesideAnother waits for the end of a weir, which has a code of its own.
 func (w *world) mustEndBesideAnother(p *weir.Process) {
 	w.Helper()
-	w.until("weir ends, because another collector works", func(context.Context) (bool, error) {
-		select {
-		case <-p.Exited():
-			return true, nil
-		default:
-			return false, nil
-		}
-	})
+	select {
+	case <-p.Exited():
+	case <-time.After(collectorBegins):
+		w.Fatal("weir works beside another collector")
+	}
 	var exit *exec.ExitError
 	if err := p.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		w.Errorf("it ended with %v, want code 3; its log ends with\n%s", err, p.Tail(5))

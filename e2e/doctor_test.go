@@ -53,6 +53,8 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}
+	w.create("cm", "garbage", []metav1.OwnerReference{nobody()})
+	w.awaitGoneIn(collectorBegins, "garbage") // the collector has begun
 	admin := w.plane.Kubeconfig
 	// As a managed cluster: its kube-controller-manager is no pod.
 	out, code := w.doctor(admin)

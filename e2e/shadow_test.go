@@ -99,7 +99,7 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	w.delete("one", background)
 	w.delete("role", background)
 	w.delete("by-hand", background)
-	w.awaitGone(append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
+	w.awaitGoneIn(collectorBegins, append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
 	w.awaitOwners("kept", "")
 	w.awaitOwners("of-both", "two")
 	w.awaitNothingOpen()
@@ -143,7 +143,7 @@ func TestShadowTellsWhatNobodyDoes(t *testing.T) {
 	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitGone("leaf")
+	w.awaitGoneIn(collectorBegins, "leaf")
 	w.awaitNothingOpen()
 	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
 
