@@ -18,7 +18,7 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/beside", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/doctor"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -173,7 +174,7 @@ func (p *patient) canary(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case cm.DeletionTimestamp == nil && len(cm.OwnerReferences) == 1 && cm.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner:
+	case cm.DeletionTimestamp == nil && beside.IsGarbage(cm):
 		age = time.Since(cm.CreationTimestamp.Time)
 	}
 	p.facts.Canary = &age
@@ -184,6 +185,9 @@ func (p *patient) canary(ctx context.Context) error {
 func (p *patient) rights(ctx context.Context) {
 	_, err := p.client.CoreV1().ServiceAccounts(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
 	installed := err == nil
+	if installed {
+		p.facts.RightsOf = "ServiceAccount " + p.home + "/weir-controller"
+	}
 	for _, need := range doctor.Needs(p.facts.Mode, p.home) {
 		right := doctor.Right{Need: need}
 		if right.Allowed, err = p.may(ctx, need, installed); err != nil {
@@ -288,13 +292,17 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 
 // try creates an object whose owner never existed, and waits for its end.
 func (p *patient) try(ctx context.Context) error {
-	configs := p.client.CoreV1().ConfigMaps(p.home)
+	namespace := p.home
+	if _, err := p.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		namespace = metav1.NamespaceDefault // Weir is not installed yet
+	}
+	configs := p.client.CoreV1().ConfigMaps(namespace)
 	made, err := configs.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName:    "weir-doctor-",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}},
+		OwnerReferences: []metav1.OwnerReference{beside.Absent},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("create a ConfigMap in %s: %w", p.home, err)
+		return fmt.Errorf("create a ConfigMap in namespace %s: %w", namespace, err)
 	}
 	began := time.Now()
 	tried := &doctor.Tried{}
@@ -308,7 +316,7 @@ func (p *patient) try(ctx context.Context) error {
 	}
 	tried.Took = time.Since(began)
 	if !tried.Deleted {
-		if err := p.remove(context.WithoutCancel(ctx), made.Name, made.UID); err != nil {
+		if err := p.remove(context.WithoutCancel(ctx), namespace, made.Name, made.UID); err != nil {
 			return err
 		}
 	}
@@ -318,10 +326,10 @@ func (p *patient) try(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (p *patient) remove(ctx context.Context, name string, uid types.UID) error {
-	err := p.client.CoreV1().ConfigMaps(p.home).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+func (p *patient) remove(ctx context.Context, namespace, name string, uid types.UID) error {
+	err := p.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", p.home, name, err)
+		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", namespace, name, err)
 	}
 	return nil
 }

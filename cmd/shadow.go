@@ -23,9 +23,9 @@ Weir the cluster's own collector carried out, how much later, and names each dif
 changed and the cluster did not, and what was deleted although Weir would have kept it.
 
 With --gate it fails unless Weir has compared for as long, is still running, and found no difference.`,
-		Example: `  weir controller --mode shadow --shadow-report /tmp/shadow.json
-  weir shadow /tmp/shadow.json
-  weir shadow /tmp/shadow.json --gate 24h`,
+		Example: `  weir controller --mode shadow --shadow-report shadow.json
+  weir shadow shadow.json
+  weir shadow shadow.json --gate 24h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,17 +57,6 @@ func (w *world) awaitNothingOpen() {
 	})
 }
 
-// gate runs weir shadow.
-func (w *world) gate(args ...string) (string, int) {
-	w.Helper()
-	cmd := exec.CommandContext(w.Context(), shared.binary, append([]string{"shadow"}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		w.Fatal(err)
-	}
-	return string(out), cmd.ProcessState.ExitCode()
-}
-
 // TestShadowFindsThatTheBuiltInCollectorDoesTheSame and sends nothing that changes anything.
 func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	t.Parallel()
@@ -106,12 +93,12 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	w.mustStay("kept", "two", "of-both")
 	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
 
-	out, code := w.gate(path, "--gate", "1s")
+	out, code := w.command("shadow", path, "--gate", "1s")
 	if code != 0 || !strings.Contains(out, "No difference.") {
 		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
 	}
 	t.Log(out)
-	if out, code := w.gate(path, "--gate", "24h"); code != 1 || !strings.Contains(out, "not for 24h0m0s yet") {
+	if out, code := w.command("shadow", path, "--gate", "24h"); code != 1 || !strings.Contains(out, "not for 24h0m0s yet") {
 		t.Errorf("exit code %d of weir shadow --gate 24h:\n%s", code, out)
 	}
 	requests := w.auditOf(weirUser)
@@ -154,7 +141,7 @@ func TestShadowTellsWhatNobodyDoes(t *testing.T) {
 	if r.Decisions["delete"]["done"] != 1 || r.Decisions["delete"]["late"] != 1 {
 		t.Errorf("decisions: %v", r.Decisions)
 	}
-	if out, code := w.gate(path, "--gate", "1s"); code != 1 || !strings.Contains(out, "1 differences") || !strings.Contains(out, "owner is gone") {
+	if out, code := w.command("shadow", path, "--gate", "1s"); code != 1 || !strings.Contains(out, "1 difference") || !strings.Contains(out, "owner is gone") {
 		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
 	}
 }

@@ -34,8 +34,9 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// absent is the owner of every canary. The API server chooses uids at random, so no object ever has this one.
-var absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}
+// Absent is the owner of every canary: an object with it alone is garbage. The API server chooses uids at random, so no object ever has this
+// one.
+var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}
 
 // Reporter tells users of the canary.
 type Reporter interface {
@@ -101,15 +102,15 @@ func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
 		return deleted, nil
 	case err != nil:
 		return stands, fmt.Errorf("read the canary: %w", err)
-	case !sound(live):
+	case !IsGarbage(live):
 		return changed, nil
 	}
 	return stands, nil
 }
 
-// sound tells whether a garbage collector would delete an object: its only owner is the one that never existed.
-func sound(cm *corev1.ConfigMap) bool {
-	return equality.Semantic.DeepEqual(cm.OwnerReferences, []metav1.OwnerReference{absent})
+// IsGarbage tells whether a garbage collector would delete an object for sure: its only owner is the one that never existed.
+func IsGarbage(cm *corev1.ConfigMap) bool {
+	return equality.Semantic.DeepEqual(cm.OwnerReferences, []metav1.OwnerReference{Absent})
 }
 
 // planted is a canary that stands, and since when at least.
@@ -127,7 +128,7 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return planted{}, fmt.Errorf("read the canary: %w", err)
-	case live.DeletionTimestamp == nil && sound(live):
+	case live.DeletionTimestamp == nil && IsGarbage(live):
 		const rounding = time.Second // of creationTimestamp
 		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
 		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
@@ -138,7 +139,7 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{absent},
+			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent},
 			Labels: map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"},
 		},
 		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},

@@ -83,7 +83,11 @@ func (f *Facts) collector() Finding {
 	c := Finding{About: "garbage collector"}
 	off := "run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or Weir in companion mode"
 	restart := "see the log of kube-controller-manager, or run Weir in replace mode"
-	switch by, works, known := f.collects(); {
+	by, works, known := f.collects()
+	if e := f.Errors["try"]; e != "" {
+		by += "; --try failed: " + e
+	}
+	switch {
 	case !known:
 		c.Grade, c.Says, c.Do = Unknown, "whether a garbage collector works is not known: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
 	case works && f.Mode == Replace:
@@ -192,16 +196,24 @@ func (f *Facts) rights() (out []Finding) {
 		case r.Error != "":
 			unknown[r.Error]++
 		case !r.Allowed:
-			out = append(out, Finding{About: "permission", Grade: Problem, Says: r.String() + " is not allowed: it is needed for " + r.For, Do: "grant it: the chart's ClusterRole weir-controller has it"})
+			out = append(out, Finding{About: "permission", Grade: Problem, Says: f.whose() + " may not " + r.String() + ", which is needed for " + r.For, Do: "grant it: the chart's ClusterRole weir-controller has it"})
 		}
 	}
 	for why, n := range unknown {
 		out = append(out, Finding{About: "permission", Grade: Unknown, Says: fmt.Sprintf("%d permissions could not be looked up: %s", n, why)})
 	}
 	if len(out) == 0 && len(f.Rights) > 0 {
-		out = append(out, Finding{About: "permission", Grade: OK, Says: fmt.Sprintf("all %d that the controller needs in %s mode are granted", len(f.Rights), f.Mode)})
+		out = append(out, Finding{About: "permission", Grade: OK, Says: fmt.Sprintf("%s has all %d that are looked at for %s mode", f.whose(), len(f.Rights), f.Mode)})
 	}
 	return out
+}
+
+// whose is whose rights were looked at: with those of an administrator nothing is said about the controller's.
+func (f *Facts) whose() string {
+	if f.RightsOf == "" {
+		return "your own user (there is no ServiceAccount weir-controller)"
+	}
+	return f.RightsOf
 }
 
 // String is the right as kubectl auth can-i takes it.

@@ -18,6 +18,7 @@ func well(mode string) Facts {
 	f := Facts{
 		Mode: mode, Server: "v1.36.3", Major: 1, Minor: 36, Managers: &[]Manager{{"kube-controller-manager-a", controllers}}, Canary: &canary,
 		ManagerLease: &Lease{Holder: "a", Renewed: time.Second}, WeirLease: &Lease{Holder: "weir-1", Renewed: time.Second},
+		RightsOf: "ServiceAccount weir-system/weir-controller",
 		Webhooks: &[]string{"validating weir", "mutating weir"}, Policies: &[]Policy{{Name: "DeletionPolicy/safe"}},
 		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies"},
 	}
@@ -55,6 +56,10 @@ func TestExamine(t *testing.T) {
 			"unknown garbage collector: a holds its Lease", "unknown namespace controller: a holds its Lease"}},
 		"managed, and replace is wanted": {Replace, func(f *Facts) { f.Managers, f.ManagerLease = &none, &Lease{} }, []string{
 			"unknown namespace controller: no kube-controller-manager is seen", "warning mode: can hardly be turned off"}},
+		"what was to be tried failed": {Companion, func(f *Facts) { f.Managers, f.Errors = &none, map[string]string{"try": "quota is used up"} }, []string{
+			"unknown garbage collector: --try failed: quota is used up", "unknown namespace controller: a holds its Lease"}},
+		"an administrator looks before Weir is installed": {Companion, func(f *Facts) { f.RightsOf, f.Rights[4].Allowed = "", false }, []string{
+			"problem permission: your own user (there is no ServiceAccount weir-controller) may not delete *.*"}},
 		"nothing may be read": {Companion, func(f *Facts) {
 			*f = Facts{Mode: Companion, Server: "v1.36.3", Major: 1, Minor: 36, Errors: map[string]string{"managers": "pods is forbidden"}, Rights: []Right{{Error: "no"}, {Error: "no"}}}
 		}, []string{
@@ -63,7 +68,7 @@ func TestExamine(t *testing.T) {
 		}},
 		"nobody leads":            {Companion, func(f *Facts) { f.WeirLease = &Lease{} }, []string{"warning controller: no controller of Weir holds"}},
 		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired, f.WeirLease.Renewed = true, time.Minute }, []string{"problem controller: has not renewed it for 1m0s"}},
-		"a permission is missing": {Companion, func(f *Facts) { f.Rights[4].Allowed = false }, []string{"problem permission: delete *.* is not allowed"}},
+		"a permission is missing": {Companion, func(f *Facts) { f.Rights[4].Allowed = false }, []string{"problem permission: ServiceAccount weir-system/weir-controller may not delete *.*"}},
 		"a policy is broken": {Companion, func(f *Facts) {
 			f.Policies = &[]Policy{{Name: "DeletionPolicy/safe", Bad: []Bad{{"Ready", "Invalid", "spec: no", true}, {"Resolved", "NotServed", "podz", false}}}}
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},

@@ -26,7 +26,9 @@ type Facts struct {
 	// Canary is how long Weir's canary stands, which any other garbage collector would have deleted; 0: there is none.
 	Canary *time.Duration `json:"canary,omitempty"`
 	// Tried is what became of an object whose owner never existed; nil: it was not tried.
-	Tried    *Tried    `json:"tried,omitempty"`
+	Tried *Tried `json:"tried,omitempty"`
+	// RightsOf is whose rights these are; empty: those of who asks, because the controller's ServiceAccount was not seen.
+	RightsOf string    `json:"rightsOf,omitempty"`
 	Rights   []Right   `json:"rights"`
 	Webhooks *[]string `json:"webhooks,omitempty"` // names of Weir's webhook configurations that are there
 	Policies *[]Policy `json:"policies,omitempty"`

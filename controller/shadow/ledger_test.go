@@ -159,7 +159,7 @@ func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 	}{
 		"open":              {func(*Report) {}, ""},
 		"too early":         {func(r *Report) { r.At = r.At.Add(-time.Second) }, "compared for 23h59m59s, and not for 24h0m0s yet"},
-		"a difference":      {func(r *Report) { r.Differences = []Difference{{}} }, "1 differences"},
+		"a difference":      {func(r *Report) { r.Differences = []Difference{{}} }, "1 difference"},
 		"only counted":      {func(r *Report) { r.More = 2 }, "2 differences"},
 		"not all was there": {func(r *Report) { r.Ready = false }, "not all kinds have been listed"},
 		"it has ended":      {func(r *Report) { r.At = r.At.Add(-time.Hour); r.Since = r.Since.Add(-2 * time.Hour) }, "its process does not run any more"},

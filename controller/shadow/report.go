@@ -71,12 +71,19 @@ func (r *Report) Gate(now time.Time, lasted time.Duration) error {
 		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", since.Round(time.Second), lasted))
 	}
 	if n := len(r.Differences) + r.More; n > 0 {
-		errs = append(errs, fmt.Errorf("%d differences", n))
+		errs = append(errs, errors.New(differences(n)))
 	}
 	if r.Forgotten > 0 {
 		errs = append(errs, fmt.Errorf("%d decisions were not compared, because too many were open", r.Forgotten))
 	}
 	return errors.Join(errs...)
+}
+
+func differences(n int) string {
+	if n == 1 {
+		return "1 difference"
+	}
+	return fmt.Sprintf("%d differences", n)
 }
 
 // Draw writes a report for people.
@@ -101,7 +108,7 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("No difference.")
 		return p.err
 	}
-	p.line("\n%d differences:", len(r.Differences)+r.More)
+	p.line("\n%s:", differences(len(r.Differences)+r.More))
 	for _, d := range r.Differences {
 		what := "Weir would " + d.Verb + " it, and the cluster has not"
 		if d.What == Kept {

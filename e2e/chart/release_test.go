@@ -136,8 +136,8 @@ func missesNothing(t *testing.T, mode string) {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out), "that the controller needs in "+mode+" mode are granted") {
-		t.Errorf("weir doctor does not find that all permissions of %s mode are granted:\n%s", mode, out)
+	if !strings.Contains(string(out), "ServiceAccount "+namespace+"/weir-controller has all") || !strings.Contains(string(out), "that are looked at for "+mode+" mode") {
+		t.Errorf("weir doctor does not find that %s mode has all permissions:\n%s", mode, out)
 	}
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "problem") {
