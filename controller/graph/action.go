@@ -56,6 +56,7 @@ type Action struct {
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
 	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
+	Inferred    Inference                  // Delete: what it rests on, if no owner was seen to be deleted
 	Dependents  int32                      // Delete: references of other objects that are to it
 	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
 	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
@@ -81,7 +82,7 @@ func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
 	a.Claim.History, b.Claim.History = 0, 0
 	return a.Verb == b.Verb && a.Trouble == b.Trouble && (!a.Request() ||
-		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority && a.Propagation == b.Propagation && a.Finalizer == b.Finalizer &&
+		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority && a.Propagation == b.Propagation && a.Inferred == b.Inferred && a.Finalizer == b.Finalizer &&
 			slices.EqualFunc(a.Owners, b.Owners, sameReference) && slices.Equal(a.Finalizers, b.Finalizers))
 }
 

@@ -54,7 +54,7 @@ func (c *checker) entries() {
 }
 
 func (c *checker) nodes() {
-	g, used, ended, waits, rules := c.g, 0, 0, 0, 0
+	g, used, ended, waits, rules, causes := c.g, 0, 0, 0, 0, 0
 	perSlot := make([]int, len(g.slots))
 	for id := uint32(1); id < g.nodes.next; id++ {
 		n := g.nodes.at(id)
@@ -74,6 +74,9 @@ func (c *checker) nodes() {
 		c.that(!isRuled || n.flags&deleting != 0 && slices.Contains(g.finalizersOf(n), r.finalizer), "%s is ruled, and not held by %s", name, r.finalizer)
 		if isRuled {
 			rules++
+		}
+		if g.causes[id] != 0 {
+			causes++
 		}
 		if n.flags&ending != 0 {
 			ended++
@@ -99,6 +102,7 @@ func (c *checker) nodes() {
 	c.that(used == g.nodes.used, "%d nodes in use, %d counted", used, g.nodes.used)
 	c.that(ended == len(g.ending), "%d nodes end, %d indexed", ended, len(g.ending))
 	c.that(rules == len(g.rulings), "%d nodes are ruled, %d indexed", rules, len(g.rulings))
+	c.that(causes == len(g.causes), "%d nodes are collected by inference, %d indexed", causes, len(g.causes))
 	c.that(waits == g.accepted, "%d nodes have an accepted request, %d counted", waits, g.accepted)
 	for i, want := range perSlot {
 		s := &g.slots[i]

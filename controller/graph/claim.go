@@ -18,6 +18,7 @@ type claim struct {
 	finds      uint8  // lookups that found the owner
 	orphaned   bool   // absent, and was deleted with orphan
 	due        uint32 // the round in which it is to be looked up again; 0: it is not
+	cause      cause  // absent: what that is concluded from; 0 if its deletion was seen
 }
 
 // dependent is one reference that makes the claim: an object, and which of its references.
@@ -88,6 +89,7 @@ const (
 	controllerTrue
 	blockSet
 	blockTrue
+	written // into an object that was there already, after the owner had gone: not a part of the reference
 )
 
 func bitsOf(r *metav1.OwnerReference) (b edgeBits) {
@@ -140,7 +142,7 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 		r, c := &refs[i], g.claims.at(edges[i].claim)
 		k := g.types.val(c.typ)
 		if k.kind != r.Kind || k.apiVersion != r.APIVersion || c.name != r.Name ||
-			edges[i].bits != bitsOf(r) || g.find(r.UID) != c.entry {
+			edges[i].bits&^written != bitsOf(r) || g.find(r.UID) != c.entry {
 			return false
 		}
 	}
@@ -148,8 +150,8 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 }
 
 // setOwners replaces the references of an object. Replaced, not compared piece by piece: there is no
-// second way for an edge to come into being. Claims that both lists make keep what is known of them.
-func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference) {
+// second way for an edge to come into being. Claims that both lists make keep what is known of them. edited: the object was there before.
+func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, edited bool) {
 	g.markCycle(id)
 	n := g.nodes.at(id)
 	before := n.owners
@@ -161,6 +163,9 @@ func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference) {
 		n.owners = make([]edge, len(refs))
 		for i := range refs {
 			g.connect(id, uint32(i), &refs[i])
+			if edited {
+				g.noteWritten(&n.owners[i], before)
+			}
 		}
 	}
 	for _, e := range before {
@@ -169,6 +174,19 @@ func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference) {
 		}
 	}
 	g.markCycle(id)
+}
+
+// noteWritten marks a reference that an edit has put into an object, if its owner is known to be gone by then.
+func (g *Graph) noteWritten(e *edge, before []edge) {
+	for _, old := range before {
+		if old.claim == e.claim {
+			e.bits |= old.bits & written
+			return
+		}
+	}
+	if g.claims.at(e.claim).verdict == absent {
+		e.bits |= written
+	}
 }
 
 func (g *Graph) connect(id, i uint32, r *metav1.OwnerReference) {
@@ -348,7 +366,7 @@ func (g *Graph) rejudge(id uint32) {
 	if owner != 0 {
 		g.noRetry(id)
 		if c.looked != lookedNow { // an answer that is on its way will still come
-			c.looked, c.orphaned = lookedNot, false
+			c.looked, c.orphaned, c.cause = lookedNot, false, 0
 		}
 		c.finds = 0
 		g.markCycle(owner)

@@ -130,6 +130,7 @@ func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Acti
 	on := g.first(n, waiting)
 	a.Awaited = on != 0
 	a.Cause = g.claimValue(cmp.Or(on, g.first(n, absent)))
+	a.Inferred = g.inferenceOf(g.causeOfDelete(n))
 }
 
 // look asks for the first owner that nothing is known of.
@@ -271,9 +272,9 @@ func (g *Graph) stray(n *node) *metav1.OwnerReference {
 	return nil
 }
 
-func (g *Graph) first(n *node, v verdict) uint32 {
+func (g *Graph) first(n *node, vs ...verdict) uint32 {
 	for _, e := range n.owners {
-		if g.claims.at(e.claim).verdict == v {
+		if slices.Contains(vs, g.claims.at(e.claim).verdict) {
 			return e.claim
 		}
 	}

@@ -106,6 +106,13 @@ type (
 	// object is left alone.
 	Accepted struct{ Action Action }
 
+	// Collecting says that an object is about to be deleted because of an inference: what depends on it follows from that.
+	Collecting struct {
+		Kind      schema.GroupResource
+		UID       types.UID
+		Inference Inference
+	}
+
 	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had been asked for with
 	// Propagation, and then without the finalizer. What the object's own finalizers ask for comes first. It counts for
 	// as long as the object carries Finalizer. An empty Propagation takes it back: the object is held.
@@ -143,6 +150,7 @@ func (Stopped) event()    {}
 func (Looking) event()    {}
 func (Looked) event()     {}
 func (Accepted) event()   {}
+func (Collecting) event() {}
 func (Ruled) event()      {}
 func (Draining) event()   {}
 func (Recheck) event()    {}

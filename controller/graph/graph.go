@@ -34,6 +34,7 @@ type Graph struct {
 
 	oddVersions map[uint32]string   // node → resourceVersion, where it is not a plain number
 	rulings     map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
+	causes      map[uint32]cause    // node → what its deletion rests on, where nobody asked for that
 	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
 	accepted    int                 // nodes with the accepted flag
 	orphaned    tombs
@@ -64,6 +65,7 @@ func New() *Graph {
 		slotIDs:     map[schema.GroupResource]uint32{},
 		oddVersions: map[uint32]string{},
 		rulings:     map[uint32]ruling{},
+		causes:      map[uint32]cause{},
 		ending:      map[uint32]struct{}{},
 		orphaned:    newTombs(maxOrphaned),
 		departed:    newTombs(maxDeparted),
@@ -118,7 +120,7 @@ func (g *Graph) Apply(ev Event) []types.UID {
 	case Observed:
 		g.observe(ev.Object)
 	case Gone:
-		g.gone(ev.Kind, ev.UID)
+		g.gone(ev.Kind, ev.UID, false)
 	case Serving:
 		g.serve(ev.Resources)
 	case ListBegins:
@@ -135,7 +137,7 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.behind(ev.Kind, "")
 	case NotFound:
 		if ev.History == g.history {
-			g.gone(ev.Kind, ev.UID)
+			g.gone(ev.Kind, ev.UID, true)
 		}
 	case Rewound:
 		g.rewind(ev.Reason)
@@ -147,6 +149,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.answer(ev)
 	case Accepted:
 		g.accept(ev.Action)
+	case Collecting:
+		g.collecting(ev)
 	case Ruled:
 		g.rule(ev)
 	case Draining:
@@ -240,12 +244,15 @@ func (g *Graph) observe(o *Object) {
 	if !stocked {
 		g.stock(id, 1)
 	}
+	if o.Kind == definitions && (fresh || ended) {
+		g.define(o.Name, o.Deleting)
+	}
 	if fresh || moved || ended {
 		g.rejudgeEntry(entryID)
 	}
 	owned := moved || !g.sameOwners(n.owners, o.Owners) // where it is says which owners are meant
 	if owned {
-		g.setOwners(id, o.Owners)
+		g.setOwners(id, o.Owners, !fresh)
 	}
 	if fresh || moved || ended || owned || shown || newer && !g.quiet(n) {
 		g.mark(id)
@@ -301,15 +308,19 @@ func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bo
 	return changed
 }
 
-// gone removes a node that is not there any more for certain: every claim that meant it is answered for good.
-func (g *Graph) gone(kind schema.GroupResource, uid types.UID) {
+// gone removes a node that is not there any more for certain: every claim that meant it is answered for good. concluded: its deletion was
+// not seen.
+func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.departed.add(uid)
 	entryID := g.find(uid)
 	id := g.nodeOf(g.slotIDs[kind], entryID)
 	if id == 0 {
 		return
 	}
-	g.settle(id, g.leavesOrphans(id))
+	if kind == definitions {
+		g.define(g.nodes.at(id).name, true)
+	}
+	g.settle(id, g.leavesOrphans(id), g.causeOfEnd(id, concluded))
 	g.remove(id)
 }
 
@@ -320,8 +331,8 @@ func (g *Graph) leavesOrphans(id uint32) bool {
 	return n.flags&(orphaning|released) != 0 || len(g.orphaned.set) > 0 && g.orphaned.has(g.uidOf(n.entry))
 }
 
-// settle answers every claim that means a node, for good.
-func (g *Graph) settle(id uint32, orphans bool) {
+// settle answers every claim that means a node, for good. why is what dependents go for: 0 if somebody deleted the node.
+func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	entryID := g.nodes.at(id).entry
 	if orphans {
 		g.orphaned.add(g.uidOf(entryID))
@@ -329,14 +340,14 @@ func (g *Graph) settle(id uint32, orphans bool) {
 	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
 		if g.claims.at(c).owner == id {
 			g.setLooked(c, lookedAbsent, "")
-			g.claims.at(c).orphaned = orphans
+			g.claims.at(c).orphaned, g.claims.at(c).cause = orphans, why
 		}
 	}
 }
 
 // remove takes a node out of the graph, for whatever reason.
 func (g *Graph) remove(id uint32) {
-	g.setOwners(id, nil)
+	g.setOwners(id, nil, false)
 	n := g.nodes.at(id)
 	entryID := n.entry
 	link := &g.entries.at(entryID).node
@@ -359,6 +370,7 @@ func (g *Graph) remove(id uint32) {
 	}
 	delete(g.ending, id)
 	delete(g.rulings, id)
+	delete(g.causes, id)
 	delete(g.oddVersions, id)
 	g.slots[n.slot].nodes--
 	g.slots[n.slot].changes++

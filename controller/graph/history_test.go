@@ -72,7 +72,7 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if want, got := plain(h.model.decide(uid)), plain(a); !reflect.DeepEqual(want, got) {
 			return fmt.Sprintf("%s is decided otherwise than by the model (-model +graph):\n%s", uid, cmp.Diff(want, got))
 		}
-		if (a.Verb == graph.Delete) != (a.Cause.UID != "") || a.Dependents < 0 || !strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
+		if (a.Verb == graph.Delete) != (a.Cause != graph.Claim{}) || a.Dependents < 0 || !strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
 			return fmt.Sprintf("%s: its cause is %v, with %d dependents", a, a.Cause, a.Dependents)
 		}
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {

@@ -61,6 +61,8 @@ type slot struct {
 	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
 	// changes counts objects that came, went, or are at another resourceVersion.
 	changes uint64
+	// undefined: the definition of the kind is being deleted, or was, and there is no other.
+	undefined bool
 }
 
 // Changes counts what has happened to objects of a kind: as long as it is the same, and the kind can be followed, each is as

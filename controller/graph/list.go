@@ -33,7 +33,7 @@ func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
 			if g.leavesOrphans(id) {
-				g.settle(id, true)
+				g.settle(id, true, 0)
 			}
 			g.remove(id)
 		}

@@ -4,7 +4,7 @@ package graph
 // found the later the more often it was.
 func (g *Graph) setLooked(id uint32, to looked, reason string) {
 	c := g.claims.at(id)
-	c.looked = to
+	c.looked, c.cause = to, 0
 	g.noRetry(id)
 	switch to {
 	case lookedFailed, lookedDenied:
@@ -98,7 +98,11 @@ func (g *Graph) answer(ev Looked) {
 		case ev.Claim.Lists != g.slots[g.typeInfos[c.typ].slot].lists:
 			to = lookedNot
 		}
-		g.changeClaim(id, func(*claim) { g.setLooked(id, to, reason) })
+		g.changeClaim(id, func(c *claim) {
+			if g.setLooked(id, to, reason); to == lookedAbsent {
+				c.cause = causeOf(g.typeInfos[c.typ].slot, OwnerNotFound)
+			}
+		})
 	})
 }
 

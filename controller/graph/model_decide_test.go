@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -245,9 +246,11 @@ func (m *model) row(o *mObject) graph.Action {
 			return unblock(members)
 		}
 		a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationForeground, true
+		a.Inferred = m.inference(o)
 		return a
 	}
 	a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationBackground, n["W"] > 0
+	a.Inferred = m.inference(o)
 	if slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) {
 		a.Propagation = metav1.DeletePropagationForeground
 	}
@@ -255,6 +258,27 @@ func (m *model) row(o *mObject) graph.Action {
 		a.Propagation = metav1.DeletePropagationOrphan
 	}
 	return a
+}
+
+// inference is what the first reference says that nobody has made garbage; one that is not inherited comes first.
+func (m *model) inference(o *mObject) (found graph.Inference) {
+	for _, r := range o.Owners {
+		w := wordsOf(r, o.Namespace)
+		var of graph.Inference
+		switch c := m.claimOf(w); m.class(r, o.Namespace) {
+		case "W":
+			of = m.meant(w).why
+		case "A":
+			if of = c.inferred; of == (graph.Inference{}) && slices.Contains(o.written, w) {
+				of = inferred(graph.ReferenceEdited, m.typeOf(w).resource)
+			}
+		}
+		if of != (graph.Inference{}) && !of.Inherited {
+			return of
+		}
+		found = cmp.Or(found, of)
+	}
+	return found
 }
 
 // look asks for the first unknown owner.

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ type mKind struct {
 	state  graph.ListState
 	behind bool
 	lists  uint32
+
+	undefined bool // its definition went, or is going
 }
 
 type mObject struct {
@@ -39,7 +42,9 @@ type mObject struct {
 	accepted bool
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
-	shown    bool // since its kind's last list began
+	shown    bool            // since its kind's last list began
+	why      graph.Inference // it is being collected for
+	written  []words         // references that an edit put there after the owner had gone
 }
 
 // course is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
@@ -87,6 +92,14 @@ type mClaim struct {
 	finds    int
 	rounds   int
 	orphaned bool
+	inferred graph.Inference // absent: from what that follows
+}
+
+func inferred(c graph.Conclusion, owners schema.GroupResource) graph.Inference {
+	if c == graph.Asked {
+		return graph.Inference{}
+	}
+	return graph.Inference{Conclusion: c, Owners: owners}
 }
 
 // mType is what an apiVersion and kind stand for; known stays when it is no longer served.
@@ -134,10 +147,10 @@ func (m *model) apply(ev graph.Event) {
 	case graph.Observed:
 		m.observe(*ev.Object)
 	case graph.Gone:
-		m.gone(ev.Kind, ev.UID)
+		m.gone(ev.Kind, ev.UID, graph.Asked)
 	case graph.NotFound:
 		if ev.History == m.history {
-			m.gone(ev.Kind, ev.UID)
+			m.gone(ev.Kind, ev.UID, graph.OwnerNotFound)
 		}
 	case graph.ListSlow:
 		if k := m.kind(ev.Kind); k.state == graph.Listing {
@@ -198,6 +211,10 @@ func (m *model) apply(ev graph.Event) {
 		if o := m.object(ev.Kind, ev.UID); o != nil && o.Deleting && slices.Contains(o.Finalizers, ev.Finalizer) {
 			o.become(func() { o.ruled = &ev })
 		}
+	case graph.Collecting:
+		if o := m.object(ev.Kind, ev.UID); o != nil {
+			o.why = graph.Inference{Conclusion: ev.Inference.Conclusion, Owners: ev.Inference.Owners, Inherited: true}
+		}
 	case graph.Recheck:
 		m.recheck(ev.Round)
 	case graph.Draining:
@@ -212,10 +229,16 @@ func (m *model) apply(ev graph.Event) {
 	})
 }
 
-func (m *model) gone(gr schema.GroupResource, uid types.UID) {
+func (m *model) gone(gr schema.GroupResource, uid types.UID, concluded graph.Conclusion) {
 	m.departed = append(m.departed, uid)
 	if o := m.object(gr, uid); o != nil {
-		m.settle(o, m.leavesOrphans(o))
+		if gr.Resource == "customresourcedefinitions" {
+			m.define(o.Name, true)
+		}
+		if k := m.kind(gr); !k.served || k.undefined {
+			concluded = graph.DefinitionGone
+		}
+		m.settle(o, m.leavesOrphans(o), concluded)
 		m.remove(func(other *mObject) bool { return other.Kind == gr && other.UID == uid })
 	}
 }
@@ -268,12 +291,39 @@ func (m *model) observe(seen graph.Object) {
 		return
 	}
 	o := m.object(seen.Kind, seen.UID)
-	if o == nil {
+	if before := o; seen.Kind.Resource == "customresourcedefinitions" && (before == nil || before.Deleting != seen.Deleting) {
+		m.define(seen.Name, seen.Deleting)
+	}
+	edited := o != nil
+	if !edited {
 		m.objects = append(m.objects, mObject{Object: graph.Object{Kind: seen.Kind, UID: seen.UID}})
 		o = m.object(seen.Kind, seen.UID)
 	}
 	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion
-	o.become(func() { o.Object, o.shown = seen, true })
+	var written []words
+	for _, r := range seen.Owners {
+		w := wordsOf(r, seen.Namespace)
+		old := slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return wordsOf(r, o.Namespace) == w })
+		if old && slices.Contains(o.written, w) || !old && edited && m.class(r, seen.Namespace) == "A" {
+			written = append(written, w)
+		}
+	}
+	o.become(func() { o.Object, o.shown, o.written = seen, true, written })
+}
+
+// define takes over whether a kind's definition stays. What went without a reason before goes for that.
+func (m *model) define(name string, goes bool) {
+	for i := range m.kinds {
+		if m.kinds[i].GroupResource().String() != name {
+			continue
+		}
+		m.kinds[i].undefined = goes
+		for j := range m.claims {
+			if c := &m.claims[j]; goes && c.look == "absent" && c.inferred == (graph.Inference{}) && m.typeOf(c.words).resource.String() == name {
+				c.inferred = inferred(graph.DefinitionGone, m.typeOf(c.words).resource)
+			}
+		}
+	}
 }
 
 func (m *model) leavesOrphans(o *mObject) bool {
@@ -281,13 +331,13 @@ func (m *model) leavesOrphans(o *mObject) bool {
 }
 
 // settle answers the claims that mean an object, for good.
-func (m *model) settle(o *mObject, orphans bool) {
+func (m *model) settle(o *mObject, orphans bool, concluded graph.Conclusion) {
 	if orphans {
 		m.orphaned = append(m.orphaned, o.UID)
 	}
 	for i := range m.claims {
 		if c := &m.claims[i]; m.meant(c.words) == o {
-			c.look, c.orphaned, c.tries = "absent", orphans, 0
+			c.look, c.orphaned, c.tries, c.inferred = "absent", orphans, 0, cmp.Or(o.why, inferred(concluded, o.Kind))
 		}
 	}
 }
@@ -301,7 +351,7 @@ func (m *model) remove(which func(*mObject) bool) {
 func (m *model) lose(which func(*mObject) bool) {
 	for i := range m.objects {
 		if o := &m.objects[i]; which(o) && m.leavesOrphans(o) {
-			m.settle(o, true)
+			m.settle(o, true, graph.Asked)
 		}
 	}
 	m.remove(which)
@@ -342,6 +392,7 @@ func (m *model) answer(c *mClaim, ev graph.Looked) {
 		c.look = ""
 	case ev.Answer == graph.Absent:
 		c.look, c.tries = "absent", 0
+		c.inferred = inferred(graph.OwnerNotFound, m.typeOf(c.words).resource)
 		c.orphaned = slices.Contains(m.orphaned, c.uid)
 	case ev.Answer == graph.Unanswered || ev.Answer == graph.Denied:
 		c.look, c.rounds = map[graph.Answer]string{graph.Unanswered: "failed", graph.Denied: "denied"}[ev.Answer], 0

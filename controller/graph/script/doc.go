@@ -20,6 +20,8 @@
 //	answer LABEL present|absent|unanswered|denied [reason=WORD]
 //	send UID [as=LABEL]                  its action goes out
 //	accept LABEL                         and was accepted
+//	collecting KIND UID CONCLUSION OWNERS
+//	                                     it goes because of an inference about owners of a kind
 //	rule KIND UID background|foreground|orphan|none [by=WORD]
 //	                                     how the deletion goes on of what a finalizer of ours holds;
 //	                                     that is example.com/held if none is given
@@ -30,6 +32,8 @@
 //	                                     which objects of some kinds fall
 //	falls UID [spared=(KIND, …)] [most=N]
 //	                                     what falls with an object, as far as N references tell
+//	weigh UID… [most=N]                  what goes with objects, themselves included
+//	inferred KIND                        what is to go because of inferences about owners of a kind
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what falls with a namespace
 //	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace

@@ -41,21 +41,11 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 	case "answer":
 		return r.answer(words)
 	case "accept":
-		a, err := newArgs(words)
-		if err != nil {
-			return nil, err
-		}
-		label, err := a.exactly(1)
-		if err != nil {
-			return nil, err
-		}
-		action, ok := r.sent[label[0]]
-		if !ok {
-			return nil, fmt.Errorf("nothing was sent as %q", label[0])
-		}
-		return []graph.Event{graph.Accepted{Action: action}}, nil
+		return r.accept(words)
 	case "recheck":
 		return r.recheck(words)
+	case "collecting":
+		return collecting(words)
 	case "rule":
 		return rule(words)
 	case "drain":
@@ -71,6 +61,22 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return []graph.Event{graph.Draining{Namespace: ns[0], On: on}}, nil
 	}
 	return nil, fmt.Errorf("unknown verb")
+}
+
+func (r *Runner) accept(words []string) ([]graph.Event, error) {
+	a, err := newArgs(words)
+	if err != nil {
+		return nil, err
+	}
+	label, err := a.exactly(1)
+	if err != nil {
+		return nil, err
+	}
+	action, ok := r.sent[label[0]]
+	if !ok {
+		return nil, fmt.Errorf("nothing was sent as %q", label[0])
+	}
+	return []graph.Event{graph.Accepted{Action: action}}, nil
 }
 
 // trouble translates what happens to watches and to the server behind them.

@@ -55,6 +55,8 @@ func Line(ev graph.Event, who, label string) string {
 		return "accept " + escape(label)
 	case graph.Recheck:
 		return "recheck"
+	case graph.Collecting:
+		return fmt.Sprintf("collecting %s %s %s %s", kindWord(ev.Kind), escape(string(ev.UID)), ev.Inference.Conclusion, kindWord(ev.Inference.Owners))
 	case graph.Ruled:
 		return "rule " + kindWord(ev.Kind) + " " + escape(string(ev.UID)) + " " + cmp.Or(strings.ToLower(string(ev.Propagation)), "none") + " by=" + escapePath(ev.Finalizer)
 	case graph.Draining:

@@ -67,6 +67,10 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.caught(words)
 	case "falls", "instances", "filled", "owner", "depends":
 		return r.facts(verb, words)
+	case "weigh":
+		return r.weigh(words)
+	case "inferred":
+		return r.inferred(words)
 	case "send":
 		return r.send(words)
 	}
@@ -113,6 +117,9 @@ func Decision(a graph.Action) string {
 		s += "; owners=" + Owners(a.Owners)
 	case graph.Unfinalize:
 		s += "; finalizers=" + words(a.Finalizers)
+	}
+	if a.Inferred.Conclusion != graph.Asked {
+		s += "; inferred: " + a.Inferred.String()
 	}
 	if a.Trouble != graph.NoTrouble {
 		s += " [" + a.Trouble.String() + "]"

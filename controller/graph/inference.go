@@ -1,0 +1,270 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Conclusion says from what it follows that an object is garbage, where no delete of its owner was seen.
+type Conclusion uint8
+
+// The conclusions. Asked is none: the watch showed how an owner was deleted, or that it waits for its dependents.
+const (
+	Asked           Conclusion = iota
+	OwnerNotFound              // a live read says that there is no such owner
+	DefinitionGone             // the definition of the owner's kind was deleted, and all of its instances with it
+	ReferenceEdited            // the reference was written into the object after its owner had gone
+)
+
+var conclusionNames = [...]string{"asked", "owner-not-found", "definition-gone", "reference-edited"}
+
+func (c Conclusion) String() string { return conclusionNames[c] }
+
+// ParseConclusion is the reverse of String; false if there is no such conclusion.
+func ParseConclusion(s string) (Conclusion, bool) {
+	i := slices.Index(conclusionNames[:], s)
+	return Conclusion(max(i, 0)), i >= 0
+}
+
+// Inference is what a delete rests on, if no owner was seen to be deleted. The zero value: one was.
+type Inference struct {
+	Conclusion Conclusion
+	// Owners is the kind of the owner that is gone: of the first one, where owners of owners went.
+	Owners schema.GroupResource
+	// Inherited: the owner itself was collected because of the inference (Collecting), and this follows from that.
+	Inherited bool
+}
+
+func (i Inference) String() string {
+	if i.Conclusion == Asked {
+		return Asked.String()
+	}
+	s := i.Conclusion.String() + " of " + i.Owners.String()
+	if i.Inherited {
+		s += ", inherited"
+	}
+	return s
+}
+
+// cause is an Inference in four bytes: slot, conclusion, inherited. 0: Asked.
+type cause uint32
+
+func causeOf(slotID uint32, c Conclusion) cause { return cause(slotID<<3 | uint32(c)<<1) }
+
+const inherited cause = 1
+
+func (g *Graph) inferenceOf(c cause) Inference {
+	if c == 0 {
+		return Inference{}
+	}
+	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(), Inherited: c&inherited != 0}
+}
+
+// causeOfDelete is what the delete of an object rests on. One such reference is enough: without it the object
+// would be kept. A cause of its own counts before one that is inherited.
+func (g *Graph) causeOfDelete(n *node) (found cause) {
+	for _, e := range n.owners {
+		var of cause
+		switch c := g.claims.at(e.claim); {
+		case c.verdict == waiting:
+			of = g.causes[c.owner]
+		case c.cause != 0:
+			of = c.cause
+		case e.bits&written != 0:
+			of = causeOf(g.typeInfos[c.typ].slot, ReferenceEdited)
+		}
+		if of != 0 && of&inherited == 0 {
+			return of
+		}
+		found = cmp.Or(found, of)
+	}
+	return found
+}
+
+// causeOfEnd is what follows from the end of a node for those who depend on it.
+func (g *Graph) causeOfEnd(id uint32, concluded bool) cause {
+	slotID := g.nodes.at(id).slot
+	switch c := g.causes[id]; {
+	case c != 0:
+		return c
+	case g.slots[slotID].undefined, !g.slots[slotID].served:
+		return causeOf(slotID, DefinitionGone)
+	case concluded:
+		return causeOf(slotID, OwnerNotFound)
+	}
+	return 0
+}
+
+// collecting notes that an object is deleted because of an inference: what depends on it follows.
+func (g *Graph) collecting(ev Collecting) {
+	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
+	slotID := g.slotIDs[ev.Inference.Owners]
+	if id == 0 || slotID == 0 || ev.Inference.Conclusion == Asked {
+		return
+	}
+	g.causes[id] = causeOf(slotID, ev.Inference.Conclusion) | inherited
+}
+
+// definitions is the kind whose objects define kinds.
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// define takes over whether a kind's definition stays. An object of that kind may have been seen to go before: watches of two kinds are in
+// no order.
+func (g *Graph) define(name string, goes bool) {
+	resource, group, _ := strings.Cut(name, ".")
+	slotID := g.slotIDs[schema.GroupResource{Group: group, Resource: resource}]
+	if slotID == 0 || g.slots[slotID].undefined == goes {
+		return
+	}
+	g.slots[slotID].undefined = goes
+	if !goes {
+		return
+	}
+	g.claims.each(func(_ uint32, c *claim) {
+		if c.looked == lookedAbsent && c.cause == 0 && g.typeInfos[c.typ].slot == slotID {
+			c.cause = causeOf(slotID, DefinitionGone)
+			g.markDependents(c)
+		}
+	})
+}
+
+// Weigh counts what goes with objects, themselves included, each once: all that has no other owner, what a namespace contains, and the
+// instances of a definition. The kinds with most objects come first. False: it stopped after most references, and there is more.
+func (g *Graph) Weigh(most int, uids ...types.UID) ([]Fallen, bool) {
+	f := fall{g: g, most: most, left: map[uint32]int32{}, fallen: map[uint32]*Fallen{}}
+	f.falls = func(id uint32) { f.within(g.nodes.at(id)) }
+	for _, uid := range uids {
+		entryID := g.find(uid)
+		if entryID == 0 {
+			continue
+		}
+		for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+			if _, already := f.left[id]; already {
+				continue
+			}
+			n := g.nodes.at(id)
+			f.left[id] = 0
+			f.count(n)
+			f.within(n)
+			if n.dependents > 0 && g.propagation(n) != metav1.DeletePropagationOrphan {
+				f.begin(id)
+			}
+		}
+	}
+	f.run()
+	all := f.sorted()
+	slices.SortStableFunc(all, func(a, b Fallen) int { return b.Count - a.Count })
+	return all, !f.spent()
+}
+
+// within counts what goes with a namespace, or with a definition, although nothing refers to it.
+func (f *fall) within(n *node) {
+	g := f.g
+	switch g.slots[n.slot].GroupResource() {
+	case namespacesKind:
+		if inv := g.inventories[g.namespaces.ids[n.name]]; inv != nil {
+			for slotID, kind := range inv.kinds {
+				f.countMany(slotID, len(kind.nodes)-int(kind.usual))
+			}
+		}
+	case definitions:
+		resource, group, _ := strings.Cut(n.name, ".")
+		if slotID := g.slotIDs[schema.GroupResource{Group: group, Resource: resource}]; slotID != 0 {
+			f.countMany(slotID, g.slots[slotID].nodes)
+		}
+	}
+}
+
+// namespacesKind is the kind of namespaces.
+var namespacesKind = schema.GroupResource{Resource: "namespaces"}
+
+func (f *fall) countMany(slotID uint32, n int) {
+	if n <= 0 {
+		return
+	}
+	of := f.fallen[slotID]
+	if of == nil {
+		of = &Fallen{Kind: f.g.slots[slotID].GroupResource()}
+		f.fallen[slotID] = of
+	}
+	of.Count += n
+}
+
+// Objects is how many objects of a kind there are.
+func (g *Graph) Objects(kind schema.GroupResource) int { return g.slots[g.slotIDs[kind]].nodes }
+
+// Inferred is garbage whose delete rests on an inference about owners of one kind.
+type Inferred struct {
+	Ref
+	Inference
+	Owner   Claim
+	Version string // in which the object is read
+	Why     string
+}
+
+// InferredFrom finds what is to be deleted because of inferences about owners of a kind, from a cursor that starts at 0, and returns the
+// next cursor, 0 at the end. One call looks at some 1,000 references, and at all of the owner with which it ends. open counts owners of
+// the kind of which it is not known whether they are there.
+func (g *Graph) InferredFrom(owners schema.GroupResource, from uint32) (all []Inferred, open int, next uint32) {
+	const most = 1000
+	looked := 0
+	for id := max(from, 1); id < g.claims.next; id++ {
+		if looked >= most {
+			return all, open, id
+		}
+		looked++
+		c := g.claims.at(id)
+		if c.entry != 0 && g.open(c) && g.slots[g.typeInfos[c.typ].slot].GroupResource() == owners {
+			open++
+		}
+		if c.entry == 0 || c.verdict != absent && c.verdict != waiting {
+			continue
+		}
+		for _, d := range c.dependents {
+			looked++
+			n := g.nodes.at(d.node)
+			if of := g.causeOfDelete(n); of == 0 || g.slots[of>>3].GroupResource() != owners || g.first(n, absent, waiting) != id {
+				continue // not by this, or told with another reference
+			}
+			if a := g.decide(d.node); a.Verb == Delete {
+				all = append(all, Inferred{a.Object, a.Inferred, a.Cause, g.slots[n.slot].Version, a.Why})
+			}
+		}
+	}
+	return all, open, 0
+}
+
+// Suspects are the objects that are to be deleted because of inferences about owners of a kind which are not inherited, in no order, and most
+// of them at most. It costs a step for each owner that anything refers to.
+func (g *Graph) Suspects(owners schema.GroupResource, most int) (all []Ref) {
+	for id := uint32(1); id < g.claims.next; id++ {
+		c := g.claims.at(id)
+		if c.entry == 0 || c.verdict != absent {
+			continue
+		}
+		for _, d := range c.dependents {
+			if len(all) >= most {
+				return all
+			}
+			n := g.nodes.at(d.node)
+			of := g.causeOfDelete(n)
+			if of == 0 || of&inherited != 0 || g.slots[of>>3].GroupResource() != owners || g.first(n, absent) != id {
+				continue
+			}
+			if g.decide(d.node).Verb == Delete {
+				all = append(all, Ref{Kind: g.slots[n.slot].GroupResource(), UID: g.uidOf(n.entry)})
+			}
+		}
+	}
+	return all
+}
+
+// open tells whether the next answer may say that there is no such owner.
+func (g *Graph) open(c *claim) bool {
+	return c.verdict == unknown || c.verdict == asked || c.verdict == trouble && g.troubleOf(c) == Unreadable
+}
