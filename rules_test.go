@@ -18,14 +18,15 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},
 	"cmd/reference":    {"cmd", "cmd/ask"},
-	"controller": {"controller/beside", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
+	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/namespaces", "controller/request", "controller/shadow", "policies", "policies/live"},
 	"controller/beside":      {"controller/graph", "controller/kinds", "policies/v1alpha1"},
+	"controller/brake":       {"controller/follow", "controller/graph", "policies/v1alpha1"},
 	"controller/collect":     {"controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/compare":     {"controller/follow", "controller/graph", "controller/kinds", "controller/request"},
 	"controller/doctor":      {},

@@ -186,7 +186,7 @@ func printResults(w io.Writer, results []policies.CaseResult, verbose bool) (fai
 func policyCRDsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "crds",
-		Short:   "Print the CustomResourceDefinitions of the policies",
+		Short:   "Print the CustomResourceDefinitions of the policies, and of HeldCollections",
 		Example: "  weir policy crds | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

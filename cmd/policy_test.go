@@ -223,12 +223,12 @@ func TestPolicyLintInJSON(t *testing.T) {
 	}
 }
 
-func TestPolicyCRDsPrintsThree(t *testing.T) {
+func TestPolicyCRDsPrintsAll(t *testing.T) {
 	out, err := weirCommand(t, nil, "policy", "crds")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out, "\nkind: CustomResourceDefinition\n"); n != 3 {
+	if n := strings.Count(out, "\nkind: CustomResourceDefinition\n"); n != 4 {
 		t.Errorf("%d CustomResourceDefinitions", n)
 	}
 }

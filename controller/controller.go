@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/beside"
+	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/collect"
 	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/enforce"
@@ -73,6 +75,8 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
+	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode nothing is deleted.
+	Brake brake.Limits
 	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery.
 	// Negative: never.
 	CompareEvery time.Duration
@@ -88,6 +92,7 @@ type Controller struct {
 	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: nobody looks whether another collector works
+	brake    *brake.Brake        // nil: nothing is limited
 	shadow   *shadow.Shadow      // nil: what is decided is done
 	leads    atomic.Bool         // its work has begun
 	events   record.EventBroadcaster
@@ -129,7 +134,15 @@ func New(o Options) (*Controller, error) {
 	if c.canary != nil {
 		later = either(later, c.canary.Is)
 	}
-	c.workers = collect.New(c.store, c.requester, rep, later, nil, o.Log, o.Registry)
+	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Later: later, Log: o.Log, Registry: o.Registry}
+	if !o.Companion && !o.Brake.Off() {
+		if c.brake, err = c.newBrake(rep); err != nil {
+			return nil, err
+		}
+		workers.Brake = c.brake
+		told.Rewound = func(why string) { rep.Rewound(why); c.brake.Rewound(why) }
+	}
+	c.workers = collect.New(workers)
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{
 			Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
@@ -155,9 +168,18 @@ func (c *Controller) register() error {
 func (c *Controller) inShadow(rep *events.Reporter) error {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
-	c.workers = collect.New(c.store, c.requester, rep, nil, c.shadow, o.Log, o.Registry)
+	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
 	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Rewound: c.shadow.Rewound})
 	return c.register()
+}
+
+func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
+	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
+	}
+	o := c.options
+	return brake.New(brake.Options{Limits: o.Brake, Store: c.store, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
@@ -225,6 +247,9 @@ func (c *Controller) Lead(ctx context.Context) error {
 	began := time.Now()
 	alone := make(chan error, 1)
 	go func() { alone <- c.awaitAlone(ctx) }()
+	if c.brake != nil {
+		c.brake.Begin(ctx)
+	}
 	listed := c.watcher.AwaitLists(ctx)
 	if err := <-alone; err != nil {
 		return err
@@ -268,6 +293,9 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	if !c.options.Companion {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
+	}
+	if c.brake != nil {
+		wg.Go(func() { c.brake.Run(ctx, c.workers.Again) })
 	}
 	switch {
 	case c.canary == nil:

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -123,8 +124,12 @@ func (w *world) awaitWebhooks(want ...string) {
 // Only what a policy is about comes to weir.
 func (w *world) webhooksFollowPolicies() {
 	// Somebody has left one behind, and no policy asks for it.
-	_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.Context(),
-		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}, metav1.CreateOptions{})
+	configurations := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}
+	_, err := configurations.Create(w.Context(), left, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // weir was faster: it finds it emptied
+		_, err = configurations.Patch(w.Context(), left.Name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})
+	}
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestEachAbsentOwnerIsLookedUpOnce(t *testing.T) {
 			leaves = append(leaves, leaf)
 		}
 	}
-	w.startWeir()
+	w.startWeir(noBrake)
 	w.awaitGone(leaves...)
 	if err := w.weir.AwaitIdle(t.Context()); err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func startController(ctx context.Context, p *plane.Plane, m mode, url string, fl
 		return nil, err
 	}
 	return weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir,
-		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500"}, flags...)})
+		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500", noBrake}, flags...)})
 }
 
 // installCRDs installs the kinds of policies, and returns when they are served.
@@ -179,8 +179,8 @@ func installCRDs(ctx context.Context, p *plane.Plane) error {
 	}
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	files, err := filepath.Glob("../policies/crds/*.yaml")
-	if err != nil || len(files) != 3 {
-		return fmt.Errorf("find three CRDs: %v, %w", files, err)
+	if err != nil || len(files) != 4 {
+		return fmt.Errorf("find four CRDs: %v, %w", files, err)
 	}
 	for _, f := range files {
 		crd := &unstructured.Unstructured{}

@@ -22,7 +22,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}
-	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s")
+	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s", "--brake-most", "20")
 	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a collector like any.
 	kubeconfig, err := identity(t.Context(), w.plane, "companion")
 	if err != nil {
@@ -72,6 +72,11 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
 		return m.Sum("weir_shadow_decisions", "result", "done")+m.Sum("weir_shadow_deletes", "result", "sooner") > 0
 	})
+
+	for i := range 21 {
+		w.create("po", fmt.Sprint("held-", i), []metav1.OwnerReference{nobody()})
+	}
+	w.awaitMetrics("something is held", func(m weir.Metrics) bool { return m.Has("weir_held_objects") })
 
 	dir := t.TempDir()
 	var args []string

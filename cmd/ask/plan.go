@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/controller/insight"
@@ -40,7 +43,9 @@ listed with your own rights, and what you may not list is said to be unknown.
 
 Where Weir's policies are in the cluster, and you may read them, they are judged as at the delete, by you.
 
-What follows from finalizers is shown as if they came off in the end. Steps (-o wide) count what depends on what: objects
+What follows from finalizers is shown as if they came off in the end. Of a HeldCollection it is shown what would go if a person decided so.
+
+Steps (-o wide) count what depends on what: objects
 that do not depend on each other go in any order.`
 
 func planCommand() *cobra.Command {
@@ -52,6 +57,7 @@ func planCommand() *cobra.Command {
 		Long:  planHelp,
 		Example: `  kubectl weir plan deployment web
   kubectl weir plan namespace shop --full
+  kubectl weir plan held/widgets.example.com
   kubectl weir plan -f manifests/ --cascade=foreground -o json
   kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,11 +88,16 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := p.objects(args)
-	if err != nil {
-		return err
+	var plan *insight.Plan
+	if owners, ok := heldArg(args); ok {
+		plan, err = p.planGarbage(owners)
+	} else {
+		var objects []*resource.Info
+		if objects, err = p.objects(args); err != nil {
+			return err
+		}
+		plan, err = p.plan(objects, propagation)
 	}
-	plan, err := p.plan(objects, propagation)
 	if err != nil {
 		return err
 	}
@@ -106,6 +117,36 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 		return exit(cmd, exitIncomplete)
 	}
 	return nil
+}
+
+// heldArg tells whether it is a HeldCollection that is asked about, and which: its name is the kind of the owners.
+func heldArg(args []string) (owners schema.GroupResource, ok bool) {
+	if len(args) == 1 {
+		args = strings.SplitN(args[0], "/", 2)
+	}
+	if len(args) != 2 || args[1] == "" || !slices.Contains([]string{"held", "heldcollection", "heldcollections", "heldcollections.weir.dev"}, args[0]) {
+		return schema.GroupResource{}, false
+	}
+	return schema.ParseGroupResource(args[1]), true
+}
+
+// planGarbage is the plan of what a HeldCollection holds.
+func (a *asking) planGarbage(owners schema.GroupResource) (*insight.Plan, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	w, err := a.read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	judge, err := a.policies(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	d := insight.Deletion{Roots: w.Garbage(owners), Garbage: true}
+	if judge != nil {
+		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
+	}
+	return w.Plan(d), nil
 }
 
 // runCheck makes a plan again that was kept, and shows what has changed.

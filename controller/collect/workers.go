@@ -24,6 +24,21 @@ const (
 	mostBackoff  = 2 * time.Minute
 )
 
+// Options are what Workers need to know.
+type Options struct {
+	Store     *follow.Store
+	Requester *request.Client
+	Reporter  *events.Reporter
+	// Later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes them then. nil: nothing drains.
+	Later func(graph.Ref) bool
+	// Brake holds what nobody has asked for, past its limits; nil: nothing is held.
+	Brake Brake
+	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
+	Shadow   Shadow
+	Log      logr.Logger
+	Registry prometheus.Registerer
+}
+
 // Workers take dirty objects from the queue and do for each the one thing that the graph says.
 type Workers struct {
 	store     *follow.Store
@@ -35,11 +50,17 @@ type Workers struct {
 	ages      ages
 	coOwners  *coOwners
 	cascades  *cascades
-	// later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes
-	// them then.
-	later func(graph.Ref) bool
-	// shadow is told what would be done, in place of the API server; nil: what is decided is done.
-	shadow Shadow
+	later     func(graph.Ref) bool
+	shadow    Shadow
+	brake     Brake
+}
+
+// Brake limits what is deleted by inference.
+type Brake interface {
+	// Allows tells whether an object may be deleted. One that may not is decided about again after a time, or else when that changes.
+	Allows(a graph.Action) (yes bool, again time.Duration)
+	// Deleted is told of what was deleted.
+	Deleted(a graph.Action)
 }
 
 // Shadow compares decisions with what others do.
@@ -47,19 +68,20 @@ type Shadow interface {
 	Decided(uid types.UID, a graph.Action)
 }
 
-// New prepares them. later may be nil: nothing drains. With a shadow nothing is sent, but for lookups.
-func New(s *follow.Store, r *request.Client, rep *events.Reporter, later func(graph.Ref) bool, shadow Shadow, log logr.Logger, reg prometheus.Registerer) *Workers {
-	if later == nil {
-		later = func(graph.Ref) bool { return false }
+// New prepares them.
+func New(o Options) *Workers {
+	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
+		later: o.Later, shadow: o.Shadow, brake: o.Brake}
+	if w.later == nil {
+		w.later = func(graph.Ref) bool { return false }
 	}
-	w := &Workers{store: s, requester: r.ForWorkers(), reporter: rep, metrics: newMetrics(reg), log: log, later: later, shadow: shadow}
 	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
 	w.ages.since = map[types.UID]time.Time{}
 	w.coOwners = newCoOwners(w.lookCoOwner)
-	w.cascades = newCascades(rep.Cascade, log)
-	r.Limiter.CallBack(w.queue.Add)
+	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
+	o.Requester.Limiter.CallBack(w.queue.Add)
 	return w
 }
 
@@ -133,6 +155,10 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.done(uid)
 		return
 	}
+	if w.held(a) {
+		w.done(uid)
+		return
+	}
 	switch a.Verb {
 	case graph.Keep, graph.Wait:
 		if log := w.log.V(1); a.Object.UID != "" && log.Enabled() {
@@ -162,6 +188,26 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.settle(ctx, a, err)
 	}
 }
+
+// held tells whether an object is not to be deleted before a person has decided.
+func (w *Workers) held(a graph.Action) bool {
+	if a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked || w.brake == nil {
+		return false
+	}
+	yes, again := w.brake.Allows(a)
+	if yes {
+		return false
+	}
+	if again > 0 {
+		w.queue.AddAfter(a.Object.UID, again)
+		return true
+	}
+	w.log.V(1).Info("held by the brake", "object", a.Object.String(), "uid", a.Object.UID, "why", a.Why, "inferred", a.Inferred.String())
+	return true
+}
+
+// Again has an object be decided about once more.
+func (w *Workers) Again(uid types.UID) { w.queue.Add(uid) }
 
 // look answers the claim of an action by a live read.
 func (w *Workers) look(ctx context.Context, a graph.Action) {
@@ -196,6 +242,9 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		w.store.Accepted(a)
 		if a.Verb == graph.Delete {
 			log = log.WithValues("root", w.cascades.collected(a).String())
+			if w.brake != nil {
+				w.brake.Deleted(a)
+			}
 		}
 		log.Info(doing[a.Verb], "propagation", a.Propagation)
 		w.reporter.Succeeded(a)

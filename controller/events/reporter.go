@@ -34,6 +34,9 @@ const (
 
 	ReasonOtherNamespaceController = "OtherNamespaceController"
 
+	ReasonCollectionHeld = "CollectionHeld"
+	ReasonDecision       = "Decision"
+
 	ReasonCollectorSilent = "BuiltinCollectorSilent"
 	ReasonCollectorWorks  = "BuiltinCollectorWorks"
 )
@@ -182,6 +185,16 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 		return
 	}
 	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
+}
+
+// CollectionHeld says on a HeldCollection that it holds something, or what became of a decision about that.
+func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
+	on := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
+	if warning {
+		r.events.Event(on, corev1.EventTypeWarning, ReasonCollectionHeld, text)
+		return
+	}
+	r.events.Event(on, corev1.EventTypeNormal, ReasonDecision, text)
 }
 
 // Cascade says on an owner, which may be gone, what was collected because of it.

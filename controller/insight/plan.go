@@ -31,7 +31,9 @@ var Propagations = map[string]metav1.DeletionPropagation{
 
 // Deletion is what somebody is about to do.
 type Deletion struct {
-	Roots       []types.UID
+	Roots []types.UID
+	// Garbage says that Roots are garbage, which collectors delete without being asked: see World.Garbage.
+	Garbage     bool
 	Propagation metav1.DeletionPropagation
 	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
 	Enforce func(graph.View) Enforcement
@@ -160,6 +162,10 @@ func (w *World) Plan(d Deletion) *Plan {
 		}
 		p.Roots = append(p.Roots, objectOf(&v))
 		i := c.item(uid)
+		if d.Garbage {
+			c.changed(i)
+			continue
+		}
 		c.meet(i, &v)
 		i.Why = "asked for"
 		switch v.Kind {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -19,6 +20,7 @@ import (
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
 //
 //	plan UID… [cascade=background|foreground|orphan] [full] [wide] [json]
+//	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
 //	pending
@@ -60,7 +62,9 @@ func play(t *testing.T, lines [][]string) *World {
 	}
 	var kinds []graph.Resource
 	for _, k := range r.Graph.Stats().Kinds {
-		kinds = append(kinds, k.Resource)
+		if k.Served {
+			kinds = append(kinds, k.Resource)
+		}
 	}
 	w := NewWorld("", kinds)
 	w.Graph = r.Graph
@@ -90,6 +94,8 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
 			case a == "json":
 				asJSON = true
+			case strings.HasPrefix(a, "garbage="):
+				d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(strings.TrimPrefix(a, "garbage="))), true
 			default:
 				d.Roots = append(d.Roots, types.UID(a))
 			}

@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&DeletionPolicy{}, &DeletionPolicyList{},
 		&OwnerReferencePolicy{}, &OwnerReferencePolicyList{},
 		&DrainPolicy{}, &DrainPolicyList{},
+		&HeldCollection{}, &HeldCollectionList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -43,7 +43,7 @@ type cluster struct {
 }
 
 func (c *cluster) in(r schema.GroupVersionResource) dynamic.ResourceInterface {
-	if slices.Contains([]schema.GroupVersionResource{namespaces, bindings, crds, deletionPolicies}, r) {
+	if slices.Contains([]schema.GroupVersionResource{namespaces, bindings, crds, deletionPolicies, heldCollections}, r) {
 		return c.client.Resource(r)
 	}
 	return c.client.Resource(r).Namespace(namespace)

@@ -31,6 +31,7 @@ func tell(ctx context.Context, c *cluster) error {
 		{"Custom resources that own ConfigMaps, in all three ways", customResources},
 		{"A policy: Deployments are deleted foreground, whatever kubectl asks for", defaultForeground},
 		{"Another: a namespace is not deleted while there is something in it", protectedNamespace},
+		{"The brake: a definition goes with 600 instances; what they own is held until a person decides", uninstalled},
 	}
 	for i, act := range acts {
 		fmt.Printf("\n── %d. %s\n", i+1, act.title)

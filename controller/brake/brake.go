@@ -1,0 +1,149 @@
+package brake
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// mostWeighed bounds the references that are looked at to know what goes with objects: more than any limit that makes sense.
+const mostWeighed = 20_000
+
+// Reporter tells users.
+type Reporter interface {
+	// CollectionHeld says in an Event on a HeldCollection that something is held, or what became of a decision.
+	CollectionHeld(name string, uid types.UID, warning bool, text string)
+}
+
+// Options are what a Brake needs to know.
+type Options struct {
+	Limits   Limits
+	Store    *follow.Store
+	Client   dynamic.Interface // for HeldCollections
+	Reporter Reporter
+	Registry prometheus.Registerer
+	Log      logr.Logger
+}
+
+// Brake holds what would go beyond the limits.
+type Brake struct {
+	Options
+	metrics *metrics
+	again   func(types.UID) // has an object be decided about once more
+	begun   chan struct{}   // has one element when something begins to be held
+
+	mu     sync.Mutex
+	ledger *Ledger
+}
+
+// New makes one. Nothing is sent yet.
+func New(o Options) *Brake {
+	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now())}
+}
+
+// Rewound is told that the history of the API server went back.
+func (b *Brake) Rewound(string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.Settle(time.Now(), "after the API server's history went back")
+}
+
+// Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
+// why the object goes, to what depends on it.
+func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
+	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
+		return true, 0
+	}
+	switch b.ask(a) {
+	case Later:
+		return false, Pause
+	case Held:
+		b.metrics.answered(a, "held")
+		return false, 0
+	}
+	b.metrics.answered(a, "go")
+	if a.Dependents > 0 {
+		b.Store.Apply(graph.Collecting{Kind: a.Object.Kind, UID: a.Object.UID, Inference: a.Inferred})
+	}
+	return true, 0
+}
+
+func (b *Brake) ask(a graph.Action) Answer {
+	b.mu.Lock()
+	answer := b.ledger.Ask(time.Now(), a)
+	around := b.ledger.LooksAround(a.Inferred.Owners)
+	b.mu.Unlock()
+	if answer != Weigh {
+		return answer
+	}
+	load := b.load(a, around)
+	b.mu.Lock()
+	goes, held := b.ledger.Charge(time.Now(), a, load)
+	b.mu.Unlock()
+	if held {
+		b.Log.Info("held: this was not asked for by the delete of an owner", "owners", a.Inferred.Owners.String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
+		select {
+		case b.begun <- struct{}{}:
+		default:
+		}
+	}
+	if goes {
+		return Go
+	}
+	return Held
+}
+
+// load is what goes with an object, and around it.
+func (b *Brake) load(a graph.Action, around bool) (load Load) {
+	load.Sizes = counts{}
+	b.Store.Read(func(g *graph.Graph) {
+		load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
+		for _, f := range load.Weight {
+			load.Sizes[f.Kind] = g.Objects(f.Kind)
+		}
+		if !around {
+			return
+		}
+		load.Others = g.Suspects(a.Inferred.Owners, b.Limits.Most+1)
+		for _, o := range load.Others {
+			load.Sizes[o.Kind] = g.Objects(o.Kind)
+		}
+	})
+	return load
+}
+
+// Deleted takes in that an object was deleted.
+func (b *Brake) Deleted(a graph.Action) {
+	if a.Inferred.Conclusion == graph.Asked {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.Gone(a)
+}
+
+// Run keeps the HeldCollections until ctx ends. again is told of each object that a person lets go.
+func (b *Brake) Run(ctx context.Context, again func(types.UID)) {
+	b.again = again
+	k := keeper{Brake: b, records: map[schema.GroupResource]*record{}}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		k.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-b.begun:
+		}
+	}
+}

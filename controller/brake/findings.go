@@ -1,0 +1,213 @@
+package brake
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// findings are what the graph says of a cause that is held.
+type findings struct {
+	uids     []types.UID // of what waits for a decision, sorted
+	open     int         // owners of which it is not known whether they are there
+	digest   string      // of uids; "" if there are none
+	because  map[graph.Conclusion]int
+	weight   counts // what goes, in all
+	complete bool   // and no more
+	samples  []graph.Inferred
+	since    time.Time
+	why      string
+}
+
+const (
+	mostSamples, mostKinds = 10, 20
+	// perWeighing is how many objects are weighed under one lock.
+	perWeighing = 2000
+)
+
+// find looks for what is held. While everything is listed again nothing is known.
+func (b *Brake) find(owners schema.GroupResource) findings {
+	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
+	if b.Store.Stats().Rewound != "" {
+		f.open = 1
+		return f
+	}
+	for next := uint32(0); ; {
+		var found []graph.Inferred
+		var open int
+		b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, next) })
+		f.open += open
+		f.take(b.waiting(found))
+		if next == 0 {
+			break
+		}
+	}
+	slices.Sort(f.uids)
+	f.uids = slices.Compact(f.uids)
+	f.digest = digestOf(f.uids)
+	for piece := range slices.Chunk(f.uids, perWeighing) {
+		b.Store.Read(func(g *graph.Graph) {
+			weight, complete := g.Weigh(mostWeighed, piece...)
+			for _, w := range weight {
+				f.weight[w.Kind] += w.Count
+			}
+			f.complete = f.complete && complete
+		})
+	}
+	f.complete = f.complete && len(f.uids) <= perWeighing // what two pieces own together is counted with neither
+	return f
+}
+
+// waiting are those among objects that wait for a decision.
+func (b *Brake) waiting(found []graph.Inferred) []graph.Inferred {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(found, func(i graph.Inferred) bool { return !b.ledger.Waits(i.Inference, i.Ref) })
+}
+
+func (f *findings) take(found []graph.Inferred) {
+	for _, i := range found {
+		f.uids = append(f.uids, i.UID)
+		f.because[i.Conclusion]++
+		if len(f.samples) < mostSamples {
+			f.samples = append(f.samples, i)
+		}
+	}
+}
+
+func digestOf(uids []types.UID) string {
+	if len(uids) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, uid := range uids {
+		fmt.Fprintln(h, uid)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// any tells whether something is held, or may turn out to be.
+func (f *findings) any() bool { return len(f.uids) > 0 || f.open > 0 }
+
+func (f *findings) objects() int64 {
+	n := 0
+	for _, of := range f.weight {
+		n += of
+	}
+	return int64(n)
+}
+
+// Names of conclusions, and what they say, for people.
+var (
+	names = map[graph.Conclusion]string{
+		graph.OwnerNotFound: "OwnerNotFound", graph.DefinitionGone: "DefinitionGone", graph.ReferenceEdited: "ReferenceEdited",
+	}
+	sentences = map[graph.Conclusion]string{
+		graph.OwnerNotFound:   "their owners were not found, and were not seen to be deleted",
+		graph.DefinitionGone:  "their owners went because the definition of their kind did",
+		graph.ReferenceEdited: "the references were written into them after their owners had gone",
+	}
+)
+
+// status is what the HeldCollection is to say.
+func (r *record) status() *v1alpha1.HeldCollectionStatus {
+	f := &r.seen
+	since := metav1.NewTime(f.since.Truncate(time.Second))
+	st := &v1alpha1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
+	var conclusions []string
+	for _, c := range f.conclusions() {
+		conclusions = append(conclusions, names[c])
+	}
+	st.Conclusion = strings.Join(conclusions, ",")
+	kinds := slices.SortedFunc(maps.Keys(f.weight), func(a, b schema.GroupResource) int {
+		return cmp.Or(f.weight[b]-f.weight[a], cmp.Compare(a.String(), b.String()))
+	})
+	for _, k := range kinds[:min(len(kinds), mostKinds)] {
+		st.Kinds = append(st.Kinds, v1alpha1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
+	}
+	for _, s := range f.samples {
+		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
+	}
+	return st
+}
+
+func (f *findings) conclusions() []graph.Conclusion { return slices.Sorted(maps.Keys(f.because)) }
+
+// message says what is held, why, and what a person can do.
+func (r *record) message() string {
+	f := &r.seen
+	var parts []string
+	if r.outcome != "" {
+		parts = append(parts, r.outcome)
+	}
+	switch {
+	case len(f.uids) > 0:
+		var because []string
+		for _, c := range f.conclusions() {
+			because = append(because, fmt.Sprintf("%d: %s", f.because[c], sentences[c]))
+		}
+		least := ""
+		if !f.complete {
+			least = "at least "
+		}
+		parts = append(parts, fmt.Sprintf("Held: %d objects, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
+			len(f.uids), least, f.objects(), r.owners, strings.Join(because, "; "), f.why),
+			fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
+				"To keep them, repair or remove their owner references; this goes away by itself then.", r.owners, f.digest))
+	case f.open > 0:
+		parts = append(parts, fmt.Sprintf("Nothing is held now, but of %d owners it is not known whether they are there.", f.open))
+	default:
+		parts = append(parts, "Nothing is held any more.")
+	}
+	return cut(strings.Join(parts, " "), 2048)
+}
+
+// cut shortens a text to what the schema allows, in characters.
+func cut(s string, most int) string {
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most-1]) + "…"
+}
+
+// patchOf is a status as a merge patch: what it leaves out is taken away.
+func patchOf(st *v1alpha1.HeldCollectionStatus) (map[string]any, error) {
+	patch := map[string]any{"conclusion": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
+	data, err := json.Marshal(st)
+	if err != nil {
+		return nil, fmt.Errorf("encode a status: %w", err)
+	}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, fmt.Errorf("encode a status: %w", err)
+	}
+	return patch, nil
+}
+
+// tell has people hear of what is held, when it begins to be, and of decisions.
+func (k *keeper) tell(r *record, uid types.UID) {
+	name := r.owners.String()
+	if !r.told && len(r.seen.uids) > 0 {
+		r.told = true
+		k.Reporter.CollectionHeld(name, uid, true, r.message())
+		k.Log.Info("held", "owners", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", r.message())
+		return
+	}
+	if r.outcome != r.outcomeTold {
+		r.outcomeTold = r.outcome
+		k.Reporter.CollectionHeld(name, uid, false, r.outcome)
+	}
+}

@@ -1,0 +1,268 @@
+package brake
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// lookEvery is how soon a decision is seen.
+	lookEvery = 2 * time.Second
+	// countEvery is how often what is held is counted, at most: it costs a walk over the graph, of which it takes a fiftieth.
+	countEvery, countShare = 5 * time.Second, 50
+	// calm is for how long nothing may be held before a hold ends.
+	calm = 10 * time.Second
+	// requestTimeout bounds a request; troubleEvery is how often trouble is logged.
+	requestTimeout, troubleEvery = 10 * time.Second, time.Minute
+)
+
+// Resource is the kind of HeldCollections.
+var Resource = v1alpha1.GroupVersion.WithResource("heldcollections")
+
+// keeper keeps a HeldCollection for each cause that is held.
+type keeper struct {
+	*Brake
+	records map[schema.GroupResource]*record
+	said    time.Time // when trouble was logged
+}
+
+// record is what the keeper knows of one cause.
+type record struct {
+	owners  schema.GroupResource
+	seen    findings
+	sets    []set     // those that were written, the newest last
+	next    time.Time // when it is counted again
+	empty   time.Time // since when nothing was held; zero: something is
+	ended   bool      // nothing is held any more, and the object is to go
+	told    bool
+	applied string // the digest of the last decision that was carried out
+	outcome string // of the last decision
+	// outcomeTold is what people have heard of decisions.
+	outcomeTold string
+	written     *v1alpha1.HeldCollectionStatus
+}
+
+// set is what a digest stands for. Two are known: a person may decide about what was written before the last change.
+type set struct {
+	digest string
+	uids   []types.UID
+}
+
+// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends.
+func (b *Brake) Begin(ctx context.Context) {
+	if b.Limits.Off() {
+		return
+	}
+	for ctx.Err() == nil {
+		items, err := b.list(ctx)
+		switch {
+		case err == nil:
+			b.resume(items)
+			return
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			b.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
+			return
+		}
+		b.Log.Info("cannot read what was held before, and does not begin without; will try again", "err", err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func (b *Brake) resume(items []v1alpha1.HeldCollection) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range items {
+		// Who may write the status is Weir; an object without was made by somebody else, and is to hold nothing.
+		if since := items[i].Status.Since; since != nil {
+			owners := schema.ParseGroupResource(items[i].Name)
+			b.ledger.Hold(time.Now(), owners, since.Time, "it was held before Weir was restarted")
+			b.Log.Info("held since before the start", "owners", owners.String(), "since", since.Time)
+		}
+	}
+}
+
+// list reads all HeldCollections.
+func (b *Brake) list(ctx context.Context) ([]v1alpha1.HeldCollection, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := b.Client.Resource(Resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list HeldCollections: %w", err)
+	}
+	items := make([]v1alpha1.HeldCollection, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &items[i]); err != nil {
+			return nil, fmt.Errorf("read HeldCollection %s: %w", list.Items[i].GetName(), err)
+		}
+	}
+	return items, nil
+}
+
+// look goes once over all that is held.
+func (k *keeper) look(ctx context.Context) {
+	k.mu.Lock()
+	k.ledger.Tidy(time.Now())
+	held := map[schema.GroupResource]hold{}
+	for owners, acc := range k.ledger.causes {
+		if acc.held != nil {
+			held[owners] = *acc.held
+		}
+	}
+	k.mu.Unlock()
+	for owners := range held {
+		if k.records[owners] == nil {
+			k.records[owners] = &record{owners: owners}
+		}
+	}
+	if len(k.records) == 0 {
+		return
+	}
+	items, err := k.list(ctx)
+	if err != nil {
+		k.trouble(ctx, err)
+	}
+	for _, owners := range slices.SortedFunc(maps.Keys(k.records), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }) {
+		r := k.records[owners]
+		var object *v1alpha1.HeldCollection
+		if i := slices.IndexFunc(items, func(h v1alpha1.HeldCollection) bool { return h.Name == owners.String() }); i >= 0 {
+			object = &items[i]
+		}
+		if !r.ended {
+			k.follow(r, held[owners], object)
+		}
+		if err != nil {
+			continue // it cannot be written either
+		}
+		if err := k.write(ctx, r, object); err != nil {
+			k.trouble(ctx, err)
+		}
+	}
+}
+
+func (k *keeper) trouble(ctx context.Context, err error) {
+	if ctx.Err() != nil || time.Since(k.said) < troubleEvery {
+		return
+	}
+	k.said = time.Now()
+	k.Log.Error(err, "what is held cannot be recorded, and stays held")
+}
+
+// follow brings a record up to date: with a decision, and with what the graph says.
+func (k *keeper) follow(r *record, h hold, object *v1alpha1.HeldCollection) {
+	if object != nil && k.decide(r, object.Spec) {
+		r.next = time.Time{}
+	}
+	if time.Now().Before(r.next) {
+		return
+	}
+	began := time.Now()
+	r.seen = k.find(r.owners)
+	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
+	k.metrics.holds(r.owners, r.seen.objects())
+	switch {
+	case r.seen.any():
+		r.empty = time.Time{}
+	case r.empty.IsZero():
+		r.empty = time.Now()
+	case time.Since(r.empty) >= calm:
+		r.ended = true
+		k.mu.Lock()
+		k.ledger.Ends(r.owners)
+		k.mu.Unlock()
+		k.metrics.ends(r.owners)
+		k.Log.Info("nothing is held any more", "owners", r.owners.String())
+		return
+	}
+	if digest := r.seen.digest; digest != "" && (len(r.sets) == 0 || r.sets[len(r.sets)-1].digest != digest) {
+		r.sets = append(r.sets, set{digest, r.seen.uids})
+		r.sets = r.sets[max(0, len(r.sets)-2):]
+	}
+	r.seen.since, r.seen.why = h.since, h.why
+}
+
+// decide carries out what a person has decided, once, and tells whether something has changed.
+func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
+	if spec.Decision != v1alpha1.ProceedHeld || spec.Digest == r.applied {
+		return false
+	}
+	i := slices.IndexFunc(r.sets, func(s set) bool { return s.digest == spec.Digest })
+	if i < 0 {
+		outcome := fmt.Sprintf("The decision is about %s, which is not what is held: more was found since, or Weir was restarted. Please look again, and decide about the digest in the status.", spec.Digest)
+		changed := r.outcome != outcome
+		r.outcome = outcome
+		return changed
+	}
+	uids := r.sets[i].uids
+	k.mu.Lock()
+	k.ledger.Decided(r.owners, uids)
+	k.mu.Unlock()
+	for _, uid := range uids {
+		k.again(uid)
+	}
+	r.applied = spec.Digest
+	r.outcome = fmt.Sprintf("A person has let %d objects go, by the digest %s.", len(uids), spec.Digest)
+	k.Log.Info("let go by a person's decision", "owners", r.owners.String(), "digest", spec.Digest, "objects", len(uids))
+	return true
+}
+
+// write has the HeldCollection be what the record says.
+func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldCollection) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	client := k.Client.Resource(Resource)
+	if r.ended {
+		if object != nil {
+			if err := client.Delete(ctx, object.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete HeldCollection %s: %w", object.Name, err)
+			}
+		}
+		delete(k.records, r.owners)
+		return nil
+	}
+	want := r.status()
+	name := r.owners.String()
+	if object == nil {
+		made, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "HeldCollection", "metadata": map[string]any{"name": name},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create HeldCollection %s: %w", name, err)
+		}
+		object, r.written = &v1alpha1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}, nil
+	}
+	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) {
+		return nil
+	}
+	status, err := patchOf(want)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encode the status of HeldCollection %s: %w", name, err)
+	}
+	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("write the status of HeldCollection %s: %w", name, err)
+	}
+	r.written = want
+	k.tell(r, object.UID)
+	return nil
+}

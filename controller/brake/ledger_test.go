@@ -1,0 +1,291 @@
+package brake_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var (
+	pods    = schema.GroupResource{Resource: "pods"}
+	secrets = schema.GroupResource{Resource: "secrets"}
+	widgets = schema.GroupResource{Group: "example.com", Resource: "widgets"}
+	gadgets = schema.GroupResource{Group: "example.com", Resource: "gadgets"}
+)
+
+// bench is a ledger, and a clock for it.
+type bench struct {
+	*testing.T
+	*brake.Ledger
+	now   time.Time
+	sizes map[schema.GroupResource]int
+}
+
+func newBench(t *testing.T, l brake.Limits) *bench {
+	now := time.Unix(0, 0)
+	b := &bench{T: t, Ledger: brake.NewLedger(l, now), now: now, sizes: map[schema.GroupResource]int{pods: 1_000_000, secrets: 1_000_000}}
+	b.now = now.Add(time.Hour) // not after the start
+	return b
+}
+
+func action(kind, owners schema.GroupResource, uid string, inherited bool) graph.Action {
+	return graph.Action{
+		Verb: graph.Delete, Object: graph.Ref{Kind: kind, UID: types.UID(uid)},
+		Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Owners: owners, Inherited: inherited},
+	}
+}
+
+// ask asks about an object with which so many others of a kind go, and tells whether it may.
+func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ...graph.Ref) bool {
+	switch b.Ask(b.now, a) {
+	case brake.Go:
+		return true
+	case brake.Held:
+		return false
+	case brake.Later:
+		b.now = b.now.Add(brake.Pause)
+	case brake.Weigh:
+	}
+	load := brake.Load{Weight: []graph.Fallen{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
+	for k, n := range with {
+		load.Weight = append(load.Weight, graph.Fallen{Kind: k, Count: n})
+	}
+	goes, _ := b.Charge(b.now, a, load)
+	return goes
+}
+
+// many asks about so many pods, one after the other, and counts those that may go.
+func (b *bench) many(owners schema.GroupResource, name string, n int) (went int) {
+	for i := range n {
+		if b.ask(action(pods, owners, fmt.Sprintf("%s-%d", name, i), false), nil) {
+			went++
+		}
+	}
+	return went
+}
+
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits brake.Limits
+		sizes  int // of pods
+		asked  int
+		went   int
+	}{
+		"as many as may go":             {brake.DefaultLimits, 1_000_000, 5000, 5000},
+		"one more":                      {brake.DefaultLimits, 1_000_000, 5001, 5000},
+		"a tenth of the kind":           {brake.DefaultLimits, 6000, 600, 600},
+		"more than a tenth":             {brake.DefaultLimits, 6000, 601, 600},
+		"few, although they are all":    {brake.DefaultLimits, 500, 500, 500},
+		"more than few, and all":        {brake.DefaultLimits, 501, 501, 500},
+		"no limit":                      {brake.Limits{}, 10, 6000, 6000},
+		"a share of nothing":            {brake.Limits{Most: 3}, 0, 5, 0},
+		"a share of all limits nothing": {brake.Limits{Most: 10, Share: 1}, 20, 20, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.limits)
+			b.sizes[pods] = c.sizes
+			if went := b.many(widgets, "p", c.asked); went != c.went {
+				t.Errorf("%d of %d went, want %d", went, c.asked, c.went)
+			}
+		})
+	}
+}
+
+func TestHeldIsOneCause(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 10, Objects: 10, Share: 1})
+	if went := b.many(widgets, "w", 20); went != 10 {
+		t.Errorf("%d went, want 10", went)
+	}
+	if went := b.many(gadgets, "g", 10); went != 10 {
+		t.Errorf("owners of another kind: %d went, want 10", went)
+	}
+}
+
+func TestWhatGoesWithAnObjectCounts(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	if b.ask(action(pods, widgets, "a", false), map[schema.GroupResource]int{secrets: 5000}) {
+		t.Error("5001 objects went")
+	}
+	if b.ask(action(pods, widgets, "b", false), nil) {
+		t.Error("what is held was let go")
+	}
+}
+
+func TestWhatFollowsIsNotCountedTwice(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	if !b.ask(action(pods, widgets, "a", false), map[schema.GroupResource]int{secrets: 3000}) {
+		t.Fatal("held")
+	}
+	for i := range 3000 {
+		a := action(secrets, widgets, fmt.Sprint("s", i), true)
+		if !b.ask(a, nil) {
+			t.Fatalf("%d that follow were let go, want 3000", i)
+		}
+		b.Gone(a)
+	}
+	if went := b.many(widgets, "p", 5000); went != 1999 {
+		t.Errorf("%d more went, want 1999", went)
+	}
+}
+
+func TestWhatWasNotExpectedToFollowCounts(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	went := 0
+	for i := range 6000 {
+		a := action(secrets, widgets, fmt.Sprint("s", i), true)
+		if b.ask(a, nil) {
+			went++
+			b.Gone(a)
+		}
+	}
+	if went != 5000 {
+		t.Errorf("%d went, want 5000", went)
+	}
+}
+
+func TestWhatComesAtOnceIsHeldAtOnce(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	var others []graph.Ref
+	for i := range 6000 {
+		others = append(others, graph.Ref{Kind: pods, UID: types.UID(fmt.Sprint("p-", i))})
+	}
+	if !b.LooksAround(widgets) {
+		t.Error("it does not look around at the beginning")
+	}
+	if b.ask(action(pods, widgets, "p-0", false), nil, others...) {
+		t.Error("the first of 6000 went")
+	}
+	// Those that were let go are not others.
+	b = newBench(t, brake.DefaultLimits)
+	if went := b.many(widgets, "p", 4900); went != 4900 || !b.LooksAround(widgets) {
+		t.Fatalf("%d went, and it looks around: %t", went, b.LooksAround(widgets))
+	}
+	if !b.ask(action(pods, widgets, "q", false), nil, others[:4950]...) {
+		t.Error("4951 were held")
+	}
+}
+
+func TestThereIsAPauseBeforeTheNext(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	if answer := b.Ask(b.now, action(pods, widgets, "p-0", false)); answer != brake.Later {
+		t.Errorf("the first: %d, want Later", answer)
+	}
+	b.ask(action(pods, gadgets, "first", false), nil)
+	b.many(widgets, "p", 50)
+	next := action(pods, widgets, "next", false)
+	if answer := b.Ask(b.now, next); answer != brake.Later {
+		t.Errorf("after 50: %d, want Later", answer)
+	}
+	if answer := b.Ask(b.now, action(pods, gadgets, "other", false)); answer != brake.Weigh {
+		t.Errorf("for another cause: %d, want Weigh", answer)
+	}
+	b.now = b.now.Add(brake.Pause)
+	if answer := b.Ask(b.now, next); answer != brake.Weigh || !b.LooksAround(widgets) {
+		t.Errorf("after the pause: %d, want Weigh, and to look around", answer)
+	}
+}
+
+func TestAnObjectIsCountedOnce(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
+	for range 10 { // its request fails, and is made again
+		if !b.ask(action(pods, widgets, "a", false), nil) {
+			t.Fatal("held")
+		}
+	}
+	if !b.ask(action(pods, widgets, "b", false), nil) || b.ask(action(pods, widgets, "c", false), nil) {
+		t.Error("want two to go, and no more")
+	}
+}
+
+func TestWhatIsLongAgoDoesNotCount(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	for hour := range 10 {
+		if went := b.many(widgets, fmt.Sprint("p", hour), 4000); went != 4000 {
+			t.Errorf("hour %d: %d went, want 4000", hour, went)
+		}
+		b.now = b.now.Add(61 * time.Minute)
+		b.Tidy(b.now)
+	}
+	// But within an hour all counts, in whatever window.
+	b.many(widgets, "q", 3000)
+	b.now = b.now.Add(31 * time.Minute)
+	if went := b.many(widgets, "r", 3000); went != 2000 {
+		t.Errorf("%d went, want 2000", went)
+	}
+}
+
+func TestAfterAStartAllKindsOfOwnersCountTogether(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		went  int
+	}{{time.Minute, 5000}, {11 * time.Minute, 6000}} {
+		b := newBench(t, brake.DefaultLimits)
+		b.now = time.Unix(0, 0).Add(c.after)
+		if went := b.many(widgets, "w", 3000) + b.many(gadgets, "g", 3000); went != c.went {
+			t.Errorf("%s after the start %d went, want %d", c.after, went, c.went)
+		}
+	}
+	b := newBench(t, brake.DefaultLimits)
+	b.now = time.Unix(0, 0)
+	b.many(widgets, "v", 5001) // held, by itself: it does not count among all kinds any more
+	b.now = b.now.Add(30 * time.Second)
+	if went := b.many(gadgets, "h", 5000); went != 5000 {
+		t.Errorf("beside what is held %d went, want 5000", went)
+	}
+	b = newBench(t, brake.DefaultLimits)
+	b.Settle(b.now, "after the API server's history went back")
+	if went := b.many(widgets, "w", 3000) + b.many(gadgets, "g", 3000); went != 5000 {
+		t.Errorf("after the history went back %d went, want 5000", went)
+	}
+}
+
+func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
+	b.many(widgets, "p", 10)
+	waits := func(uid string, inherited bool) bool {
+		a := action(pods, widgets, uid, inherited)
+		return b.Waits(a.Inferred, a.Object)
+	}
+	if waits("p-0", false) || !waits("p-1", false) || !waits("p-9", false) {
+		t.Error("the first went, and the others wait")
+	}
+	b.Decided(widgets, []types.UID{"p-1", "p-2"})
+	b.Decided(gadgets, []types.UID{"p-3"}) // nothing is held there
+	if !b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2}) || !b.ask(action(pods, widgets, "p-2", false), nil) {
+		t.Error("what was decided about does not go")
+	}
+	if b.ask(action(pods, widgets, "p-3", false), nil) || !waits("p-3", false) || waits("p-1", false) {
+		t.Error("what was not decided about goes")
+	}
+	for i := range 3 { // what was known to follow does; a third one is news
+		a := action(secrets, widgets, fmt.Sprint("s", i), true)
+		if went := b.ask(a, nil); went != (i < 2) {
+			t.Errorf("follower %d went: %t", i, went)
+		} else if went {
+			b.Gone(a)
+		}
+	}
+	b.Ends(widgets)
+	if waits("p-3", false) || !b.ask(action(pods, widgets, "p-3", false), nil) {
+		t.Error("the hold has ended")
+	}
+}
+
+func TestWhatWasHeldBeforeTheStartIsHeld(t *testing.T) {
+	b := newBench(t, brake.DefaultLimits)
+	b.Hold(b.now, widgets, b.now.Add(-time.Hour), "it was held before")
+	if b.many(widgets, "w", 1) != 0 || b.many(gadgets, "g", 1) != 1 {
+		t.Error("want owners of the kind held, and no others")
+	}
+	b.now = b.now.Add(24 * time.Hour)
+	b.Tidy(b.now)
+	if b.many(widgets, "x", 1) != 0 {
+		t.Error("a hold was forgotten")
+	}
+}

@@ -1,0 +1,45 @@
+package brake
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Limits are how much may be deleted by inference about owners of one kind, within an hour, without a person's decision: Most objects, and
+// no more than Objects if they are more than Share of all objects of any one kind. The zero value limits nothing.
+type Limits struct {
+	Objects int
+	Share   float64
+	Most    int
+}
+
+// DefaultLimits. A cluster's churn makes some objects an hour whose owner was gone before they were seen; docs/operating.md has figures.
+var DefaultLimits = Limits{Objects: 500, Share: 0.1, Most: 5000}
+
+// Off tells whether nothing is limited.
+func (l Limits) Off() bool { return l.Most == 0 }
+
+// exceeded says which limit counts exceed; "" for none. sizes are how many objects of each kind there are, or were.
+func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	if total > l.Most {
+		return fmt.Sprintf("more than %d objects would go", l.Most)
+	}
+	if total <= l.Objects {
+		return ""
+	}
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	for _, k := range kinds {
+		if n := counts[k]; float64(n) > l.Share*float64(sizes[k]) {
+			return fmt.Sprintf("%d objects would go, among them %d of %d %s; the limit is %d where that is more than %g %% of a kind", total, n, sizes[k], k, l.Objects, 100*l.Share)
+		}
+	}
+	return ""
+}

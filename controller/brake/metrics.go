@@ -1,0 +1,43 @@
+package brake
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+type metrics struct {
+	inferred *prometheus.CounterVec
+	held     *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		inferred: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_inferred_deletes_total",
+			Help: "Garbage whose owners were not seen to be deleted, by what it is concluded from, and whether it was let go or held.",
+		}, []string{"conclusion", "answer"}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_held_objects",
+			Help: "Objects that are not deleted before a person has decided, with what would go with them, by the kind of their owners.",
+		}, []string{"owners"}),
+	}
+	reg.MustRegister(m.inferred, m.held)
+	for _, c := range []graph.Conclusion{graph.OwnerNotFound, graph.DefinitionGone, graph.ReferenceEdited} {
+		for _, answer := range []string{"go", "held"} {
+			m.inferred.WithLabelValues(c.String(), answer)
+		}
+	}
+	return m
+}
+
+func (m *metrics) answered(a graph.Action, answer string) {
+	m.inferred.WithLabelValues(a.Inferred.Conclusion.String(), answer).Inc()
+}
+
+func (m *metrics) holds(owners schema.GroupResource, n int64) {
+	m.held.WithLabelValues(owners.String()).Set(float64(n))
+}
+
+func (m *metrics) ends(owners schema.GroupResource) { m.held.DeleteLabelValues(owners.String()) }

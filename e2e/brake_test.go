@@ -1,0 +1,333 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// mostByInference is the default of --brake-objects: in a small cluster it is the limit.
+const mostByInference = 500
+
+// newHoldable is a world of its own, with a kind of owners that only this test has, and weir with the limits that users have.
+func newHoldable(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	w := newCluster(t, plane.Options{})
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(crd)
+	return w, crd
+}
+
+// TestBrakeHoldsWhatADefinitionTakesWithIt uninstalls an operator: its definition goes, and with it 600 instances. What they own was asked for
+// by nobody. It is held, also by the weir that comes after one that is killed; all else goes on; a person decides, and it goes.
+func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
+	t.Parallel()
+	w, crd := newHoldable(t)
+	w.startWeir()
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	w.settle()
+	w.undefine(crd)
+
+	held := w.awaitHeld(crd.Name, 1)
+	left := w.countLeft(owned)
+	if gone := len(owned) - left; gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if because := status(held, "conclusion"); because != "DefinitionGone" {
+		t.Errorf("held because of %s, want DefinitionGone", because)
+	}
+	w.mustSay(w.mustAsk("plan", "held/"+crd.Name), fmt.Sprintf("Plan: %d objects are deleted", left))
+	out := w.mustKubectl("get", "held")
+	w.mustSay(out, crd.Name, "DefinitionGone", status(held, "digest"))
+	t.Logf("\n%s", out)
+	w.awaitEventOn("HeldCollection", crd.Name, "CollectionHeld", "kubectl patch held "+crd.Name)
+	w.awaitMetrics("the objects that are held are counted", func(m weir.Metrics) bool { return m.Sum("weir_held_objects", "owners", crd.Name) == float64(left) })
+
+	w.delete("boss", background) // somebody asks for that
+	w.awaitGone("leaf")
+
+	w.weir.Kill()
+	if err := w.weir.Restart(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	// A kind that is not served keeps what refers to it. It is back, without its instances: so the owners are known to be gone.
+	crd.ResourceVersion, crd.UID = "", ""
+	w.define(crd)
+	held = w.awaitHeld(crd.Name, left)
+	w.settle()
+	if now := w.countLeft(owned); now != left {
+		t.Errorf("%d are left after the restart, want %d", now, left)
+	}
+
+	// What comes after a person has looked is not part of the decision.
+	w.make("widget later")
+	w.patchOwner("later-owned", "later")
+	w.proceed(crd.Name, status(held, "digest"))
+	w.awaitGone(owned...)
+	w.awaitHeldDigest(crd.Name, status(held, "digest"))
+	w.mustStay("later-owned")
+	w.own("later-owned")
+	w.awaitNotHeld(crd.Name)
+}
+
+// TestBrakeHoldsReferencesThatAreWrittenByTheHundred has a controller write nonsense into 600 objects. Of them few go; the others are held until
+// they are repaired. Nothing that is in order waits.
+func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
+	t.Parallel()
+	w, crd := newHoldable(t)
+	w.startWeir()
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.settle()
+	w.rewrite(owned, func(string) types.UID { return uuid.NewUUID() })
+
+	held := w.awaitHeld(crd.Name, 1)
+	w.until("all owners have been looked up", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
+	})
+	left := w.countLeft(owned)
+	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if gone := len(owned) - left; gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	w.delete("boss", background)
+	w.awaitGone("leaf")
+	w.settle() // that garbage whose owner is of another kind is collected
+
+	// A decision about something else lets nothing go, and says so.
+	w.proceed(crd.Name, "0123456789abcdef")
+	w.until("the status tells that the decision is about something else", func(context.Context) (bool, error) {
+		return strings.Contains(status(w.heldNow(crd.Name), "message"), "not what is held"), nil
+	})
+	// Deleting the HeldCollection decides nothing.
+	if err := w.dynamic.Resource(heldCollections).Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitHeld(crd.Name, left)
+	w.settle()
+	if now := w.countLeft(owned); now != left {
+		t.Fatalf("%d are left, want %d", now, left)
+	}
+
+	w.rewrite(w.stillThere(owned), func(name string) types.UID { return w.of("widget" + strings.TrimPrefix(name, "owned")).uid })
+	w.awaitNotHeld(crd.Name)
+	w.settle()
+	if now := w.countLeft(owned); now != left {
+		t.Errorf("%d are left after they were repaired, want %d", now, left)
+	}
+}
+
+// TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no collector ran. A HeldCollection that somebody
+// made, who is not Weir, holds nothing.
+func TestBrakeHoldsAtAColdStart(t *testing.T) {
+	t.Parallel()
+	w, crd := newHoldable(t)
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	forged := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "weir.dev/v1alpha1", "kind": "HeldCollection", "metadata": map[string]any{"name": "configmaps"},
+		"spec": map[string]any{}, "status": map[string]any{"since": "2020-01-01T00:00:00Z"},
+	}}
+	if _, err := w.dynamic.Resource(heldCollections).Create(t.Context(), forged, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.delete("boss", background)
+	w.deleteAll("widget")
+	w.startWeir()
+	held := w.awaitHeld(crd.Name, 550)
+	w.until("all owners have been looked up", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
+	})
+	t.Logf("%d of 600 are left; held: %s", w.countLeft(owned), status(held, "message"))
+	if because := status(held, "conclusion"); because != "OwnerNotFound" {
+		t.Errorf("held because of %s, want OwnerNotFound", because)
+	}
+	w.awaitGone("leaf")
+	w.proceed(crd.Name, status(held, "digest"))
+	w.awaitGone(owned...)
+	w.awaitNotHeld(crd.Name)
+}
+
+var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "heldcollections"}
+
+// status reads a field of an object's status as text; "" if it has none.
+func status(u *unstructured.Unstructured, field string) string {
+	if u == nil {
+		return ""
+	}
+	v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "status", field)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// heldNow reads a HeldCollection; nil if there is none.
+func (w *world) heldNow(name string) *unstructured.Unstructured {
+	w.Helper()
+	u, err := w.dynamic.Resource(heldCollections).Get(w.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return u
+}
+
+// awaitHeld waits until at least so many objects are held for owners of a kind.
+func (w *world) awaitHeld(name string, least int) (held *unstructured.Unstructured) {
+	w.Helper()
+	w.until(fmt.Sprintf("%d objects are held for %s", least, name), func(context.Context) (bool, error) {
+		if held = w.heldNow(name); held == nil {
+			return false, nil
+		}
+		n, _, err := unstructured.NestedInt64(held.Object, "status", "held")
+		return int(n) >= least, err
+	})
+	return held
+}
+
+// awaitHeldDigest waits until what is held is something else.
+func (w *world) awaitHeldDigest(name, not string) {
+	w.Helper()
+	w.until("something else is held", func(context.Context) (bool, error) {
+		digest := status(w.heldNow(name), "digest")
+		return digest != "" && digest != not, nil
+	})
+}
+
+func (w *world) awaitNotHeld(name string) {
+	w.Helper()
+	w.until("nothing is held for "+name, func(context.Context) (bool, error) { return w.heldNow(name) == nil, nil })
+}
+
+// proceed decides as a person does.
+func (w *world) proceed(name, digest string) {
+	w.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"decision":"Proceed","digest":%q}}`, digest)
+	if _, err := w.dynamic.Resource(heldCollections).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) stillThere(names []string) []string {
+	w.Helper()
+	left, err := w.left(w.Context(), names)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return left
+}
+
+func (w *world) countLeft(names []string) int {
+	w.Helper()
+	return len(w.stillThere(names))
+}
+
+// rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What is gone by then is left out.
+func (w *world) rewrite(names []string, owner func(name string) types.UID) {
+	w.Helper()
+	var group errgroup.Group
+	group.SetLimit(32)
+	for _, name := range names {
+		o := w.of(name)
+		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
+			APIVersion: w.kinds["widget"].GroupVersion().String(), Kind: "Widget", Name: "widget" + strings.TrimPrefix(name, "owned"), UID: owner(name),
+		}}}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		group.Go(func() error {
+			_, err := w.at(o).Patch(w.Context(), o.name, types.MergePatchType, change, metav1.PatchOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// patchOwner makes a ConfigMap that is owned by a widget, which is then deleted while weir does not see it: it looks the owner up.
+func (w *world) patchOwner(name, owner string) {
+	w.Helper()
+	uid := w.of(owner).uid
+	w.make("cm " + name)
+	w.delete(owner, background)
+	w.awaitGone(owner)
+	w.settle()
+	change := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Widget","name":%q,"uid":%q}]}}`, w.kinds["widget"].GroupVersion(), owner, uid)
+	w.patch(name, change)
+}
+
+// deleteAll deletes all objects of a kind in the world's namespace.
+func (w *world) deleteAll(short string) {
+	w.Helper()
+	gvr := w.kinds[short].gvr()
+	if err := w.dynamic.Resource(gvr).Namespace(w.namespace).DeleteCollection(w.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.until("they are gone", func(ctx context.Context) (bool, error) {
+		list, err := w.dynamic.Resource(gvr).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0, err
+	})
+	maps.DeleteFunc(w.made, func(_ string, o object) bool { return o.gvr() == gvr })
+}
+
+// awaitEventOn waits for an Event on a cluster-scoped object whose message has these words.
+func (w *world) awaitEventOn(kind, name, reason string, words ...string) {
+	w.Helper()
+	w.until("there is an Event "+reason+" on "+kind+" "+name, func(ctx context.Context) (bool, error) {
+		list, err := w.typed.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name + ",reason=" + reason,
+		})
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(list.Items[i].Message, word) }) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}

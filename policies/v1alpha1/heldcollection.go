@@ -1,0 +1,150 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// HeldCollection is garbage that Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
+// are garbage only by inference: their owners were not seen to be deleted. It has the name of the owners' kind, as in
+// "widgets.example.com". It goes away by itself when nothing is held any more: all was decided about, or the references were repaired.
+//
+// Weir writes the status, a person the spec. Weir takes no notice of one without status that it did not make itself, and one that is
+// deleted while something is held comes back: to delete it decides nothing.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=held,categories=weir
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`,description="All that would go"
+// +kubebuilder:printcolumn:name="Because",type=string,JSONPath=`.status.conclusion`
+// +kubebuilder:printcolumn:name="Digest",type=string,JSONPath=`.status.digest`
+// +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+type HeldCollection struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what a person decides. Left out, everything stays held.
+	//
+	// +optional
+	Spec HeldCollectionSpec `json:"spec,omitempty"`
+
+	// Status is what is held, and why.
+	//
+	// +optional
+	Status HeldCollectionStatus `json:"status,omitempty"`
+}
+
+// HeldCollectionSpec is what a person decides.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs the digest of what it is about: the status has it"
+type HeldCollectionSpec struct {
+	// Decision is Proceed to have deleted what has the digest. Left out, everything stays held.
+	//
+	// +optional
+	Decision HeldDecision `json:"decision,omitempty"`
+
+	// Digest is status.digest as the person saw it. What was found later is not part of the decision.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]+$`
+	Digest string `json:"digest,omitempty"`
+}
+
+// HeldDecision is what becomes of what is held.
+//
+// +kubebuilder:validation:Enum=Proceed
+type HeldDecision string
+
+// ProceedHeld has what is held deleted.
+const ProceedHeld HeldDecision = "Proceed"
+
+// HeldCollectionStatus is what is held, and why.
+type HeldCollectionStatus struct {
+	// Conclusion is from what it follows that the objects are garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
+	// separated by commas.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Conclusion string `json:"conclusion,omitempty"`
+
+	// Message says it in a sentence, with the limit that was exceeded and what became of a decision.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
+
+	// Since is when the first object was held.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// Digest stands for the set of objects whose owners are gone, by their uids.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest,omitempty"`
+
+	// Held is how many objects have that digest. What they own goes with them, and is counted in Objects.
+	//
+	// +optional
+	Held int64 `json:"held,omitempty"`
+
+	// Objects is how many objects would go, with all that they own and all that namespaces among them contain. Where it is
+	// more than 100,000 it may be more than it says.
+	//
+	// +optional
+	Objects int64 `json:"objects,omitempty"`
+
+	// Kinds are the same, by kind, the kinds with most objects first.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Kinds []HeldKind `json:"kinds,omitempty"`
+
+	// Samples are some of the objects that have the digest.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	Samples []HeldSample `json:"samples,omitempty"`
+}
+
+// HeldKind is how many objects of a kind would go.
+type HeldKind struct {
+	// Resource is the kind, as in "replicasets.apps".
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Resource string `json:"resource"`
+
+	// Objects is how many.
+	//
+	// +required
+	Objects int64 `json:"objects"`
+}
+
+// HeldSample is one of the objects that are held.
+type HeldSample struct {
+	// Object is its kind, namespace and name, as in "replicasets.apps shop/web".
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=640
+	Object string `json:"object"`
+
+	// Why says why it would go.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Why string `json:"why"`
+}
+
+// HeldCollectionList is a list of HeldCollection.
+//
+// +kubebuilder:object:root=true
+type HeldCollectionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []HeldCollection `json:"items"`
+}
