@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // TestEachObjectCostsOneRequest counts weir's requests about an owner and its 200
@@ -80,7 +81,7 @@ func TestEachAbsentOwnerIsLookedUpOnce(t *testing.T) {
 			leaves = append(leaves, leaf)
 		}
 	}
-	w.startWeir(noBrake)
+	w.startWeir(weir.NoBrake)
 	w.awaitGone(leaves...)
 	if err := w.weir.AwaitIdle(t.Context()); err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func startController(ctx context.Context, p *plane.Plane, m mode, url string, fl
 		return nil, err
 	}
 	return weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir,
-		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500", noBrake}, flags...)})
+		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500", weir.NoBrake}, flags...)})
 }
 
 // installCRDs installs the kinds of policies, and returns when they are served.

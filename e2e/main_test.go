@@ -64,7 +64,7 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	shared.weir, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: dir, LeaderElect: true, Flags: []string{noBrake}})
+	shared.weir, err = weir.Start(ctx, weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: dir, LeaderElect: true, Flags: []string{weir.NoBrake}})
 	if err != nil {
 		return 0, err
 	}

@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// noBrake is a flag for a weir that many tests share, or that is to collect much whose owners never were: more than a cluster has in an hour.
-const noBrake = "--brake-most=0"
-
 // nobody is an owner that never existed.
 func nobody() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "nobody", UID: uuid.NewUUID()}

@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{T: t, plane: p, random: rand.New(rand.NewPCG(*seed, 0)), killed: map[string]int{}}
-	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir}); err != nil {
+	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir, Flags: []string{weir.NoBrake}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.weir.Kill)

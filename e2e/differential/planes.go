@@ -54,7 +54,7 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow boo
 	if err != nil {
 		return err
 	}
-	process, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir})
+	process, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir, Flags: []string{weir.NoBrake}})
 	if err != nil {
 		return err
 	}

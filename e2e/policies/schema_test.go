@@ -49,6 +49,12 @@ spec:
   waves:
   - {name: pods, resources: [{apiGroups: [""], resources: [pods]}], timeout: 5m, onTimeout: Proceed}
 `,
+	"heldcollections": `
+apiVersion: weir.dev/v1alpha1
+kind: HeldCollection
+metadata: {name: base}
+spec: {decision: Proceed, digest: 0123456789abcdef}
+`,
 }
 
 // A breach breaks the rule of the schema that it names, and no other, by setting one field.
@@ -206,6 +212,27 @@ var breaches = map[string][]breach{
 		{"status.waves maxLength", "status.waves", long[:2049], "may not be more than 2048"},
 		statusConditions,
 	}...),
+	"heldcollections": heldRules,
+}
+
+// heldRules are the breaches of HeldCollection.
+var heldRules = []breach{
+	{"spec says a decision needs the digest of what it is about: the status has it", "spec.digest", nil, "a decision needs the digest"},
+	{"spec.decision enum", "spec.decision", "Perhaps", `Unsupported value: "Perhaps"`},
+	{"spec.digest maxLength", "spec.digest", long[:65], "may not be more than 64"},
+	{"spec.digest pattern", "spec.digest", "all", "should match"},
+	{"status.conclusion maxLength", "status.conclusion", long[:129], "may not be more than 128"},
+	{"status.message maxLength", "status.message", long[:2049], "may not be more than 2048"},
+	{"status.digest maxLength", "status.digest", long[:65], "may not be more than 64"},
+	{"status.kinds maxItems", "status.kinds", many(21, func(i int) any { return object{"resource": word(i), "objects": int64(1)} }), "must have at most 20 items"},
+	{"status.kinds[] required resource", "status.kinds", []any{object{"objects": int64(1)}}, "resource: Required value"},
+	{"status.kinds[] required objects", "status.kinds", []any{object{"resource": "pods"}}, "objects: Required value"},
+	{"status.kinds[].resource maxLength", "status.kinds", []any{object{"resource": long[:318], "objects": int64(1)}}, "may not be more than 317"},
+	{"status.samples maxItems", "status.samples", many(11, func(i int) any { return object{"object": word(i), "why": "w"} }), "must have at most 10 items"},
+	{"status.samples[] required object", "status.samples", []any{object{"why": "w"}}, "object: Required value"},
+	{"status.samples[] required why", "status.samples", []any{object{"object": "pods a/b"}}, "why: Required value"},
+	{"status.samples[].object maxLength", "status.samples", []any{object{"object": long[:641], "why": "w"}}, "may not be more than 640"},
+	{"status.samples[].why maxLength", "status.samples", []any{object{"object": "pods a/b", "why": long[:1025]}}, "may not be more than 1024"},
 }
 
 // validationActions is held alike by the policies that have it.

@@ -59,6 +59,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
+// NoBrake is a flag for a weir that is to collect much whose owners never were, as in tests: more than a cluster has in an hour.
+const NoBrake = "--brake-most=0"
+
 // canaryTime is short: where no other collector works, as in most tests, there is nothing to wait for.
 const canaryTime = "100ms"
 
