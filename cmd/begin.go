@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/doctor"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -33,5 +34,10 @@ func beginWithoutPolicies(ctx context.Context, cluster *clusterFlags, process *p
 	if b.config, err = cluster.restConfig(); err != nil {
 		return nil, err
 	}
-	return b, reach(ctx, b.config)
+	info, err := reach(ctx, b.config)
+	if err != nil {
+		return b, err
+	}
+	b.log.Info("the API server answers", "kubernetes", info.GitVersion, "lacks", doctor.Lacks(doctor.Minor(info.Minor)))
+	return b, nil
 }

@@ -60,7 +60,7 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := reach(ctx, config); err != nil {
+	if _, err := reach(ctx, config); err != nil {
 		return err
 	}
 	p, err := newPatient(config, f.namespace)

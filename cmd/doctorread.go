@@ -119,7 +119,7 @@ func (p *patient) version() error {
 	}
 	p.facts.Server = v.GitVersion
 	p.facts.Major, _ = strconv.Atoi(v.Major)
-	p.facts.Minor, _ = strconv.Atoi(strings.TrimRight(v.Minor, "+")) // as managed clusters write it
+	p.facts.Minor = doctor.Minor(v.Minor)
 	return nil
 }
 

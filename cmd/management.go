@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
@@ -179,30 +180,31 @@ func (f *controllerFlags) canaryNamespace() string {
 	return cmp.Or(f.leaseNamespace(), f.home(), metav1.NamespaceSystem)
 }
 
-// reach says at once if the API server cannot be talked to: a wrong kubeconfig should not look like a slow start.
-func reach(ctx context.Context, config *rest.Config) error {
+// reach asks the API server for its version, and says at once if it cannot be talked to: a wrong kubeconfig should not look like a slow
+// start.
+func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	quick := rest.CopyConfig(config)
 	quick.Timeout = 10 * time.Second
 	client, err := discovery.NewDiscoveryClientForConfig(quick)
 	if err != nil {
-		return fmt.Errorf("make a client for %s: %w", config.Host, err)
+		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
 	began := time.Now()
-	_, err = client.ServerVersion()
+	info, err := client.ServerVersion()
 	for starting(err) && time.Since(began) < reachFor && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-time.After(reachEvery):
-			_, err = client.ServerVersion()
+			info, err = client.ServerVersion()
 		}
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone can be "unknown"
-		return fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
+		return nil, fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
 	}
 	if err != nil {
-		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
-	return nil
+	return info, nil
 }
 
 // reachFor is for how long an API server that has just started is given the time to know its own permissions: until then

@@ -40,7 +40,7 @@ func TestServerThatHasJustStartedIsGivenAMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := reach(t.Context(), &rest.Config{Host: "http://api.test", Transport: &answers{codes: c.codes}})
+				_, err := reach(t.Context(), &rest.Config{Host: "http://api.test", Transport: &answers{codes: c.codes}})
 				if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
@@ -54,7 +54,7 @@ func TestServerThatHasJustStartedIsGivenAMoment(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		if err := reach(ctx, &rest.Config{Host: "http://api.test", Transport: &answers{codes: []int{403}}}); err == nil || time.Since(began) > 2*time.Second {
+		if _, err := reach(ctx, &rest.Config{Host: "http://api.test", Transport: &answers{codes: []int{403}}}); err == nil || time.Since(began) > 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

@@ -59,7 +59,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if err != nil {
 		return err
 	}
-	if err := reach(ctx, config); err != nil {
+	if _, err := reach(ctx, config); err != nil {
 		return err
 	}
 	if deployment.Name != "" && !f.dryRun {

@@ -46,6 +46,8 @@ func (f *Facts) version() Finding {
 		v.Grade, v.Says, v.Do = Problem, fmt.Sprintf("%s is older than 1.%d", f.Server, oldest), "upgrade the cluster: webhook configurations of Weir need what older API servers do not have"
 	case f.Minor > newest:
 		v.Grade, v.Says = Warning, fmt.Sprintf("%s is newer than 1.%d, the newest that this Weir was tested with", f.Server, newest)
+	default:
+		v.Says = strings.Join(append([]string{f.Server}, Lacks(f.Minor)...), "; ")
 	}
 	return v
 }

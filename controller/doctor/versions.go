@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// lack is what some minor versions of Kubernetes 1 do not have, or do not have switched on, and what follows for Weir.
+type lack struct {
+	of       func(minor int) bool
+	is, then string
+}
+
+// lacks follow from the feature gates of each version (WatchList, ConsistentListFromCache, OrderedNamespaceDeletion), by their defaults.
+var lacks = []lack{
+	{func(minor int) bool { return minor < 32 || minor == 33 }, "lists as streams", "Weir lists page by page when it starts, which takes the API server more memory"},
+	{func(minor int) bool { return minor < 31 }, "consistent lists from the watch cache", "the lists by which Weir proves that a namespace is empty, and compares its graph, are read from etcd"},
+	{func(minor int) bool { return minor < 33 }, "ordered namespace deletion", "the cluster's own namespace controller deletes pods together with everything else, where no DrainPolicy says otherwise"},
+}
+
+// Lacks says what a version lacks that later ones have, and what follows from that; empty if nothing.
+func Lacks(minor int) (out []string) {
+	for _, l := range lacks {
+		if l.of(minor) {
+			out = append(out, fmt.Sprintf("no %s: %s", l.is, l.then))
+		}
+	}
+	return out
+}
+
+// Minor is the number of a minor version as API servers write it: managed clusters put a plus behind it. 0 if it is none.
+func Minor(s string) int {
+	n, err := strconv.Atoi(strings.TrimRight(s, "+"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
