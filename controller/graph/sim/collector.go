@@ -28,6 +28,7 @@ type collector struct {
 	passes    map[string]*pass                   // by namespace
 	waits     map[string]int
 	deaf      map[types.UID]bool // objects of whose end its watches did not tell
+	heard     map[types.UID]bool // and of whose end they did, since the history last went back
 	trace     []line
 	events    int
 }
@@ -49,7 +50,7 @@ type line struct {
 const mostWorkers = 4
 
 func newCollector(name string, s *server) *collector {
-	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}, unruled: map[types.UID]schema.GroupResource{}, deaf: map[types.UID]bool{}, passes: map[string]*pass{}, waits: map[string]int{}}
+	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}, unruled: map[types.UID]schema.GroupResource{}, deaf: map[types.UID]bool{}, heard: map[types.UID]bool{}, passes: map[string]*pass{}, waits: map[string]int{}}
 	for _, k := range s.kinds {
 		c.watches = append(c.watches, &watch{kind: k, lost: c.deaf})
 	}
@@ -108,6 +109,12 @@ func (c *collector) dirty(uid types.UID) {
 
 // apply takes in an event.
 func (c *collector) apply(ev graph.Event, who types.UID, label string) error {
+	switch ev := ev.(type) {
+	case graph.Gone:
+		c.heard[ev.UID] = true
+	case graph.Rewound:
+		clear(c.heard)
+	}
 	c.trace = append(c.trace, line{ev, string(who), label})
 	c.events++
 	if seen, ok := ev.(graph.Observed); ok {

@@ -68,7 +68,12 @@ func (w *world) mayDelete(t *task, o *object) error {
 		if owner == nil && t.orphaning[r.UID] && meant(w.server.buried[r.UID], k, r, o.Namespace) != nil {
 			return fmt.Errorf("owner %s was orphaning when it was last seen", r.UID)
 		}
+		if gone := meant(w.server.buried[r.UID], k, r, o.Namespace); owner == nil && t.action.Inferred.Conclusion == graph.Asked &&
+			(gone == nil || !gone.wasForeground && !t.from.heard[r.UID]) { // one that waited may have gone since
+			return fmt.Errorf("it counts as asked for, and the collector was not told how owner %s went", r.UID)
+		}
 	}
+	w.stats["deletes "+t.action.Inferred.Conclusion.String()]++
 	return nil
 }
 
