@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"controller/policyfacts":  {"controller/graph", "policies"},
 	"controller/snapshot":     {"controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/v1alpha1"},
 	"controller/words":        {},
-	"controller/shadow":       {"controller/follow", "controller/graph"},
+	"controller/shadow":       {"controller/drain", "controller/follow", "controller/graph", "controller/kinds"},
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script", "controller/drain"},
 	"controller/drain":        {},

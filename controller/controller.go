@@ -167,9 +167,14 @@ func (c *Controller) register() error {
 // inShadow prepares a Controller that decides, and sends nothing.
 func (c *Controller) inShadow(rep *events.Reporter) error {
 	o := c.options
-	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
+	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
+	if err != nil {
+		return fmt.Errorf("make a client for namespaces: %w", err)
+	}
+	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Namespaces: core.Namespaces(),
+		Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
 	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
-	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Rewound: c.shadow.Rewound})
+	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
 	return c.register()
 }
 

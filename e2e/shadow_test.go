@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -86,9 +91,16 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	w.delete("one", background)
 	w.delete("role", background)
 	w.delete("by-hand", background)
+	short := worldIn(t, w.cluster)
+	short.make("cm one\ncm two owners=(one)")
+	ended := short.drop()
 	w.awaitGoneIn(collectorBegins, append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
 	w.awaitOwners("kept", "")
 	w.awaitOwners("of-both", "two")
+	short.awaitDropped(ended)
+	w.awaitMetrics("the end of the namespace is compared", func(m weir.Metrics) bool {
+		return m.Sum("weir_shadow_decisions", "action", "drain", "result", "done")+m.Sum("weir_shadow_decisions", "action", "drain", "result", "sooner") == 1
+	})
 	w.awaitNothingOpen()
 	w.mustStay("kept", "two", "of-both")
 	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
@@ -144,4 +156,73 @@ func TestShadowTellsWhatNobodyDoes(t *testing.T) {
 	if out, code := w.command("shadow", path, "--gate", "1s"); code != 1 || !strings.Contains(out, "1 difference") || !strings.Contains(out, "owner is gone") {
 		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
 	}
+}
+
+// TestShadowTellsOfNamespaces what nobody does in them, and what is left behind when somebody lets one go.
+func TestShadowTellsOfNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	read, _ := w.startShadow("--shadow-late", "2s")
+	stays, left := worldIn(t, w.cluster), worldIn(t, w.cluster)
+	stays.make("cm one")
+	left.make("cm two finalizers=(example.com/hold)")
+	ended := stays.drop()
+	w.awaitSaid(w.weir, "the cluster has not done what Weir would do", "namespaces "+stays.namespace, `"action":"drain"`)
+	left.drop()
+	left.finalizeByHand()
+	w.awaitMetrics("what was left behind is told", func(m weir.Metrics) bool {
+		return m.Sum("weir_shadow_decisions", "action", "drain", "result", "kept") == 1
+	})
+	if err := w.plane.StartController(t.Context(), plane.NamespaceOnly); err != nil {
+		t.Fatal(err)
+	}
+	stays.awaitDropped(ended)
+	w.awaitNothingOpen()
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+
+	told := map[string]string{}
+	for _, d := range read().Differences {
+		told[d.Object] = fmt.Sprintf("%s %s: %s, ended %t", d.What, d.Verb, d.Why, d.Ended != "")
+	}
+	want := map[string]string{
+		"namespaces " + stays.namespace: "late drain: wave 2 of 2 (rest): deleting, ended true",
+		"namespaces " + left.namespace:  "kept drain: it holds 1 configmaps, 1 serviceaccounts, ended true",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
+// TestShadowKnowsWhatTheClusterMayNotDelete from the namespace's conditions.
+func TestShadowKnowsWhatTheClusterMayNotDelete(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.NamespaceOnly})
+	w.refuseOfSecrets(admissionregistrationv1.Delete)
+	w.make("sec protected")
+	w.until("secrets are refused", func(ctx context.Context) (bool, error) {
+		err := w.typed.CoreV1().Secrets(w.namespace).Delete(ctx, "protected", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err) || apierrors.IsInvalid(err), nil
+	})
+	read, _ := w.startShadow("--shadow-late", "15s") // the namespace controller begins after 5 s
+	w.drop()
+	w.awaitMetrics("the refusal is told", func(m weir.Metrics) bool {
+		return m.Sum("weir_shadow_decisions", "action", "drain", "result", "refused") == 1
+	})
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+	if r := read(); len(r.Differences) > 0 {
+		t.Errorf("differences: %+v", r.Differences)
+	}
+}
+
+// finalizeByHand lets the world's namespace go with all that is in it, as people do who have been told to.
+func (w *world) finalizeByHand() {
+	w.Helper()
+	w.until("the namespace lost its finalizers", func(ctx context.Context) (bool, error) {
+		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
+		if err == nil {
+			ns.Spec.Finalizers = nil
+			_, err = w.typed.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
+		}
+		return err == nil, err
+	})
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	hook.server.Close()
 	w.mustSay(why("cm", "boss"), "Who has to act: who runs the admission webhook "+by+", which does not answer")
 
-	policy := w.refuseUpdatesOfSecrets()
+	policy := w.refuseOfSecrets(admissionregistrationv1.Update)
 	w.until("the policy is in force", func(context.Context) (bool, error) {
 		return strings.Contains(why("secret", "held"), "refuses what has to be accepted first, to take the finalizers off secrets/"+w.namespace+"/held: "), nil
 	})
@@ -68,17 +69,17 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	w.awaitGone("boss", "leaf")
 }
 
-// refuseUpdatesOfSecrets has the API server refuse them in the world's namespace, by a policy of which it returns the name.
-func (w *world) refuseUpdatesOfSecrets() string {
+// refuseOfSecrets has the API server refuse an operation on those of the world's namespace, by a policy of which it returns the name.
+func (w *world) refuseOfSecrets(operation admissionregistrationv1.OperationType) string {
 	w.Helper()
-	name, admission := "no-updates-"+w.namespace, w.typed.AdmissionregistrationV1()
+	name, admission := fmt.Sprintf("no-%s-%s", strings.ToLower(string(operation)), w.namespace), w.typed.AdmissionregistrationV1()
 	_, err := admission.ValidatingAdmissionPolicies().Create(w.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Operations: []admissionregistrationv1.OperationType{operation},
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
 				}}},
 			},

@@ -17,11 +17,11 @@ const (
 	Late      = "late"      // nobody has carried it out for long: a difference
 )
 
-// What became of objects with owners that were deleted without a decision to do so.
+// What became of objects with owners that were deleted without a decision to do so, and of namespaces that went before Weir would have let them.
 const (
-	Sooner = "sooner" // Weir would have deleted it too, and had not decided yet, or not found out about an owner
+	Sooner = "sooner" // Weir would have deleted it too, and had not decided yet, or not found out about an owner, or what is in it
 	Others = "others" // an owner of it lives, or can never be told: a user or a controller deleted it
-	Kept   = "kept"   // Weir kept it, in doubt, and no owner of it is known to live: a difference
+	Kept   = "kept"   // Weir kept it, in doubt, and no owner of it is known to live, or it was not empty: a difference
 )
 
 // Bounds of what is remembered. Past them things are counted only, and the report says so.
@@ -50,10 +50,11 @@ type Ledger struct {
 	late  time.Duration
 
 	open        map[types.UID]*decision
+	spaces      map[string]*space         // by name
 	counts      map[string]map[string]int // by verb, and what became of it
 	unasked     map[string]int            // of deletes that were not decided
-	lags        []time.Duration
-	lag         int // where the next goes
+	deletes     lags
+	drains      lags // of namespaces, since nothing was left in them
 	differences []*Difference
 	more        int // differences that are only counted
 	forgotten   int // decisions that there was no room for
@@ -68,7 +69,7 @@ type decision struct {
 
 // NewLedger begins one, in which a decision is late after a time.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
-	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, counts: map[string]map[string]int{}, unasked: map[string]int{}}
+	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}}
 }
 
 // Decided takes in what is decided about an object now, and how the graph has it.
@@ -113,7 +114,7 @@ func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
 		d.differ.Ended = &now
 	}
 	if how == Done && d.action.Verb == graph.Delete {
-		l.took(now.Sub(d.since))
+		l.deletes.add(now.Sub(d.since))
 	}
 }
 
@@ -124,13 +125,19 @@ func (l *Ledger) count(verb, how string) {
 	l.counts[verb][how]++
 }
 
-func (l *Ledger) took(lag time.Duration) {
-	if len(l.lags) < mostLags {
-		l.lags = append(l.lags, lag)
+// lags are how much later than decided the last of many were done.
+type lags struct {
+	all  []time.Duration
+	next int // where the next goes, once there are many
+}
+
+func (l *lags) add(lag time.Duration) {
+	if len(l.all) < mostLags {
+		l.all = append(l.all, lag)
 		return
 	}
-	l.lags[l.lag] = lag
-	l.lag = (l.lag + 1) % mostLags
+	l.all[l.next] = lag
+	l.next = (l.next + 1) % mostLags
 }
 
 // Gone takes in that an object goes, with what the graph has of it and decides about it until then. It returns what that was.
@@ -165,6 +172,7 @@ func (l *Ledger) Rewound(now time.Time) {
 	for uid, d := range l.open {
 		l.close(now, uid, d, Withdrawn)
 	}
+	clear(l.spaces)
 }
 
 // Overdue makes differences of decisions that nobody has carried out for long, and returns them. open are some that are open, to be looked at again.

@@ -143,10 +143,10 @@ func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
 		t.Errorf("%d forgotten, %d differences and %d more, %d to look at", r.Forgotten, len(r.Differences), r.More, len(open))
 	}
 	for range 3 * mostLags {
-		l.took(time.Second)
+		l.deletes.add(time.Second)
 	}
-	if len(l.lags) != mostLags {
-		t.Errorf("%d lags are kept", len(l.lags))
+	if len(l.deletes.all) != mostLags {
+		t.Errorf("%d lags are kept", len(l.deletes.all))
 	}
 }
 

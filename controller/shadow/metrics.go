@@ -14,7 +14,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		decisions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_decisions",
-			Help: "What Weir would have done since it began, by action, and what became of it: done by the cluster, withdrawn because of what was seen later, open; late is counted besides."}, []string{"action", "result"}),
+			Help: "What Weir would have done since it began, by action, and what became of it: done by the cluster, withdrawn because of what was seen later, open; late is counted besides. drain is about namespaces: also sooner than Weir, kept by Weir, and refused (counted besides)."}, []string{"action", "result"}),
 		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
 			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner lives, or kept by Weir in doubt."}, []string{"result"}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences",
@@ -32,6 +32,9 @@ func (m *metrics) set(r Report) {
 		for _, how := range []string{Done, Withdrawn, Late, "open"} {
 			m.decisions.WithLabelValues(verb, how).Set(float64(of[how]))
 		}
+	}
+	for _, how := range []string{Done, Sooner, Kept, Refused, Late, "open"} {
+		m.decisions.WithLabelValues(drained, how).Set(float64(r.Decisions[drained][how]))
 	}
 	for _, how := range []string{Sooner, Others, Kept} {
 		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -28,12 +29,16 @@ const (
 
 // Options are what a Shadow needs to know.
 type Options struct {
-	Store    *follow.Store
-	Ready    func() error  // nil once all kinds have been listed
-	Late     time.Duration // DefaultLate if 0
-	Report   string        // a file for the Report, written every 10 s; empty: none
-	Registry prometheus.Registerer
-	Log      logr.Logger
+	Store *follow.Store
+	Ready func() error // nil once all kinds have been listed
+	// Undiscovered are API groups that do not answer.
+	Undiscovered func() []string
+	// Namespaces are read of those that stand still.
+	Namespaces typedcorev1.NamespaceInterface
+	Late       time.Duration // DefaultLate if 0
+	Report     string        // a file for the Report, written every 10 s; empty: none
+	Registry   prometheus.Registerer
+	Log        logr.Logger
 }
 
 // Shadow compares decisions with what happens.
@@ -98,7 +103,7 @@ func (s *Shadow) Run(ctx context.Context) {
 	s.mu.Unlock()
 	reported := time.Time{}
 	for {
-		s.sweep()
+		s.sweep(ctx)
 		if time.Since(reported) >= reportEvery {
 			reported = time.Now()
 			s.report()
@@ -113,7 +118,7 @@ func (s *Shadow) Run(ctx context.Context) {
 }
 
 // sweep decides again about what is open: that an object is gone, or has changed, makes no work for anybody.
-func (s *Shadow) sweep() {
+func (s *Shadow) sweep(ctx context.Context) {
 	s.mu.Lock()
 	late, open := s.ledger.Overdue(time.Now())
 	s.mu.Unlock()
@@ -125,6 +130,7 @@ func (s *Shadow) sweep() {
 		s.Store.Read(func(g *graph.Graph) { a = g.Decide(uid) })
 		s.Decided(uid, a)
 	}
+	s.look(ctx)
 	s.metrics.set(s.now())
 }
 

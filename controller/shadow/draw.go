@@ -1,0 +1,84 @@
+package shadow
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Draw writes a report for people.
+func (r *Report) Draw(out io.Writer) error {
+	p := &printer{out: out}
+	p.line("Compared for %s, until %s.", r.At.Sub(r.Since).Round(time.Second), r.At.UTC().Format(time.RFC3339))
+	if !r.Ready {
+		p.line("Not all kinds have been listed: much is in doubt.")
+	}
+	r.drawObjects(p)
+	if of := r.Decisions[drained]; of != nil {
+		r.drawNamespaces(p, of)
+	}
+	if r.Forgotten > 0 {
+		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
+	}
+	if len(r.Differences)+r.More == 0 {
+		p.line("No difference.")
+		return p.err
+	}
+	p.line("\n%s:", differences(len(r.Differences)+r.More))
+	for _, d := range r.Differences {
+		p.line("  %s: %s (%s; since %s)", d.Object, d.told(), d.Why, d.At.UTC().Format(time.RFC3339))
+	}
+	if r.More > 0 {
+		p.line("  and %d more, which are in the log", r.More)
+	}
+	return p.err
+}
+
+func (r *Report) drawObjects(p *printer) {
+	for _, verb := range slices.Sorted(maps.Keys(r.Decisions)) {
+		if of := r.Decisions[verb]; verb != drained {
+			p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; %d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
+		}
+	}
+	if lag := r.LagSeconds; r.Decisions["delete"][Done] > 0 {
+		p.line("The cluster deleted %.1f s after Weir would have (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+	}
+	p.line("Of objects with owners, %d were deleted before Weir had decided the same, %d by users or controllers while an owner lives.", r.Deletes[Sooner], r.Deletes[Others])
+}
+
+func (r *Report) drawNamespaces(p *printer, of map[string]int) {
+	p.line("namespaces: %d went when nothing was left in them, %d before Weir saw that, %d are open; in %d the cluster was not allowed to delete what is in them; %d of all were late.",
+		of[Done], of[Sooner], of["open"], of[Refused], of[Late])
+	if lag := r.NamespaceLagSeconds; of[Done] > 0 {
+		p.line("They went %.1f s after Weir would have let them go (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+	}
+}
+
+// told says in words what the difference is.
+func (d *Difference) told() string {
+	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
+	if verb == drained {
+		kept = "it went, and Weir would have kept it"
+	}
+	switch {
+	case d.What == Kept:
+		return kept
+	case d.Ended != nil:
+		return fmt.Sprintf("Weir would %s it, and the cluster did so, or Weir thought otherwise, %s later", verb, d.Ended.Sub(d.At).Round(time.Second))
+	}
+	return "Weir would " + verb + " it, and the cluster has not"
+}
+
+// printer keeps the first error.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
