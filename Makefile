@@ -20,7 +20,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
+
+e2e-versions: build ## a part of the tests on Kubernetes 1.30, 1.32, 1.34, 1.35 and 1.36, and a table: VERSIONS="v1.34 v1.36"
+	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) run ./cmd/versions $(VERSIONS_ARGS) $(VERSIONS)
 
 differential: build ## random worlds under kube-controller-manager's collector and under Weir, compared: WORLDS=200
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 ./differential \

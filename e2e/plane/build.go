@@ -34,12 +34,13 @@ func Build(ctx context.Context, out io.Writer, parts ...Part) (Binaries, error) 
 		if !ok {
 			return nil, fmt.Errorf("build %s: no such part", part)
 		}
-		m, ok := modules[r.module]
+		in := r.folder(part)
+		m, ok := modules[in]
 		if !ok {
-			if m, err = openModule(ctx, filepath.Join(root, r.module)); err != nil {
+			if m, err = openModule(ctx, filepath.Join(root, in)); err != nil {
 				return nil, err
 			}
-			modules[r.module] = m
+			modules[in] = m
 		}
 		if bins[part], err = m.ensure(ctx, out, part, r); err != nil {
 			return nil, fmt.Errorf("build %s: %w", part, err)

@@ -2,6 +2,8 @@ package plane
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -46,6 +48,19 @@ var recipes = map[Part]recipe{
 	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok", goBuild},
 	Restorer:          {"etcdutl", "go.etcd.io/etcd/etcdutl/v3", goBuild},
 	E2ETest:           {".", "k8s.io/kubernetes/test/e2e", goTest},
+}
+
+// KubernetesVariable is an environment variable that has the control plane be of another version, as in "v1.34": one of those in
+// versions, which make e2e-versions tests.
+const KubernetesVariable = "E2E_KUBERNETES"
+
+// folder is where the go.mod is that pins a part.
+func (r recipe) folder(part Part) string {
+	version := os.Getenv(KubernetesVariable)
+	if version == "" || part != APIServer && part != ControllerManager && part != Scheduler {
+		return r.module
+	}
+	return filepath.Join("versions", version)
 }
 
 var (
