@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +80,10 @@ func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	// A kind that is not served keeps what refers to it. It is back, without its instances: so the owners are known to be gone.
 	crd.ResourceVersion, crd.UID = "", ""
 	w.define(crd)
-	held = w.awaitHeld(crd.Name, left)
+	w.until("the weir that was started says why it holds them", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "conclusion") == "OwnerNotFound" && status(held, "held") == strconv.Itoa(left), nil
+	})
 	w.settle()
 	if now := w.countLeft(owned); now != left {
 		t.Errorf("%d are left after the restart, want %d", now, left)
