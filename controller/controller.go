@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -124,17 +125,17 @@ func New(o Options) (*Controller, error) {
 			return nil, err
 		}
 	}
-	var later func(graph.Ref) bool
+	var others func(ref graph.Ref, awaited bool) bool
 	if o.Namespaces > 0 {
 		if c.drainer, err = c.newDrainer(rep); err != nil {
 			return nil, err
 		}
-		told.Namespace, told.Webhooks, later = c.drainer.Changed, c.drainer.WebhooksChanged, c.drainer.Later
+		told.Namespace, told.Webhooks, others = c.drainer.Changed, c.drainer.WebhooksChanged, c.drainer.Deletes
 	}
 	if c.canary != nil {
-		later = either(later, c.canary.Is)
+		others = either(others, c.canary.Is)
 	}
-	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Later: later, Log: o.Log, Registry: o.Registry}
+	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Log: o.Log, Registry: o.Registry}
 	if !o.Companion && !o.Brake.Off() {
 		if c.brake, err = c.newBrake(rep); err != nil {
 			return nil, err
@@ -200,8 +201,8 @@ func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
 }
 
 // either is true of what one of two is true of; the first may be nil.
-func either(a, b func(graph.Ref) bool) func(graph.Ref) bool {
-	return func(ref graph.Ref) bool { return a != nil && a(ref) || b(ref) }
+func either(a func(ref graph.Ref, awaited bool) bool, b func(graph.Ref) bool) func(ref graph.Ref, awaited bool) bool {
+	return func(ref graph.Ref, awaited bool) bool { return a != nil && a(ref, awaited) || b(ref) }
 }
 
 func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, error) {
@@ -226,7 +227,7 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 	return namespaces.New(namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
 		Namespaces: spaces.Namespaces(), Leases: leases, Webhooks: admission, Clock: c.clients.clock,
-		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Log: o.Log,
+		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Left: func(uid types.UID) { c.workers.Again(uid) }, Log: o.Log,
 	}), nil
 }
 

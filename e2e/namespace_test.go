@@ -159,6 +159,45 @@ func TestConditionsHaveTheReferencesWords(t *testing.T) {
 	w.awaitDropped(uid)
 }
 
+// TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected: while Weir drains it, what is in it is left for its wave.
+func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.make(`
+		po  held finalizers=(example.com/hold)
+		sec boss
+		cm  leaf owners=(boss)
+	`)
+	w.finalize(corev1.FinalizerKubernetes, "example.com/other")
+	uid := w.drop()
+	w.awaitConditions("WeirDraining=True Waiting: wave 1 of 2 (pods): waiting for 1 pods (1 terminating)…")
+	w.delete("boss", background)
+	w.awaitGone("boss")
+	worldIn(t, w.cluster).settle()
+	w.alive("leaf")
+	w.finalize("example.com/other")
+	w.awaitGone("leaf")
+	w.unfinalize("held")
+	w.finalize()
+	w.awaitDropped(uid)
+}
+
+// finalize leaves the world's namespace with these finalizers in its spec.
+func (w *world) finalize(finalizers ...corev1.FinalizerName) {
+	w.Helper()
+	w.until("the namespace has other finalizers", func(ctx context.Context) (bool, error) {
+		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
+		if err == nil {
+			ns.Spec.Finalizers = finalizers
+			_, err = w.typed.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
+		}
+		if apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
 func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -169,7 +169,7 @@ func TestShadowTellsOfNamespaces(t *testing.T) {
 	ended := stays.drop()
 	w.awaitSaid(w.weir, "the cluster has not done what Weir would do", "namespaces "+stays.namespace, `"action":"drain"`)
 	left.drop()
-	left.finalizeByHand()
+	left.finalize() // as people do who have been told to
 	w.awaitMetrics("what was left behind is told", func(m weir.Metrics) bool {
 		return m.Sum("weir_shadow_decisions", "action", "drain", "result", "kept") == 1
 	})
@@ -212,17 +212,4 @@ func TestShadowKnowsWhatTheClusterMayNotDelete(t *testing.T) {
 	if r := read(); len(r.Differences) > 0 {
 		t.Errorf("differences: %+v", r.Differences)
 	}
-}
-
-// finalizeByHand lets the world's namespace go with all that is in it, as people do who have been told to.
-func (w *world) finalizeByHand() {
-	w.Helper()
-	w.until("the namespace lost its finalizers", func(ctx context.Context) (bool, error) {
-		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
-		if err == nil {
-			ns.Spec.Finalizers = nil
-			_, err = w.typed.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
-		}
-		return err == nil, err
-	})
 }

@@ -29,8 +29,9 @@ type Options struct {
 	Store     *follow.Store
 	Requester *request.Client
 	Reporter  *events.Reporter
-	// Later tells of objects whose wave has not come in a namespace that drains. Whoever drains deletes them then. nil: nothing drains.
-	Later func(graph.Ref) bool
+	// Others tells of objects that others delete, or that are to stay: those of a namespace that drains, as long as nobody awaits their end
+	// before their wave has come. nil: all are the workers' own.
+	Others func(ref graph.Ref, awaited bool) bool
 	// Brake holds what nobody has asked for, past its limits; nil: nothing is held.
 	Brake Brake
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
@@ -50,7 +51,7 @@ type Workers struct {
 	ages      ages
 	coOwners  *coOwners
 	cascades  *cascades
-	later     func(graph.Ref) bool
+	others    func(ref graph.Ref, awaited bool) bool
 	shadow    Shadow
 	brake     Brake
 }
@@ -71,9 +72,9 @@ type Shadow interface {
 // New prepares them.
 func New(o Options) *Workers {
 	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
-		later: o.Later, shadow: o.Shadow, brake: o.Brake}
-	if w.later == nil {
-		w.later = func(graph.Ref) bool { return false }
+		others: o.Others, shadow: o.Shadow, brake: o.Brake}
+	if w.others == nil {
+		w.others = func(graph.Ref, bool) bool { return false }
 	}
 	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
@@ -150,8 +151,8 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		}
 	}
 	w.reporter.Decided(a)
-	if a.Verb == graph.Delete && !a.Awaited && w.later(a.Object) {
-		w.log.V(1).Info("left for its wave", "object", a.Object.String(), "uid", uid, "why", a.Why)
+	if a.Verb == graph.Delete && w.others(a.Object, a.Awaited) {
+		w.log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		w.done(uid)
 		return
 	}

@@ -204,6 +204,13 @@ func (s *Store) Find(uid types.UID) (graph.View, bool) {
 	return s.graph.Find(uid)
 }
 
+// Deleted tells of an object of a kind that is followed whether nobody need delete it: see graph.Deleted.
+func (s *Store) Deleted(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Deleted(uid)
+}
+
 // Dependents copies the objects that refer to another.
 func (s *Store) Dependents(uid types.UID) []graph.View {
 	s.mu.Lock()

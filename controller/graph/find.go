@@ -16,6 +16,15 @@ func (g *Graph) Find(uid types.UID) (View, bool) {
 	return g.view(g.entries.at(entryID).node), true
 }
 
+// Deleted tells whether an object is gone, or is being deleted, or is to be left alone until the watch shows what a request did to it.
+func (g *Graph) Deleted(uid types.UID) bool {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return true
+	}
+	return g.nodes.at(g.entries.at(entryID).node).flags&(deleting|accepted) != 0
+}
+
 // Dependents copies the objects with references to the object with a uid, sorted by uid. Whether they are all there are
 // depends on which kinds are listed: see Holding.
 func (g *Graph) Dependents(uid types.UID) []View {

@@ -65,7 +65,9 @@ type Options struct {
 	// looked for. Other is told of one, and that there is none.
 	Alone time.Duration
 	Other func(works bool)
-	Log   logr.Logger
+	// Left is told of each object that is left in a namespace when its draining ends.
+	Left func(types.UID)
+	Log  logr.Logger
 }
 
 // Drainer empties namespaces that are being deleted and lets them go: the work of the namespace
@@ -286,11 +288,17 @@ func (d *Drainer) end(name string) {
 	delete(d.signals, name)
 	d.mu.Unlock()
 	d.listen(name)
+	for _, k := range d.Store.Inventory(name).Kinds {
+		for _, v := range d.Store.Content(name, k.Kind) {
+			d.Left(v.UID)
+		}
+	}
 }
 
-// Later tells whether an object goes with a wave that has not begun: a Secret whose owner is gone may still
-// be in use by pods.
-func (d *Drainer) Later(ref graph.Ref) bool {
+// Deletes tells whether an object is the drainer's to delete: all that is in a namespace that it drains, each object once. A Secret whose owner
+// is gone may still be in use by pods, and goes with its wave. But what an owner awaits that is being deleted is somebody else's until its wave
+// has come: the owner may be of an earlier one, which would wait for ever.
+func (d *Drainer) Deletes(ref graph.Ref, awaited bool) bool {
 	d.mu.Lock()
 	p := d.begun[ref.Namespace]
 	d.mu.Unlock()
@@ -298,5 +306,9 @@ func (d *Drainer) Later(ref graph.Ref) bool {
 		return false
 	}
 	r := p.reached.Load()
-	return r != nil && r.order.wavesOf(ref.Kind)[0] > r.wave
+	if r == nil {
+		return false
+	}
+	waves := r.order.wavesOf(ref.Kind)
+	return !awaited || waves[len(waves)-1] <= r.wave
 }

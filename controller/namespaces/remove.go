@@ -63,7 +63,7 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		refusals[kind].Add(name, err.Error())
 	}
 	p.each(len(refs), func(i int) {
-		take(refs[i].Kind, refs[i].Name, p.Requester.Delete(ctx, refs[i], metav1.DeletePropagationBackground))
+		take(refs[i].Kind, refs[i].Name, p.deleteObject(ctx, refs[i]))
 	})
 	for _, kind := range blind {
 		same, err := p.deleteUnseen(ctx, kind, func(err error) { take(kind, "", err) })
@@ -77,6 +77,20 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
 	return true, nil
+}
+
+// deleteObject deletes an object, unless somebody has done so since it was chosen: the collector, or who owned it.
+func (p *pass) deleteObject(ctx context.Context, ref graph.Ref) error {
+	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
+		return nil
+	}
+	seen := ref
+	ref.ResourceVersion = "" // it is to go, whatever it has become
+	err := p.Requester.Delete(ctx, ref, metav1.DeletePropagationBackground)
+	if err == nil {
+		p.Store.Accepted(graph.Action{Verb: graph.Delete, Object: seen})
+	}
+	return err
 }
 
 // deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The namespace is read
@@ -105,7 +119,6 @@ func (p *pass) present(at part) []graph.Ref {
 	var refs []graph.Ref
 	for _, v := range views {
 		if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) {
-			v.ResourceVersion = ""
 			refs = append(refs, v.Ref)
 		}
 	}

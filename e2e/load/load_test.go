@@ -223,7 +223,7 @@ func TestDrainCountsTheSystemsRequestsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := load.Furnish(t.Context(), p.Config, 3, 5)
+	batch, err := load.Furnish(t.Context(), p.Config, 3, 5, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestDrainCountsTheSystemsRequestsAlone(t *testing.T) {
 
 func TestRazedNamespacesAreGone(t *testing.T) {
 	p := start(t)
-	batch, err := load.Furnish(t.Context(), p.Config, 2, 0)
+	batch, err := load.Furnish(t.Context(), p.Config, 2, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestRazedNamespacesAreGone(t *testing.T) {
 // least once, and a watch is none of these requests.
 func TestReferenceDrainsByTwoRequestsForEachKind(t *testing.T) {
 	p := start(t)
-	batch, err := load.Furnish(t.Context(), p.Config, 1, 30)
+	batch, err := load.Furnish(t.Context(), p.Config, 1, 30, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ type Content struct {
 const Furniture = 2
 
 // Furnish makes n namespaces with their furniture and so many ConfigMaps more in
-// each.
-func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps int) (*Batch, error) {
+// each. With owned the first of each owned+1 ConfigMaps owns the others.
+func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps, owned int) (*Batch, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("furnish namespaces: %w", err)
@@ -48,7 +48,7 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps int) (*Batch, 
 	if err != nil {
 		return nil, fmt.Errorf("furnish namespaces: %w", err)
 	}
-	err = each(ctx, len(b.Content), func(ctx context.Context, i int) (err error) {
+	add := func(ctx context.Context, i int, owners ...Object) (err error) {
 		c := Content{Kind: ConfigMap, Namespace: b.Namespaces[i/per].Name}
 		name := fmt.Sprintf("content-%d", i%per)
 		switch i % per {
@@ -58,10 +58,30 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps int) (*Batch, 
 			c.Kind, name = serviceAccountKind, "default"
 		}
 		in := client.Resource(c.Kind.gvr()).Namespace(c.Namespace)
-		c.Object, err = create(ctx, in, c.Kind, name, nil)
+		c.Object, err = create(ctx, in, c.Kind, name, nil, owners...)
 		b.Content[i] = c
 		return err
+	}
+	ownerOf := func(i int) int { // itself, if it has none
+		if k := i%per - Furniture; owned > 0 && k > 0 {
+			return i - k%(owned+1)
+		}
+		return i
+	}
+	err = each(ctx, len(b.Content), func(ctx context.Context, i int) error {
+		if ownerOf(i) != i {
+			return nil
+		}
+		return add(ctx, i)
 	})
+	if err == nil {
+		err = each(ctx, len(b.Content), func(ctx context.Context, i int) error {
+			if ownerOf(i) == i {
+				return nil
+			}
+			return add(ctx, i, b.Content[ownerOf(i)].Object)
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("furnish namespaces: %w", err)
 	}

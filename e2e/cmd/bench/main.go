@@ -182,12 +182,14 @@ func (b *bench) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	b.lifted = load.Reference(b.plane, "reference", plane.CollectorOnly,
-		"--kube-api-qps=100000", "--kube-api-burst=100000", fmt.Sprintf("--concurrent-gc-syncs=%d", b.gcSyncs))
+	unlimited := []string{"--kube-api-qps=100000", "--kube-api-burst=100000"}
+	collects := fmt.Sprintf("--concurrent-gc-syncs=%d", b.gcSyncs)
+	drains := fmt.Sprintf("--concurrent-namespace-syncs=%d", namespaceSyncs)
+	b.lifted = load.Reference(b.plane, "reference", plane.CollectorOnly, append(unlimited, collects)...)
 	b.limited = load.Reference(b.plane, "reference, default", plane.CollectorOnly)
 	b.systems = []load.System{b.lifted}
-	lifted := load.Reference(b.plane, "reference", plane.NamespaceOnly,
-		"--kube-api-qps=100000", "--kube-api-burst=100000", fmt.Sprintf("--concurrent-namespace-syncs=%d", namespaceSyncs))
+	lifted := load.Reference(b.plane, "reference", plane.NamespaceOnly, append(unlimited, drains)...)
+	b.collectingDrainer = load.Reference(b.plane, lifted.Name, plane.Collectors, append(unlimited, collects, drains)...)
 	b.limitedDrainer = load.Reference(b.plane, "reference, default", plane.NamespaceOnly)
 	b.drainers = []load.System{lifted}
 	if b.weir != "" {

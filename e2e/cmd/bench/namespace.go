@@ -12,6 +12,7 @@ type draining struct {
 	name       string
 	namespaces int
 	configMaps int // in each, besides its furniture
+	owned      int // by the first of each owned+1 of them; 0: none is
 	// repeat is how often it is measured for one start of a system.
 	repeat    int
 	floor     bool
@@ -22,6 +23,8 @@ const (
 	emptyNamespace = "empty namespace"
 	// emptyRepeat is small: the reference takes five seconds for each.
 	emptyRepeat = 3
+	// treeSize is how many ConfigMaps there are to an owner, with it.
+	treeSize = 10
 	// contentEach is what each of many namespaces holds, with its furniture.
 	contentEach = 50
 	// namespaceSyncs is --concurrent-namespace-syncs of the reference whose
@@ -36,6 +39,12 @@ func (b *bench) drainings() []draining {
 			name:       fmt.Sprintf("namespace with %d ConfigMaps", b.namespaceN),
 			namespaces: 1, configMaps: b.namespaceN, repeat: 1, floor: true,
 		})
+		for _, owned := range []int{b.namespaceN/2 - 1, treeSize - 1} {
+			ds = append(ds, draining{
+				name:       fmt.Sprintf("namespace with %d ConfigMaps, each %dth owns the next %d", b.namespaceN/2, owned+1, owned),
+				namespaces: 1, configMaps: b.namespaceN / 2, owned: owned, repeat: 1, floor: true,
+			})
+		}
 	}
 	if b.namespaces > 0 {
 		ds = append(ds, draining{
@@ -54,6 +63,9 @@ func (b *bench) compareDraining(ctx context.Context, d draining, r *report) erro
 	}
 	for round := range b.roundsOf(true) {
 		for _, s := range b.drainers {
+			if d.owned > 0 && s.Name == b.collectingDrainer.Name { // what is owned is garbage, too
+				s = b.collectingDrainer
+			}
 			results, err := b.drain(ctx, d, s)
 			if err != nil {
 				return fmt.Errorf("by %s: %w", s.Name, err)
@@ -96,7 +108,7 @@ func (b *bench) floorOfContent(ctx context.Context, d draining) (load.Result, er
 	if !d.floor {
 		return load.Result{}, nil
 	}
-	batch, err := load.Furnish(ctx, b.plane.Config, d.namespaces, d.configMaps)
+	batch, err := load.Furnish(ctx, b.plane.Config, d.namespaces, d.configMaps, d.owned)
 	if err != nil {
 		return load.Result{}, err
 	}
@@ -116,7 +128,7 @@ func (b *bench) drain(ctx context.Context, d draining, s load.System) ([]load.Re
 	batches := make([]*load.Batch, d.repeat)
 	for i := range batches {
 		var err error
-		if batches[i], err = load.Furnish(ctx, b.plane.Config, d.namespaces, d.configMaps); err != nil {
+		if batches[i], err = load.Furnish(ctx, b.plane.Config, d.namespaces, d.configMaps, d.owned); err != nil {
 			return nil, err
 		}
 	}

@@ -29,6 +29,8 @@ type bench struct {
 	// The same for the namespace works.
 	drainers       []load.System
 	limitedDrainer load.System
+	// collectingDrainer is the reference among drainers, with its collector beside it.
+	collectingDrainer load.System
 }
 
 // work is one thing to measure.
