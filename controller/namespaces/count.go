@@ -139,13 +139,29 @@ func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) 
 // list reads kinds live, in parallel. What is found counts from here on.
 func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	var mu sync.Mutex
+	small := p.small()
 	p.each(len(kinds), func(i int) {
-		items, err := p.Requester.List(ctx, kinds[i], p.ns.Name)
+		list := p.Requester.List
+		if small.Has(kinds[i]) {
+			list = p.shared.of
+		}
+		items, err := list(ctx, kinds[i], p.ns.Name)
 		down := apierrors.IsServiceUnavailable(err) && p.isDown(ctx, kinds[i])
 		mu.Lock()
 		defer mu.Unlock()
 		p.listed(kinds[i], items, err, down)
 	})
+}
+
+// small are the kinds of which the whole cluster has few objects: a list of them may be shared.
+func (p *pass) small() sets.Set[schema.GroupResource] {
+	out := sets.New[schema.GroupResource]()
+	for _, k := range p.Store.Stats().Kinds {
+		if k.State == graph.Synced && k.Objects <= mostShared {
+			out.Insert(k.GroupResource())
+		}
+	}
+	return out
 }
 
 // isDown tells whether the cluster says of a kind's API that it is not available.

@@ -23,9 +23,9 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// DefaultNamespaceSyncs is how many namespaces are drained at once, as in the reference (RB 9.1). Their
-// requests share one limit with everything else.
-const DefaultNamespaceSyncs = 10
+// DefaultNamespaceSyncs is how many namespaces are drained at once. The reference takes 10 (RB 9.1); those that are drained side by side
+// share lists here, and their requests share one limit with everything else.
+const DefaultNamespaceSyncs = 32
 
 const (
 	// settleTime gathers changes to a namespace's content into one look at it.
@@ -75,7 +75,9 @@ type Options struct {
 type Drainer struct {
 	Options
 	foreign *foreign
+	shared  *sharedLists
 	queue   workqueue.TypedRateLimitingInterface[string]
+	working atomic.Int32 // passes under way
 
 	mu      sync.Mutex
 	leading bool
@@ -129,6 +131,7 @@ type reached struct {
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
 	d := &Drainer{Options: o, foreign: &foreign{client: o.Webhooks, store: o.Store}}
+	d.shared = &sharedLists{list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 }, next: map[schema.GroupResource]*sharedList{}}
 	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
@@ -231,7 +234,9 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 }
 
 func (d *Drainer) work(ctx context.Context, name string) {
+	d.working.Add(1)
 	again, err := d.pass(ctx, name)
+	d.working.Add(-1)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
