@@ -33,14 +33,14 @@ type claimKey struct {
 // failed lookups, and owners that were found by a lookup alone.
 type claimTable struct {
 	slab[claim]
-	byKey     map[claimKey]uint32
+	byKey     index[claimKey]
 	byVerdict [verdicts]int
 	agenda    agenda
 	reason    map[uint32]string // why the last lookup failed
 }
 
 func newClaimTable() claimTable {
-	return claimTable{byKey: map[claimKey]uint32{}, reason: map[uint32]string{}}
+	return claimTable{byKey: newIndex[claimKey](), reason: map[uint32]string{}}
 }
 
 func (t *claimTable) each(f func(id uint32, c *claim)) {
@@ -239,7 +239,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.typeInfos[typ] = g.resolved[tk]
 	}
 	k := claimKey{entryID, typ, namespace, r.Name}
-	if id, ok := g.claims.byKey[k]; ok {
+	if id := g.claims.byKey.get(k); id != 0 {
 		g.types.drop(typ) // the claim holds it already
 		return id
 	}
@@ -251,7 +251,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.claims.at(e.claim).prev = id
 	}
 	e.claim = id
-	g.claims.byKey[k] = id
+	g.claims.byKey.set(k, id)
 	c := g.claims.at(id)
 	if c.verdict, c.owner = g.judge(c); c.owner == 0 && g.orphaned.has(r.UID) {
 		c.looked, c.orphaned = lookedAbsent, true
@@ -271,7 +271,7 @@ func (g *Graph) dropClaim(id uint32) {
 	if c.next != 0 {
 		g.claims.at(c.next).prev = c.prev
 	}
-	delete(g.claims.byKey, claimKey{c.entry, c.typ, c.namespace, c.name})
+	g.claims.byKey.drop(claimKey{c.entry, c.typ, c.namespace, c.name})
 	delete(g.claims.reason, id)
 	g.types.drop(c.typ)
 	g.namespaces.drop(c.namespace)

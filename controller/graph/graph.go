@@ -13,7 +13,7 @@ import (
 //
 // It is a value: it starts no goroutine, takes no lock and reads no clock. One caller at a time.
 type Graph struct {
-	byKey   map[key]uint32       // uid → entry
+	byKey   index[key]           // uid → entry
 	byOdd   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
 	oddUIDs map[uint32]types.UID // entry → uid, for the same
 
@@ -53,7 +53,7 @@ type Graph struct {
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
-		byKey:       map[key]uint32{},
+		byKey:       newIndex[key](),
 		byOdd:       map[types.UID]uint32{},
 		oddUIDs:     map[uint32]types.UID{},
 		claims:      newClaimTable(),

@@ -56,44 +56,6 @@ func (in *interner[K]) each(f func(id uint32, v K)) {
 	}
 }
 
-// slab holds values at stable ids, in chunks, so that growing copies nothing and wastes little. 0 is
-// never an id.
-type slab[T any] struct {
-	chunks [][]T
-	free   []uint32
-	next   uint32
-	used   int
-}
-
-const chunkBits = 12
-
-func (s *slab[T]) alloc() uint32 {
-	s.used++
-	if n := len(s.free); n > 0 {
-		id := s.free[n-1]
-		s.free = s.free[:n-1]
-		return id
-	}
-	if s.next == 0 {
-		s.next = 1
-	}
-	id := s.next
-	s.next++
-	if int(id>>chunkBits) == len(s.chunks) {
-		s.chunks = append(s.chunks, make([]T, 1<<chunkBits))
-	}
-	return id
-}
-
-func (s *slab[T]) at(id uint32) *T { return &s.chunks[id>>chunkBits][id&(1<<chunkBits-1)] }
-
-func (s *slab[T]) release(id uint32) {
-	var zero T
-	*s.at(id) = zero
-	s.free = append(s.free, id)
-	s.used--
-}
-
 // pack makes one string of a list, whatever its strings contain.
 func pack(list []string) string {
 	size := 0

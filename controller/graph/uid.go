@@ -65,7 +65,7 @@ type entry struct {
 // find returns the entry of a uid, 0 if there is none.
 func (g *Graph) find(uid types.UID) uint32 {
 	if k, ok := parseKey(uid); ok {
-		return g.byKey[k]
+		return g.byKey.get(k)
 	}
 	return g.byOdd[uid]
 }
@@ -74,7 +74,7 @@ func (g *Graph) find(uid types.UID) uint32 {
 func (g *Graph) enter(uid types.UID) uint32 {
 	k, canonical := parseKey(uid)
 	if canonical {
-		if id := g.byKey[k]; id != 0 {
+		if id := g.byKey.get(k); id != 0 {
 			return id
 		}
 	} else if id := g.byOdd[uid]; id != 0 {
@@ -84,7 +84,7 @@ func (g *Graph) enter(uid types.UID) uint32 {
 	e := g.entries.at(id)
 	if canonical {
 		e.key = k
-		g.byKey[k] = id
+		g.byKey.set(k, id)
 	} else {
 		e.odd = true
 		g.byOdd[uid] = id
@@ -103,7 +103,7 @@ func (g *Graph) leave(id uint32) {
 		delete(g.byOdd, g.oddUIDs[id])
 		delete(g.oddUIDs, id)
 	} else {
-		delete(g.byKey, e.key)
+		g.byKey.drop(e.key)
 	}
 	g.entries.release(id)
 }
