@@ -41,7 +41,9 @@ type management struct {
 }
 
 func newManagement(config *rest.Config, p *processFlags, leading *collectorFlags) *management {
-	return &management{config: config, process: p, leading: leading, checks: map[string]func() error{}}
+	m := &management{config: config, process: p, leading: leading, checks: map[string]func() error{}}
+	m.follow("memory", tidy)
+	return m
 }
 
 // follow adds what every replica does, from the beginning.

@@ -63,6 +63,9 @@ func Settle(ctx context.Context, r *Running, atMost time.Duration) (Footprint, e
 	}
 }
 
+// Weigh returns what a process uses now.
+func Weigh(ctx context.Context, r *Running) (Footprint, error) { return footprint(ctx, r) }
+
 func footprint(ctx context.Context, r *Running) (Footprint, error) {
 	rss, err := residentSize(r.Pid())
 	if err != nil {

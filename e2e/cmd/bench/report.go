@@ -24,6 +24,7 @@ type report struct {
 	limited    map[string]load.Result
 	empty      map[string]weight // by system
 	full       map[string]weight
+	left       map[string]left
 	starts     map[string]start
 	objects    int
 	asked      []asked
@@ -42,7 +43,7 @@ func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
 		samples: map[string][]sample{}, admitted: map[string][]admitted{}, enforced: map[string][]enforcedSample{}, limited: map[string]load.Result{},
-		empty: map[string]weight{}, full: map[string]weight{}, starts: map[string]start{},
+		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, starts: map[string]start{},
 	}
 }
 
@@ -64,6 +65,7 @@ func (r *report) write(out io.Writer) error {
 	r.writeEnforced(&s)
 	r.writeBackFill(&s)
 	r.writeMemory(&s)
+	r.writeLeft(&s)
 	r.writeCoOwners(&s)
 	r.writeAsking(&s)
 	_, err := io.WriteString(out, s.String())

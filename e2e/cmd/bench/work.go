@@ -110,6 +110,11 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
+	if b.memory > 0 && b.only.MatchString(leftName) {
+		if err := b.measureLeft(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", leftName, err)
+		}
+	}
 	if b.memory > 0 {
 		if err := b.measureFull(ctx, r); err != nil {
 			return err
