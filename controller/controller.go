@@ -219,6 +219,10 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 		return nil, fmt.Errorf("make a client for namespaces: %w", err)
 	}
 	o := c.options
+	var left func(types.UID)
+	if !o.Companion {
+		left = func(uid types.UID) { c.workers.Again(uid) }
+	}
 	var alone time.Duration
 	var other func(bool)
 	if c.canary != nil {
@@ -227,7 +231,7 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 	return namespaces.New(namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
 		Namespaces: spaces.Namespaces(), Leases: leases, Webhooks: admission, Clock: c.clients.clock,
-		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Left: func(uid types.UID) { c.workers.Again(uid) }, Log: o.Log,
+		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Left: left, Log: o.Log,
 	}), nil
 }
 

@@ -1,10 +1,13 @@
 package namespaces
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -34,6 +37,42 @@ func TestWhatIsTheDrainersToDelete(t *testing.T) {
 			d := &Drainer{begun: map[string]*progress{"shop": p}}
 			if got := d.Deletes(graph.Ref{Kind: c.kind, Namespace: c.namespace, Name: "a"}, c.awaited); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWhatIsLeftWhenDrainingEndsIsTold to who collects, if anybody does, and only of namespaces that were drained.
+func TestWhatIsLeftWhenDrainingEndsIsTold(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		ends     string
+		collects bool
+		want     []types.UID
+	}{
+		"of one that was drained":  {"shop", true, []types.UID{"one", "two"}},
+		"of one that was not":      {"other", true, nil},
+		"where nobody collects it": {"shop", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := follow.NewStore()
+			store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
+			store.Apply(graph.ListBegins{Kind: pods}, graph.ListEnds{Kind: pods})
+			for uid, in := range map[types.UID]string{"one": "shop", "two": "shop", "three": "other"} {
+				store.Apply(graph.Observed{Object: &graph.Object{Kind: pods, UID: uid, Namespace: in, Name: string(uid), ResourceVersion: "1"}})
+			}
+			var told []types.UID
+			o := Options{Store: store}
+			if c.collects {
+				o.Left = func(uid types.UID) { told = append(told, uid) }
+			}
+			d := New(o)
+			defer d.Close()
+			d.begin("shop", "uid")
+			d.end(c.ends)
+			slices.Sort(told)
+			if !slices.Equal(told, c.want) {
+				t.Errorf("told of %v, want %v", told, c.want)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ type Options struct {
 	// looked for. Other is told of one, and that there is none.
 	Alone time.Duration
 	Other func(works bool)
-	// Left is told of each object that is left in a namespace when its draining ends.
+	// Left is told of each object that is left in a namespace when its draining ends; nil: nobody collects.
 	Left func(types.UID)
 	Log  logr.Logger
 }
@@ -289,10 +289,14 @@ func (d *Drainer) listen(name string) {
 func (d *Drainer) end(name string) {
 	d.queue.Forget(name)
 	d.mu.Lock()
+	_, begun := d.begun[name]
 	delete(d.begun, name)
 	delete(d.signals, name)
 	d.mu.Unlock()
 	d.listen(name)
+	if !begun || d.Left == nil {
+		return
+	}
 	for _, k := range d.Store.Inventory(name).Kinds {
 		for _, v := range d.Store.Content(name, k.Kind) {
 			d.Left(v.UID)
