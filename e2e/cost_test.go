@@ -63,10 +63,11 @@ func TestEachObjectCostsOneRequest(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the collector delete each object once.
+// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the collector delete each object once, but for what the
+// collector has begun when the draining begins.
 func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	const n, begun = 400, 2 * 64 // as many as the collector has workers
 	for name, c := range map[string]struct {
 		policy metav1.DeletionPropagation // of the owners, before the namespace is deleted; empty: they are not deleted before
 		owners int
@@ -99,7 +100,11 @@ func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
 			w.awaitDropped(w.drop())
 			deletes := w.requests(weirUser, all...)["delete"]
 			t.Logf("%d deletes of %d objects", deletes, len(all))
-			if most := len(all) * 102 / 100; deletes > most {
+			most := len(all) * 102 / 100
+			if c.policy != "" {
+				most += begun
+			}
+			if deletes > most {
 				t.Errorf("%d deletes of %d objects, want %d at most", deletes, len(all), most)
 			}
 		})

@@ -64,7 +64,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 
 	beside := *w
 	beside.weir = companion
-	beside.awaitMetrics("the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
+	beside.awaitMetricsIn(collectorBegins, "the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 
 	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
 	beside.weir = shadow
