@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,9 +68,20 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	beside.awaitMetricsIn(collectorBegins, "the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 
 	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
+	w.Cleanup(func() {
+		if w.Failed() {
+			text, err := shadow.Output()
+			w.Logf("the shadow said, %v:\n%s", err, text)
+		}
+	})
 	beside.weir = shadow
-	beside.create("po", "garbage", []metav1.OwnerReference{nobody()})
+	// What went while the shadow was listing is nobody's to compare: so there is more of it, but not as much as is held.
+	var last time.Time
 	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
+		if now := time.Now(); now.Sub(last) > patience/10 {
+			beside.create("po", fmt.Sprint("garbage-", now.UnixNano()), []metav1.OwnerReference{nobody()})
+			last = now
+		}
 		return m.Sum("weir_shadow_decisions", "result", "done")+m.Sum("weir_shadow_deletes", "result", "sooner") > 0
 	})
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -104,8 +105,10 @@ func (w *world) awaitPutOff(resource string) {
 // the core group in the world's namespace, and returns what removes it.
 func (w *world) hangDeletes(resource string) (release func()) {
 	w.Helper()
-	done := make(chan struct{})
+	done, asked := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked) })
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {
+		first()
 		select {
 		case <-in.Context().Done():
 		case <-done:
@@ -139,7 +142,15 @@ func (w *world) hangDeletes(resource string) (release func()) {
 		ctx, cancel := context.WithTimeout(ctx, pollEvery*10)
 		defer cancel()
 		err := w.at(w.of(probe)).Delete(ctx, probe, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil && ctx.Err() != nil, nil
+		select {
+		case <-asked: // an API server that is slow answers late, too
+			return true, nil
+		default:
+		}
+		if ctx.Err() != nil {
+			err = nil // it is asked soon
+		}
+		return false, err
 	})
 	return func() {
 		w.Helper()
