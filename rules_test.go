@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"controller/events":      {"controller/graph", "controller/request", "policies", "policies/v1alpha1"},
 	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},
 	"controller/fixture":     {"controller/graph", "policies/apitest"},
-	"controller/follow":      {"controller/graph", "controller/kinds", "controller/policyfacts", "policies", "policies/v1alpha1"},
+	"controller/follow":      {"controller/graph", "controller/kinds", "controller/policyfacts", "controller/slim", "policies", "policies/v1alpha1"},
 	"controller/namespaces": {"controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",
 		"policies", "policies/live", "policies/v1alpha1"},
 	"controller/release":      {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/slim"
 )
 
 var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -46,6 +47,7 @@ const grace = time.Second
 type Watcher struct {
 	discovery discovery.DiscoveryInterface
 	Metadata  metadata.Interface
+	watches   metadata.Interface // of whole kinds, for the reflectors
 	store     *Store
 	History   *History
 	ignored   sets.Set[schema.GroupResource]
@@ -101,13 +103,19 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 	if err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
-	return NewWatcher(d, m, s, ignored, log, reg), nil
+	connections, err := slim.Connections(config)
+	if err != nil {
+		return nil, err
+	}
+	w := NewWatcher(d, m, s, ignored, log, reg)
+	w.watches, err = slim.New(m, config, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
+	return w, err
 }
 
 // NewWatcher prepares to follow all kinds but those to ignore into a store.
 func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
 	w := &Watcher{
-		discovery: d, Metadata: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
+		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
 		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(m, d, w, log)
@@ -244,7 +252,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
 		defer close(k.done)
-		newFollower(f, gvr, w.Metadata, w.History, w.log).run(watchCtx, w.Metadata)
+		newFollower(f, gvr, w.watches, w.History, w.log).run(watchCtx, w.watches)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/procfs"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -180,17 +179,7 @@ func newGuard(cfg *rest.Config, process *plane.Child) (*Guard, error) {
 }
 
 // CPU is how many seconds of processor time the webhook's process has taken.
-func (g *Guard) CPU() (float64, error) {
-	p, err := procfs.NewProc(g.process.Pid())
-	if err != nil {
-		return 0, fmt.Errorf("find the process of %s: %w", g.process.Name, err)
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("read what %s has taken: %w", g.process.Name, err)
-	}
-	return stat.CPUTime(), nil
-}
+func (g *Guard) CPU() (float64, error) { return CPU(g.process) }
 
 // Stop has the API server ask nobody any more, and ends the webhook.
 func (g *Guard) Stop(ctx context.Context) error {

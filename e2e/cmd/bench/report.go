@@ -25,6 +25,7 @@ type report struct {
 	empty      map[string]weight // by system
 	full       map[string]weight
 	left       map[string]left
+	following  map[string][]following
 	starts     map[string]start
 	objects    int
 	asked      []asked
@@ -43,7 +44,7 @@ func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
 		samples: map[string][]sample{}, admitted: map[string][]admitted{}, enforced: map[string][]enforcedSample{}, limited: map[string]load.Result{},
-		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, starts: map[string]start{},
+		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, following: map[string][]following{}, starts: map[string]start{},
 	}
 }
 
@@ -66,6 +67,7 @@ func (r *report) write(out io.Writer) error {
 	r.writeBackFill(&s)
 	r.writeMemory(&s)
 	r.writeLeft(&s)
+	r.writeFollowing(&s)
 	r.writeCoOwners(&s)
 	r.writeAsking(&s)
 	_, err := io.WriteString(out, s.String())

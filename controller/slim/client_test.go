@@ -1,0 +1,153 @@
+package slim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// serving is a client of an API server that answers as f says.
+func serving(t *testing.T, f http.HandlerFunc) metadata.Interface {
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	config := &rest.Config{Host: s.URL}
+	h, err := Connections(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(m, config, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// stream answers a watch with frames, each after its length.
+func stream(frames ...[]byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
+		for _, f := range frames {
+			if _, err := w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(f))), f...)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// TestWatchBringsWhatIsLookedAt of each object, in order, and ends as client-go's does.
+func TestWatchBringsWhatIsLookedAt(t *testing.T) {
+	all := samples()
+	long := usual()
+	long.Annotations["long"] = strings.Repeat("x", 100_000) // more than client-go's first buffer holds
+	c := serving(t, stream(
+		frameOf(t, "ADDED", all["usual"]), frameOf(t, "BOOKMARK", all["bookmark"]), frameOf(t, "MODIFIED", long), frameOf(t, "MODIFIED", all["being deleted"]),
+		frameOf(t, "DELETED", all["bare"]), frameOf(t, "ERROR", &metav1.Status{Message: "too old", Code: http.StatusGone})))
+	w, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []watch.Event
+	for e := range w.ResultChan() {
+		got = append(got, e)
+	}
+	want := []watch.Event{
+		{Type: watch.Added, Object: dropped(*all["usual"])}, {Type: watch.Bookmark, Object: dropped(*all["bookmark"])}, {Type: watch.Modified, Object: dropped(*long)},
+		{Type: watch.Modified, Object: dropped(*all["being deleted"])}, {Type: watch.Deleted, Object: dropped(*all["bare"])},
+		{Type: watch.Error, Object: &metav1.Status{Message: "too old", Code: http.StatusGone}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got)\n%s", diff)
+	}
+}
+
+// TestWatchAsksAsClientGoDoes: the same request, whatever the group and the options.
+func TestWatchAsksAsClientGoDoes(t *testing.T) {
+	var asked []string
+	record := func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, fmt.Sprint(r.Method, r.URL, r.Header["Accept"], r.Header["User-Agent"]))
+		stream()(w, r)
+	}
+	slim := serving(t, record)
+	theirs := slim.(*client).Interface
+	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, {Group: "apps", Version: "v1", Resource: "replicasets"}} {
+		for _, o := range []metav1.ListOptions{
+			{}, {ResourceVersion: "5", TimeoutSeconds: new(int64(300)), AllowWatchBookmarks: true},
+			{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "a=b"},
+		} {
+			asked = nil
+			for _, c := range []metadata.Interface{slim, theirs} {
+				w, err := c.Resource(kind).Watch(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range w.ResultChan() { //nolint:revive // until it ends
+				}
+			}
+			if len(asked) != 2 || asked[0] != asked[1] {
+				t.Errorf("%s: asked\n%s", kind, strings.Join(asked, "\n"))
+			}
+		}
+	}
+}
+
+// TestJSONIsRead where an API server has nothing else.
+func TestJSONIsRead(t *testing.T) {
+	c := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","uid":"u"}}}`)
+	})
+	w, err := c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := <-w.ResultChan()
+	if m, ok := e.Object.(*metav1.PartialObjectMetadata); !ok || e.Type != watch.Added || m.Name != "a" || m.UID != "u" {
+		t.Errorf("got %v", e)
+	}
+}
+
+// FuzzEvent: frames are read as client-go reads them.
+func FuzzEvent(f *testing.F) {
+	for name, m := range samples() {
+		f.Add(frameOf(f, strings.ToUpper(name), m))
+		f.Add(frameOf(f, "MODIFIED", m))
+	}
+	real := theirs(f).StreamSerializer
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want, got metav1.WatchEvent
+		_, _, wantErr := real.Decode(data, nil, &want)
+		_, _, err := events{errorsOnly{real}}.Decode(data, nil, &got)
+		switch {
+		case errors.Is(err, errLeft):
+		case err != nil:
+			t.Errorf("an error of its own: %v", err)
+		case wantErr == nil && (want.Type != got.Type || string(want.Object.Raw) != string(got.Object.Raw)):
+			t.Errorf("%q %q, and by client-go %q %q", got.Type, got.Object.Raw, want.Type, want.Object.Raw)
+		}
+	})
+}
+
+var errLeft = errors.New("left to client-go")
+
+// errorsOnly is who is left what is not understood.
+type errorsOnly struct{ runtime.Serializer }
+
+func (errorsOnly) Decode([]byte, *schema.GroupVersionKind, runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	return nil, nil, errLeft
+}
