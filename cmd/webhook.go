@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -125,7 +127,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	token := f.tokens(b.config, false, b.log)
 	// Only at the beginning: later a certificate, and a token, is replaced once the new one is trusted everywhere.
 	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
-	ctx, err = f.serve(ctx, m, b, c.Facts(), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
 	}
@@ -165,10 +167,15 @@ func whenNeeded(ctx context.Context, state *live.State, follow func(context.Cont
 }
 
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
-// time after ctx, while which the server is not ready and still answers (--shutdown-delay).
-func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, source certs.Source, token *certs.Token) (context.Context, error) {
+// time after ctx, while which the server is not ready and still answers (--shutdown-delay). canary is the namespace of the object that
+// tells who collects; empty: nobody looks.
+func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
+	collector, err := whoCollects(b, canary)
+	if err != nil {
+		return nil, err
+	}
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -195,7 +195,7 @@ func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
 	}
 	o := c.options
 	return beside.New(beside.Options{
-		ConfigMaps: core.ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands, Once: o.CanaryOnce,
+		ConfigMaps: core.ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands, Once: o.CanaryOnce, Collects: !o.Companion,
 		Now: c.clients.clock.Now, Reporter: rep, Registry: o.Registry, Log: o.Log,
 	}), nil
 }

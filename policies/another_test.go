@@ -25,6 +25,8 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		"orphan, and again":               {orphan, "orphan", asking("Orphan"), ""},
 		"by the old option":               {limit, "x", map[string]any{"orphanDependents": false}, "objects would also be deleted"},
 		"foreground, some are to be kept": {kept, "x", asking("Foreground"), "some of its dependents are to be kept"},
+		"foreground, and nothing holds":   {kept, "x", asking("Foreground"), "some of its dependents are to be kept"},
+		"foreground, and Weir's holds":    {kept, "weir.dev/propagation", asking("Foreground"), ""},
 		"plain, some are to be kept":      {kept, "x", nil, ""},
 		"too many would fall":             {limit, "orphan", asking("Background"), "objects would also be deleted"},
 		"they are kept":                   {limit, "x", asking("Orphan"), ""},
@@ -35,6 +37,9 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		set := Build(nil, sources(t, "f", delpol("p", c.rest)), Options{})
 		q := web(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": anyList(strings.Fields(c.finalizers))})
 		q.Options = c.options
+		if strings.Contains(name, "hold") {
+			q.Collector = WeirCollects
+		}
 		d := set.Decide(q)
 		if d.Allowed != (c.refused == "") || !strings.Contains(d.Message, c.refused) || d.Enforced || d.Arm {
 			t.Errorf("%s: %+v\nwant %s", name, d, c.refused)

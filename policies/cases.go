@@ -50,6 +50,8 @@ type CaseFacts struct {
 	Kinds []CaseKind `json:"kinds,omitempty"`
 	// Depends are uids of owners that depend on the object of the request.
 	Depends []string `json:"depends,omitempty"`
+	// WeirCollects says that Weir collects garbage, and nobody else: replace mode.
+	WeirCollects bool `json:"weirCollects,omitempty"`
 }
 
 // CaseOwner is an object that an owner reference may name.
@@ -195,7 +197,9 @@ func (c *Case) question() (Question, error) {
 	} else if q.namespaced() {
 		q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": q.Namespace}}
 	}
-	q.Facts = c.Facts.facts()
+	if q.Facts, q.Collector = c.Facts.facts(), OthersCollect; c.Facts.WeirCollects {
+		q.Collector = WeirCollects
+	}
 	return q, nil
 }
 

@@ -19,6 +19,8 @@ type Decision struct {
 	// Tells are questions of that sort on whose answers depends only what the user is told: without one it is less. The
 	// decision holds as it is.
 	Tells []Access
+	// AsksCollector: it depends on who collects, which Question.Collector did not say. Without that it holds as it is, and refuses.
+	AsksCollector bool
 	// Binding tells that a policy needs them which may refuse: not one on trial.
 	Binding bool
 

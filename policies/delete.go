@@ -32,6 +32,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 	ask := s.askDeletions(q, &v)
 	way := s.propagationOf(q, ask)
+	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes. A refusal could only be in the way.
 		v.refused = nil
@@ -224,18 +225,27 @@ func (w propagation) keepsSome() bool {
 	})
 }
 
+// losesKept tells whether dependents that are to be kept would be deleted: the API server makes a foreground deletion of it, and the
+// collector begins with all dependents when it sees that. Weir's own waits until those are released, where its finalizer holds the object;
+// none can be put on one that terminates.
+func (w propagation) losesKept(q *Question) bool {
+	foreground := w.asked == v1alpha1.Foreground || w.asked == "" && w.byDefault == v1alpha1.Foreground
+	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())
+	return foreground && w.keepsSome() && !waits
+}
+
 func (w propagation) notAllowed(q *Question) *finding {
-	if w.by == nil || !w.chosen {
-		return nil
-	}
-	if w.asked == v1alpha1.Foreground && w.keepsSome() {
-		// The collector would begin at once, with all dependents, before those that are to be kept are released.
+	if w.losesKept(q) {
+		with := "with propagation policy Foreground"
+		if w.asked == "" {
+			with = "without a propagation policy, which means Foreground here"
+		}
 		return &finding{code: 403,
-			text: q.what() + " may not be deleted with propagation policy Foreground: some of its dependents are to be kept",
+			text: q.what() + " may not be deleted " + with + ": some of its dependents are to be kept",
 			way:  fmt.Sprintf("To delete it as the policy says: kubectl delete %s --cascade=background", q.kubectl()),
 		}
 	}
-	if w.by.deletion.allows(w.policy) {
+	if w.by == nil || !w.chosen || w.by.deletion.allows(w.policy) {
 		return nil
 	}
 	allowed := w.by.deletion.propagation.Allowed

@@ -68,6 +68,8 @@ type Question struct {
 	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
 	NamespaceObject map[string]any
 	Facts           Facts
+	// Collector answers Decision.AsksCollector.
+	Collector Collector
 	// Answers are those to Decision.Needs.
 	Answers map[Access]Answer
 }

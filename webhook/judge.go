@@ -42,10 +42,12 @@ type judge struct {
 	policies *live.State
 	facts    policies.Facts
 	access   *access
-	arm      *armer
-	metrics  *metrics
-	log      *sayer
-	sealed   func(text, seal string) bool
+	// who collects, for what of a deletion depends on that
+	collector *collector
+	arm       *armer
+	metrics   *metrics
+	log       *sayer
+	sealed    func(text, seal string) bool
 	// summaries: a delete that is only tried, or refused, is answered with what would also be deleted.
 	summaries bool
 }
@@ -148,9 +150,15 @@ func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 
 // decide asks the set until it needs to know nothing more.
 func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Decision, error) {
-	set := j.policies.Set()
+	set, asked := j.policies.Set(), false
 	for range mostRounds {
 		d := set.Decide(*q)
+		if d.AsksCollector && !asked {
+			asked = true
+			if q.Collector = j.collector.who(ctx); q.Collector != policies.CollectorUnknown {
+				d = set.Decide(*q)
+			}
+		}
 		if len(d.Needs) == 0 {
 			return j.told(ctx, set, q, d), nil
 		}

@@ -6,6 +6,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,6 +45,8 @@ type Options struct {
 	Sealed func(text, seal string) bool
 	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that need it cannot be judged.
 	Facts policies.Facts
+	// Collector finds out who collects the garbage of the cluster, by a request; nil: nobody knows.
+	Collector func(context.Context) (policies.Collector, error)
 	// ArmingWindow is how long after a stamp no DELETE of the object is let through; DefaultArmingWindow. With less, an
 	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
 	// those may take 60 s.
@@ -82,7 +85,7 @@ func New(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, arm: arm, metrics: m, log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, metrics: m, log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
 	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:

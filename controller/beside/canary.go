@@ -18,12 +18,13 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // DefaultStands is how long a canary must stand before no other collector is believed to work. The built-in one deletes it within a second,
 // but for large clusters in which it has much to do; the canary goes on standing, and tells of that later.
-const DefaultStands = 10 * time.Second
+const DefaultStands = policies.CanaryStands
 
 const (
 	firstLook, mostLook = 50 * time.Millisecond, time.Second // between looks at a canary that is expected to go
@@ -53,7 +54,9 @@ type Options struct {
 	Stands     time.Duration    // DefaultStands if 0
 	Now        func() time.Time // the API server's clock
 	// Once has Await give up as soon as another collector is seen: for a process that a person has started, and looks at.
-	Once     bool
+	Once bool
+	// Collects says so of this Weir on the canary. Beside the built-in collector it does not.
+	Collects bool
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -128,7 +131,7 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return planted{}, fmt.Errorf("read the canary: %w", err)
-	case live.DeletionTimestamp == nil && IsGarbage(live):
+	case live.DeletionTimestamp == nil && IsGarbage(live) && (live.Labels[v1alpha1.CollectsLabel] == "true") == c.Collects:
 		const rounding = time.Second // of creationTimestamp
 		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
 		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
@@ -137,10 +140,13 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 			return planted{}, err
 		}
 	}
+	labels := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}
+	if c.Collects {
+		labels[v1alpha1.CollectsLabel] = "true"
+	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent},
-			Labels: map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"},
+			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels,
 		},
 		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},
 	}, metav1.CreateOptions{})

@@ -25,6 +25,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -110,6 +111,32 @@ func (k *cage) writes() (n int) {
 		}
 	}
 	return n
+}
+
+// The webhook lets foreground deletions through by what the canary says: one that was made in another mode is made anew.
+func TestCanarySaysWhetherWeirCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		for _, mode := range []struct {
+			collects bool
+			want     policies.Collector
+		}{{false, policies.OthersCollect}, {true, policies.WeirCollects}, {true, policies.WeirCollects}, {false, policies.OthersCollect}} {
+			k.Collects = mode.collects
+			if err := k.Await(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			cm, err := k.ConfigMaps.Get(t.Context(), v1alpha1.CollectorCanary, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := policies.CollectorBy(&cm.ObjectMeta, time.Now()); got != mode.want {
+				t.Errorf("collects %t: %v, want %v", mode.collects, got, mode.want)
+			}
+		}
+		if k.made != 3 {
+			t.Errorf("%d canaries were made, want one for each change", k.made)
+		}
+	})
 }
 
 func TestNothingIsCollectedBeforeTheCanaryHasStood(t *testing.T) {

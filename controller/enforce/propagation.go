@@ -65,6 +65,10 @@ type holding struct {
 }
 
 func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, log logr.Logger) *propagator {
+	if collects {
+		// Dependents that are to be kept are released before the first is deleted foreground, however that was asked for.
+		s.Apply(graph.Holds{Finalizer: v1alpha1.Finalizer})
+	}
 	return &propagator{
 		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, log: log,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

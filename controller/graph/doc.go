@@ -63,7 +63,8 @@
 //
 // A finalizer of ours may hold an object until policies have been asked how its deletion is to go on (Ruled). Without a
 // word of its own for foreground or orphan it ends as was ruled; when it is let go, that finalizer comes off, too. Until
-// something is ruled, it is held.
+// something is ruled, it is held; so is what goes foreground by its own word, where Holds names that finalizer: what is to be
+// kept must be released before the first of its dependents is deleted.
 //
 // So an object is deleted only when every one of its references is to an owner that is absent, or that
 // waits for exactly this.

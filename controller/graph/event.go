@@ -123,6 +123,10 @@ type (
 		Propagation metav1.DeletionPropagation
 	}
 
+	// Holds names the finalizer of ours that holds foreground deletions, too: one that an object asks for by its own finalizers begins
+	// only when it is Ruled how it goes on, because dependents may have to be released before. Without it, it begins at once.
+	Holds struct{ Finalizer string }
+
 	// Draining begins or ends telling of changes to what a namespace holds; see Touched.
 	Draining struct {
 		Namespace string
@@ -152,6 +156,7 @@ func (Looked) event()     {}
 func (Accepted) event()   {}
 func (Collecting) event() {}
 func (Ruled) event()      {}
+func (Holds) event()      {}
 func (Draining) event()   {}
 func (Recheck) event()    {}
 

@@ -34,6 +34,7 @@ type Graph struct {
 
 	oddVersions map[uint32]string   // node → resourceVersion, where it is not a plain number
 	rulings     map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
+	holder      string              // the finalizer that holds foreground deletions until then; see Holds
 	causes      map[uint32]cause    // node → what its deletion rests on, where nobody asked for that
 	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
 	accepted    int                 // nodes with the accepted flag
@@ -153,6 +154,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.collecting(ev)
 	case Ruled:
 		g.rule(ev)
+	case Holds:
+		g.holds(ev.Finalizer)
 	case Draining:
 		g.drain(ev)
 	case Recheck:

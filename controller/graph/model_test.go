@@ -25,6 +25,7 @@ type model struct {
 	orphaned   []types.UID // gone, and what referred to them was to live
 	history    uint32      // how often the server's went back
 	relisting  bool        // since it did
+	holder     string      // holds foreground deletions until they are ruled
 }
 
 type mKind struct {
@@ -42,6 +43,7 @@ type mObject struct {
 	accepted bool
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
+	holder   string          // the model's
 	shown    bool            // since its kind's last list began
 	why      graph.Inference // it is being collected for
 	written  []words         // references that an edit put there after the owner had gone
@@ -55,6 +57,9 @@ func (o *mObject) course() metav1.DeletionPropagation {
 	case slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents):
 		return metav1.DeletePropagationOrphan
 	case slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents):
+		if o.holder != "" && o.ruled == nil && slices.Contains(o.Finalizers, o.holder) {
+			return ""
+		}
 		return metav1.DeletePropagationForeground
 	case o.ruled != nil:
 		return o.ruled.Propagation
@@ -211,6 +216,11 @@ func (m *model) apply(ev graph.Event) {
 		if o := m.object(ev.Kind, ev.UID); o != nil && o.Deleting && slices.Contains(o.Finalizers, ev.Finalizer) {
 			o.become(func() { o.ruled = &ev })
 		}
+	case graph.Holds:
+		m.holder = ev.Finalizer
+		for i := range m.objects {
+			m.objects[i].become(func() { m.objects[i].holder = ev.Finalizer })
+		}
 	case graph.Collecting:
 		if o := m.object(ev.Kind, ev.UID); o != nil {
 			o.why = graph.Inference{Conclusion: ev.Inference.Conclusion, Owners: ev.Inference.Owners, Inherited: true}
@@ -296,7 +306,7 @@ func (m *model) observe(seen graph.Object) {
 	}
 	edited := o != nil
 	if !edited {
-		m.objects = append(m.objects, mObject{Object: graph.Object{Kind: seen.Kind, UID: seen.UID}})
+		m.objects = append(m.objects, mObject{Object: graph.Object{Kind: seen.Kind, UID: seen.UID}, holder: m.holder})
 		o = m.object(seen.Kind, seen.UID)
 	}
 	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion

@@ -159,6 +159,8 @@ func (w world) line(before int) string {
 		return w.trouble()
 	case n < 91 && w.chance(60):
 		return "rule " + home.kind + " " + home.uid + " " + pick(w.dice, []string{"background", "foreground", "orphan", "orphan", "none"})
+	case n < 91 && w.chance(20):
+		return "holds " + pick(w.dice, []string{"example.com/held", "example.com/held", "example.com/held", "example.com/f"})
 	case n < 91:
 		return "drain " + pick(w.dice, []string{"x", "y", "x off", "y off"})
 	case n < 92:

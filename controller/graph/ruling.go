@@ -41,7 +41,23 @@ func (g *Graph) rule(ev Ruled) {
 	g.mark(id)
 }
 
-// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled.
+// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being deleted is judged anew.
+func (g *Graph) holds(finalizer string) {
+	if g.holder == finalizer {
+		return
+	}
+	g.holder = finalizer
+	for id := uint32(1); id < g.nodes.next; id++ {
+		n := g.nodes.at(id)
+		if n.entry != 0 && n.flags&deleting != 0 && g.setEnding(id, g.finalizersOf(n), true, true) {
+			g.rejudgeEntry(n.entry)
+			g.mark(id)
+		}
+	}
+}
+
+// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled. One that is held goes foreground only
+// when it is ruled how it ends.
 func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (now flags) {
 	r, isRuled := g.rulings[id]
 	if isRuled && (!isDeleting || !slices.Contains(finalizers, r.finalizer)) {
@@ -59,6 +75,9 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing
 		return now | orphaning
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+		if !isRuled && g.holder != "" && slices.Contains(finalizers, g.holder) {
+			return now
+		}
 		return now | foreground
 	case isRuled && r.propagation == metav1.DeletePropagationOrphan:
 		return now | orphaning

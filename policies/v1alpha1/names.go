@@ -26,6 +26,9 @@ const (
 	// existed. Any garbage collector but Weir deletes it, which is how Weir finds out whether one works.
 	CollectorCanary      = "weir-collector-canary"
 	CollectorCanaryOwner = "00000000-0000-4000-8000-000000000000"
+	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that collects by itself, and not beside the
+	// built-in collector.
+	CollectsLabel = "weir.dev/collects"
 	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
 	ReasonCascade = "Cascade"
 )

@@ -23,6 +23,7 @@
 //	collecting KIND UID CONCLUSION OWNERS
 //	                                     it goes because of an inference about owners of a kind
 //	rule KIND UID background|foreground|orphan|none [by=WORD]
+//	holds FINALIZER
 //	                                     how the deletion goes on of what a finalizer of ours holds;
 //	                                     that is example.com/held if none is given
 //	recheck [N]                          N rounds of the clock

@@ -48,6 +48,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return collecting(words)
 	case "rule":
 		return rule(words)
+	case "holds":
+		return holds(words)
 	case "drain":
 		a, err := newArgs(words)
 		if err != nil {
@@ -261,6 +263,19 @@ func rule(words []string) ([]graph.Event, error) {
 		return nil, fmt.Errorf("%q is no propagation", said[2])
 	}
 	return []graph.Event{graph.Ruled{Kind: gr, UID: types.UID(said[1]), Finalizer: cmp.Or(by, held), Propagation: p}}, nil
+}
+
+func holds(words []string) ([]graph.Event, error) {
+	a, err := newArgs(words)
+	if err != nil {
+		return nil, err
+	}
+	said, err := a.exactly(1)
+	if err != nil {
+		return nil, err
+	}
+	finalizer, err := unescape(said[0])
+	return []graph.Event{graph.Holds{Finalizer: finalizer}}, err
 }
 
 func (r *Runner) recheck(words []string) ([]graph.Event, error) {

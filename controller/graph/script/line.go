@@ -59,6 +59,8 @@ func Line(ev graph.Event, who, label string) string {
 		return fmt.Sprintf("collecting %s %s %s %s", kindWord(ev.Kind), escape(string(ev.UID)), ev.Inference.Conclusion, kindWord(ev.Inference.Owners))
 	case graph.Ruled:
 		return "rule " + kindWord(ev.Kind) + " " + escape(string(ev.UID)) + " " + cmp.Or(strings.ToLower(string(ev.Propagation)), "none") + " by=" + escapePath(ev.Finalizer)
+	case graph.Holds:
+		return "holds " + escapePath(ev.Finalizer)
 	case graph.Draining:
 		if !ev.On {
 			return "drain " + escape(ev.Namespace) + " off"

@@ -51,6 +51,9 @@ const mostWorkers = 4
 
 func newCollector(name string, s *server) *collector {
 	c := &collector{name: name, graph: graph.New(), queue: map[types.UID]*item{}, orphaning: map[types.UID]bool{}, unruled: map[types.UID]schema.GroupResource{}, deaf: map[types.UID]bool{}, heard: map[types.UID]bool{}, passes: map[string]*pass{}, waits: map[string]int{}}
+	holds := graph.Holds{Finalizer: ours}
+	c.trace = append(c.trace, line{ev: holds})
+	c.graph.Apply(holds)
 	for _, k := range s.kinds {
 		c.watches = append(c.watches, &watch{kind: k, lost: c.deaf})
 	}

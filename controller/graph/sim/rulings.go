@@ -82,7 +82,8 @@ func (w *world) rule() error {
 	// Whoever was told once may act on it, as soon as the object has no word of its own.
 	for _, o := range []*object{w.server.kind(kind).objects[uid], w.server.buried[uid]} {
 		if o != nil {
-			o.wasForeground = o.wasForeground || course == metav1.DeletePropagationForeground
+			o.ruled = true
+			o.wasForeground = o.wasForeground || o.askedForeground || course == metav1.DeletePropagationForeground
 			o.wasOrphaning = o.wasOrphaning || course == metav1.DeletePropagationOrphan
 		}
 	}

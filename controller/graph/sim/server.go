@@ -52,7 +52,9 @@ type object struct {
 	lingers bool // deleted gracefully, not finished yet
 	// What it ever was: a collector that is behind may still act on it.
 	wasForeground, wasOrphaning bool
-	ledger                      ledger
+	// Held by a finalizer of ours, it does not go foreground before policies were asked, and then as it ever was.
+	askedForeground, ruled bool
+	ledger                 ledger
 }
 
 func (o *object) has(finalizer string) bool { return slices.Contains(o.Finalizers, finalizer) }
@@ -137,7 +139,8 @@ func (s *server) newUID() types.UID {
 func (s *server) wrote(o *object) {
 	s.version++
 	o.ResourceVersion = strconv.FormatUint(s.version, 10)
-	o.wasForeground = o.wasForeground || o.foreground()
+	o.askedForeground = o.askedForeground || o.foreground()
+	o.wasForeground = o.wasForeground || o.askedForeground && (o.ruled || !o.has(ours))
 	o.wasOrphaning = o.wasOrphaning || o.orphaning()
 	k := s.kind(o.Kind)
 	k.log = append(k.log, change{object: o.clone()})

@@ -1,0 +1,55 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// rememberCollector is how long an answer counts: users can ask as often as they like, and a collector that begins to work must be seen.
+const rememberCollector = time.Second
+
+// collectorTime bounds the request: whoever deletes waits for it.
+const collectorTime = 2 * time.Second
+
+// collector knows who collects the garbage of the cluster.
+type collector struct {
+	read func(context.Context) (policies.Collector, error) // nil: nobody knows
+	log  *sayer
+
+	mu   sync.Mutex
+	last policies.Collector
+	at   time.Time
+}
+
+func newCollector(read func(context.Context) (policies.Collector, error), log *sayer) *collector {
+	return &collector{read: read, log: log}
+}
+
+// who is unknown where that cannot be found out: what depends on it is then refused. Reviews that come at the same moment may read it
+// each; what all of them ask of the API server is bounded.
+func (c *collector) who(ctx context.Context) policies.Collector {
+	if c.read == nil {
+		return policies.CollectorUnknown
+	}
+	c.mu.Lock()
+	last, at := c.last, c.at
+	c.mu.Unlock()
+	if !at.IsZero() && time.Since(at) < rememberCollector {
+		return last
+	}
+	ctx, cancel := context.WithTimeout(ctx, collectorTime)
+	defer cancel()
+	asked := time.Now()
+	now, err := c.read(ctx)
+	if err != nil {
+		c.log.say("could not find out who collects garbage, so no foreground deletion is let through whose dependents are to be kept", "err", err.Error())
+		return policies.CollectorUnknown
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.at = now, asked
+	return now
+}
