@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,8 @@ type Policies struct {
 	user       policies.User
 	namespaces map[string]map[string]any
 	stamps     map[schema.GroupResource]bool
-	whole      int // objects that were read whole so far
+	whole      int                // objects that were read whole so far
+	collects   policies.Collector // unknown until somebody asks
 }
 
 // policyKinds are the kinds of policies that have a say about deletes.
@@ -155,6 +157,13 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 
 // collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever may not look does not know.
 func (p *Policies) collector(ctx context.Context) policies.Collector {
+	if p.collects == policies.CollectorUnknown {
+		p.collects = p.readCollector(ctx)
+	}
+	return p.collects
+}
+
+func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.CollectorCanary).String()})
 	if err != nil {
@@ -342,6 +351,9 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
 		if s.KeepsSome() {
 			out.Spares = s.Keeps
+			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
+				out.Doubt = "a garbage collector that is not Weir may delete dependents before they are released"
+			}
 		}
 		for _, e := range s.Errors {
 			out.Doubt = e.String()
