@@ -184,7 +184,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 	c.checkDependents(p.Propagation)
 	for _, gr := range notPropagated {
 		if slices.Contains(spelled(c.resources), gr) && c.about(gr) {
-			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: the API server does not let their deletion take another course", gr))
+			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
 		}
 	}
 }

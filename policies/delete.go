@@ -149,15 +149,30 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 // when it is deleted again with another policy (RB 6.34), which is how deletions are shaped; that does not work for pods,
 // which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
 //
+// Nor does it to what stands for a machine. While Weir is down nobody takes its finalizer off: the Node of a machine that is
+// gone would stay, and as long as it does Kubernetes leaves the pods of that machine where they are, Weir's own among them. A
+// machine of the same name would take over what terminates already, and lose it when Weir is back.
+//
 // Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way of the cluster, or of
 // who wants to get on without Weir.
-var notPropagated = []schema.GroupResource{pods, {Resource: "namespaces"}}
+var notPropagated = append([]schema.GroupResource{pods, {Resource: "namespaces"}}, machines...)
 
-var pods = schema.GroupResource{Resource: "pods"}
+var (
+	pods     = schema.GroupResource{Resource: "pods"}
+	machines = []schema.GroupResource{{Resource: "nodes"}, {Group: "storage.k8s.io", Resource: "csinodes"}}
+)
 
 // propagates tells whether propagation can apply to a resource.
 func propagates(gr schema.GroupResource) bool {
 	return !slices.Contains(notPropagated, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
+}
+
+// whyNotPropagated is for who names such a resource.
+func whyNotPropagated(gr schema.GroupResource) string {
+	if slices.Contains(machines, gr) {
+		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not be replaced"
+	}
+	return "the API server does not let their deletion take another course"
 }
 
 // propagating is the policy whose propagation holds: the first that matches. Nil if there is none. With trials also the

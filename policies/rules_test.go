@@ -271,6 +271,9 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		harmful = append(harmful, schema.ParseGroupResource(name))
 	}
 	everything = append(everything, harmful...)
+	// These are judged, and stay without the finalizer: a cluster whose machines are gone has to come up while Weir is down.
+	gone := []schema.GroupResource{{Resource: "nodes"}, {Group: "storage.k8s.io", Resource: "csinodes"}}
+	everything = append(slices.DeleteFunc(everything, func(gr schema.GroupResource) bool { return slices.Contains(gone, gr) }), gone...)
 	for rules, spelledOut := range map[string]bool{"{apiGroups: ['*'], resources: ['*']}": false, "RULES": true} {
 		if spelledOut {
 			var all []string
@@ -292,7 +295,7 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		}
 		for _, gr := range everything {
 			bad := slices.Contains(harmful, gr)
-			want := map[Webhook]bool{WebhookDelete: !bad || spelledOut, WebhookOwners: !bad || spelledOut, WebhookStamp: !bad && gr.Resource != "pods"}
+			want := map[Webhook]bool{WebhookDelete: !bad || spelledOut, WebhookOwners: !bad || spelledOut, WebhookStamp: !bad && gr.Resource != "pods" && !slices.Contains(gone, gr)}
 			for w, comes := range want {
 				if slices.Contains(webhooks[w], gr) != comes {
 					t.Errorf("spelled out: %t: %s comes to %s: %t", spelledOut, gr, w, !comes)
