@@ -55,6 +55,12 @@ iptables: {localhostNodePorts: false, minSyncPeriod: 0s}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 
+// kubeletDir has all that kubelet keeps. It makes a mount of its root, whose directory "pods" is another than that of the logs.
+var (
+	kubeletDir  = filepath.Join(dir, "kubelet")
+	kubeletRoot = filepath.Join(kubeletDir, "root")
+)
+
 func (n *Node) startKubelet(ctx context.Context) error {
 	_, kubeconfig, err := n.UserConfig("system:node:"+Name, "system:nodes")
 	if err != nil {
@@ -64,18 +70,18 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root := filepath.Join(dir, "kubelet") // its directory "pods" is another than that of the logs
-	if err := os.MkdirAll(root, 0o700); err != nil {
+	if err := os.MkdirAll(kubeletRoot, 0o700); err != nil {
 		return err
 	}
 	config := filepath.Join(dir, "kubelet.yaml")
-	text := fmt.Sprintf(kubeletConfig, gateway, port, n.CAFile(), containerdSocket, root)
+	text := fmt.Sprintf(kubeletConfig, gateway, port, n.CAFile(), containerdSocket, kubeletRoot)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return n.run(ctx, "kubelet", n.bins[plane.Kubelet],
+	n.kubelet, err = n.run(ctx, "kubelet", n.bins[plane.Kubelet],
 		"--config="+config, "--kubeconfig="+kubeconfig, "--hostname-override="+Name, "--node-ip="+gateway,
-		"--root-dir="+root, "--cert-dir="+filepath.Join(root, "pki"))
+		"--root-dir="+kubeletRoot, "--cert-dir="+filepath.Join(kubeletRoot, "pki"))
+	return err
 }
 
 func (n *Node) startProxy(ctx context.Context) error {
@@ -95,5 +101,6 @@ func (n *Node) startProxy(ctx context.Context) error {
 	if err := os.WriteFile(proxyFile, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return n.run(ctx, "kube-proxy", n.bins[plane.Proxy], "--config="+proxyFile)
+	_, err = n.run(ctx, "kube-proxy", n.bins[plane.Proxy], "--config="+proxyFile)
+	return err
 }

@@ -46,7 +46,8 @@ type Node struct {
 	out      io.Writer
 	logs     string
 	bins     plane.Binaries
-	children []*plane.Child
+	children []*plane.Child // those that are not to end by themselves
+	kubelet  *plane.Child   // nil while the machine is lost
 	undo     []func() error // what Stop does, last first
 }
 
@@ -146,14 +147,14 @@ func (n *Node) Stop() error {
 }
 
 // run starts a program that ends with the node.
-func (n *Node) run(ctx context.Context, name, path string, args ...string) error {
+func (n *Node) run(ctx context.Context, name, path string, args ...string) (*plane.Child, error) {
 	c := plane.Command(name, path, filepath.Join(dir, name+".log"), args...)
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
+		return nil, err
 	}
 	n.children = append(n.children, c)
-	n.later(func() error { return c.Stop(plane.DefaultGrace) })
-	return nil
+	n.later(func() error { return c.Stop(plane.DefaultGrace) }) // nothing, of one that has ended
+	return c, nil
 }
 
 func (n *Node) awaitNode(ctx context.Context) error {

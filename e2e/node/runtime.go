@@ -51,30 +51,31 @@ func (n *Node) startRuntime(ctx context.Context) error {
 	if err := n.writeNetwork(); err != nil {
 		return err
 	}
-	if err := n.startContainerd(ctx); err != nil {
+	if _, err := n.startContainerd(ctx); err != nil {
 		return err
 	}
 	n.later(func() error { return n.removePods(context.WithoutCancel(ctx)) })
 	return nil
 }
 
-func (n *Node) startContainerd(ctx context.Context) error {
+func (n *Node) startContainerd(ctx context.Context) (*plane.Child, error) {
 	if err := os.MkdirAll(containerdDir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	config := filepath.Join(containerdDir, "config.toml")
 	text := fmt.Sprintf(containerdConfig, containerdDir, containerdSocket, PauseImage, pluginDir(), networkDir)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	path, err := exec.LookPath("containerd")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := n.run(ctx, "containerd", path, "--config", config); err != nil {
-		return err
+	c, err := n.run(ctx, "containerd", path, "--config", config)
+	if err != nil {
+		return nil, err
 	}
-	return n.await(ctx, "containerd answers", func(ctx context.Context) error {
+	return c, n.await(ctx, "containerd answers", func(ctx context.Context) error {
 		return withRuntime(func(r runtimeapi.RuntimeServiceClient) error {
 			_, err := r.Version(ctx, &runtimeapi.VersionRequest{})
 			return err
@@ -97,11 +98,11 @@ func (n *Node) purge(ctx context.Context) error {
 	if _, err := os.Stat(containerdDir); err != nil {
 		return nil
 	}
-	if err := n.startContainerd(ctx); err != nil {
+	c, err := n.startContainerd(ctx)
+	if err != nil {
 		return err
 	}
 	defer func() { n.children = nil }()
-	c := n.children[len(n.children)-1]
 	n.undo = n.undo[:len(n.undo)-1] // stopped here
 	return errors.Join(n.removePods(ctx), c.Stop(plane.DefaultGrace))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/weir-dev/weir/e2e/node"
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
@@ -36,6 +37,8 @@ var cluster struct {
 	helm, kubectl string // the programs
 	worker        string // the image of package workload/worker
 	dir           string // for files
+	// machine is that of the only node, where it can be replaced: nil in clusters of others.
+	machine *node.Remote
 }
 
 func TestMain(m *testing.M) {
@@ -68,6 +71,9 @@ func run(m *testing.M) (code int, err error) {
 	}
 	if cluster.worker = os.Getenv("WORKER_IMAGE"); cluster.worker == "" {
 		cluster.worker = "weir.test/worker:1"
+	}
+	if socket := os.Getenv(node.SocketVariable); socket != "" {
+		cluster.machine = node.NewRemote(socket)
 	}
 	if cluster.dir, err = os.MkdirTemp("", "weir-stories-"); err != nil {
 		return 0, err

@@ -1,4 +1,5 @@
-// Command node makes this machine a cluster of one real node, and runs a command in it, with KUBECONFIG set.
+// Command node makes this machine a cluster of one real node, and runs a command in it, with KUBECONFIG set, and with a
+// socket by which the machine can be lost and replaced.
 //
 //	go run ./cmd/node --pause pause.tar --image weir.tar -- kubectl get pods -A
 //	go run ./cmd/node --check
@@ -66,9 +67,14 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Stop()) }()
+	socket, stop, err := n.Serve()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	fmt.Fprintf(os.Stderr, "node: ready in %.1f s\n", time.Since(started).Seconds())
 	cmd := exec.CommandContext(ctx, flags.Arg(0), flags.Args()[1:]...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.Kubeconfig)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.Kubeconfig, node.SocketVariable+"="+socket)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// Ctrl-C reaches the command by the terminal too; one that does not leave is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
