@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -153,13 +154,21 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 // gone would stay, and as long as it does Kubernetes leaves the pods of that machine where they are, Weir's own among them. A
 // machine of the same name would take over what terminates already, and lose it when Weir is back.
 //
+// Nor does it to permissions. The API server lets only those change what a role grants, or to whom, who have it all themselves, and a
+// finalizer comes under that with an annotation: Weir's would go on where Weir happens to have it all, and might never come off.
+//
 // Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way of the cluster, or of
 // who wants to get on without Weir.
-var notPropagated = append([]schema.GroupResource{pods, {Resource: "namespaces"}}, machines...)
+var notPropagated = slices.Concat([]schema.GroupResource{pods, {Resource: "namespaces"}}, machines, permissions)
 
 var (
 	pods     = schema.GroupResource{Resource: "pods"}
 	machines = []schema.GroupResource{{Resource: "nodes"}, {Group: "storage.k8s.io", Resource: "csinodes"}}
+
+	permissions = []schema.GroupResource{
+		{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
+		{Group: rbacv1.GroupName, Resource: "clusterroles"}, {Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
+	}
 )
 
 // propagates tells whether propagation can apply to a resource.
@@ -169,8 +178,11 @@ func propagates(gr schema.GroupResource) bool {
 
 // whyNotPropagated is for who names such a resource.
 func whyNotPropagated(gr schema.GroupResource) string {
-	if slices.Contains(machines, gr) {
+	switch {
+	case slices.Contains(machines, gr):
 		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not be replaced"
+	case slices.Contains(permissions, gr):
+		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
 	}
 	return "the API server does not let their deletion take another course"
 }

@@ -56,6 +56,7 @@ func TestResourcesAreLookedAtEverywhere(t *testing.T) {
 		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [example.com], resources: [teams]}]}, propagation: {dependents: [{apiGroups: [''], resources: [persistentvolumes], action: Orphan}]}}":                         "",
 		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [storage.k8s.io], resources: [storageclasses]}]}, propagation: {dependents: [{apiGroups: [storage.k8s.io], resources: [volumeattachments], action: Orphan}]}}": "",
 		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [''], resources: [nodes]}]}, propagation: {dependents: [{apiGroups: [storage.k8s.io], resources: [csinodes], action: Orphan}]}}":                               "warning spec.propagation",
+		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles]}]}, propagation: {default: Foreground}}":                                                                "warning spec.propagation",
 		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}}":                                       "warning spec.propagation.dependents[0].resources",
 		head + "kind: DeletionPolicy\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}]}, propagation: {dependents: [{apiGroups: [''], resources: [pods, persistentvolumeclaims], action: Orphan}]}}": "",
 	} {

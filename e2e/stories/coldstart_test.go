@@ -13,13 +13,11 @@ import (
 
 const coldStart = "cold-start"
 
-// Policies about everything, without a selector: of what is deleted, and of what says whom it belongs to. The first leaves out
-// roles, which Weir may give the finalizer, but not take it off again: uninstalling it would never end.
+// Policies about everything, without a selector: of what is deleted, and of what says whom it belongs to.
 const (
 	deletesOfEverything = `  failurePolicy: Fail
   match:
     resources: [{apiGroups: ["*"], resources: ["*"]}]
-    excludeResources: [{apiGroups: [rbac.authorization.k8s.io], resources: ["*"]}]
   propagation: {default: Foreground, allowed: [Foreground]}
 `
 	ownersOfEverything = `  failurePolicy: Fail

@@ -104,7 +104,8 @@ const (
 )
 
 // Propagation says how far a deletion goes. It does not apply to pods and namespaces, whose propagation cannot be changed
-// once they are being deleted, nor to nodes and csinodes, which have to go with their machine while Weir does not run.
+// once they are being deleted, nor to nodes and csinodes, which have to go with their machine while Weir does not run, nor to roles and their
+// bindings, which Weir may not always change.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
