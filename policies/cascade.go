@@ -49,6 +49,18 @@ type OwnerLook struct {
 	Namespace string
 }
 
+// Answer is what was read there: nil where nothing is. An object with another uid is another object.
+func (l OwnerLook) Answer(obj map[string]any, err error) Owner {
+	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)
+	switch {
+	case err != nil:
+		return Owner{}
+	case object(obj).uid() != l.Ref.UID:
+		return Owner{Presence: Absent}
+	}
+	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
+}
+
 // mostOwners is how many owners are read for one request: a user can write ten thousand references into an object.
 const mostOwners = 64
 

@@ -16,6 +16,9 @@ type Decision struct {
 	// Needs are questions that only the API server can answer. While there are any, the rest of the decision does not
 	// hold: answer them all in Question.Answers, and ask again.
 	Needs []Access
+	// Owners are those of which nothing is known, and that a policy asks about: read them in the same way, answer in Question.Owners, and
+	// ask again. An owner may be too new to be known, or may never have been.
+	Owners []OwnerLook
 	// Tells are questions of that sort on whose answers depends only what the user is told: without one it is less. The
 	// decision holds as it is.
 	Tells []Access

@@ -2,8 +2,10 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -179,10 +181,7 @@ func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 	q, what := j.q, j.q.what()
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	kind := j.kind(gvk)
-	owner := Owner{}
-	if q.Facts.Owner != nil {
-		owner = q.Facts.Owner(ref, q.Namespace)
-	}
+	owner := j.owner(r, ref, kind)
 	says := fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, what)
 	switch {
 	case kind.Known && !kind.Served:
@@ -200,6 +199,35 @@ func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 	if self != "" && (ref.UID == self || q.Facts.Depends != nil && q.Facts.Depends(ref.UID, self)) {
 		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", says, what))
 	}
+}
+
+// owner is what is known of an owner. The graph tells of those that it has seen; of any other the API server is asked, where it matters
+// whether it is there.
+func (j *ownerJudge) owner(r *v1alpha1.OwnerRules, ref OwnerRef, kind Kind) Owner {
+	if j.q.Facts.Owner == nil {
+		return Owner{}
+	}
+	owner := j.q.Facts.Owner(ref, j.q.Namespace)
+	if owner.Presence != Unknown || r.Dangling == "" || r.Dangling == v1alpha1.RuleIgnore {
+		return owner
+	}
+	if j.q.Owners != nil {
+		return j.q.Owners[ref] // of more than the most, the rest stays unknown
+	}
+	if !kind.Served || len(kind.Resources) != 1 || kind.Namespaced && !j.q.namespaced() {
+		return owner
+	}
+	if len(content.IsPathSegmentName(ref.Name)) > 0 {
+		return Owner{Presence: Absent} // no object can have such a name
+	}
+	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLook) bool { return l.Ref == ref }); !asked && len(j.d.Owners) < mostOwners {
+		look := OwnerLook{Ref: ref, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)}
+		if kind.Namespaced {
+			look.Namespace = j.q.Namespace
+		}
+		j.d.Owners = append(j.d.Owners, look)
+	}
+	return owner
 }
 
 func (j *ownerJudge) kind(gvk schema.GroupVersionKind) Kind {

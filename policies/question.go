@@ -72,6 +72,8 @@ type Question struct {
 	Collector Collector
 	// Answers are those to Decision.Needs.
 	Answers map[Access]Answer
+	// Owners are those that Decision.Owners asked for; Unknown where one could not be read.
+	Owners map[OwnerRef]Owner
 }
 
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it

@@ -44,14 +44,9 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	looking, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	for _, o := range c.Owners() {
-		owner, m, err := j.arm.lister.Get(looking, o.Resource, o.Namespace, o.Ref.Name, false)
-		switch {
-		case errors.Is(err, errBusy):
+		owner, err := j.owner(looking, o)
+		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
-		case apierrors.IsNotFound(err):
-			owner, err = nil, nil
-		case err == nil && (m.Name != o.Ref.Name || m.Namespace != o.Namespace):
-			err = fmt.Errorf("the API server answers with %q in namespace %q", m.Name, m.Namespace)
 		}
 		c.Owner(o, owner, err)
 	}

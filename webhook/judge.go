@@ -159,6 +159,15 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 				d = set.Decide(*q)
 			}
 		}
+		if len(d.Owners) > 0 {
+			owners, err := j.owners(ctx, d.Owners)
+			if err != nil {
+				return policies.Decision{}, err
+			}
+			if q.Owners = owners; len(d.Needs) == 0 {
+				continue
+			}
+		}
 		if len(d.Needs) == 0 {
 			return j.told(ctx, set, q, d), nil
 		}

@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// owner reads where an owner should be. nil: nothing is there.
+func (j *judge) owner(ctx context.Context, o policies.OwnerLook) (map[string]any, error) {
+	object, m, err := j.arm.lister.Get(ctx, o.Resource, o.Namespace, o.Ref.Name, false)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err == nil && (m.Name != o.Ref.Name || m.Namespace != o.Namespace):
+		return nil, fmt.Errorf("the API server answers with %q in namespace %q", m.Name, m.Namespace)
+	}
+	return object, err
+}
+
+// owners reads those that a decision asks about. One that cannot be read stays unknown.
+func (j *judge) owners(ctx context.Context, looks []policies.OwnerLook) (map[policies.OwnerRef]policies.Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var (
+		mu    sync.Mutex
+		found = map[policies.OwnerRef]policies.Owner{}
+		group errgroup.Group
+	)
+	group.SetLimit(looksAtOnce)
+	for _, l := range looks {
+		group.Go(func() error {
+			object, err := j.owner(ctx, l)
+			if errors.Is(err, errBusy) {
+				return err
+			}
+			if err != nil {
+				j.log.say("could not read the owner that a request names", "owner", l.Ref.String(), "namespace", l.Namespace, "err", err.Error())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[l.Ref] = l.Answer(object, err)
+			return nil
+		})
+	}
+	return found, group.Wait()
+}
