@@ -124,8 +124,10 @@ chaos: build ## kill -9 of Weir, the API server and etcd in the middle of cascad
 	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 0 ./chaos \
 	  -chaos.kills=$(KILLS) -chaos.objects=10000 $(CHAOS_ARGS)
 
-fuzz: ## fuzz the graph, the policy compiler and the webhook: FUZZ_TIME=60s each
+fuzz: ## fuzz the graph, the watches, the policy compiler and the webhook: FUZZ_TIME=60s each
 	$(GO) test ./controller/graph -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZ_TIME)
+	$(GO) test ./controller/slim -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZ_TIME)
+	$(GO) test ./controller/slim -run '^$$' -fuzz FuzzEvent -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzCompile -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzDecide -fuzztime $(FUZZ_TIME)
 	$(GO) test ./policies -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
