@@ -33,6 +33,15 @@ func (w *world) keptBy(owner string) (names []string) {
 	return names
 }
 
+// mustHaveNoOwner makes sure that objects stay, and lose their owners.
+func (w *world) mustHaveNoOwner(names []string) {
+	w.Helper()
+	w.mustStay(names...)
+	for _, name := range names {
+		w.awaitOwners(name, "")
+	}
+}
+
 // awaitLetThrough waits until a delete would be accepted: the webhook believes that no other collector works when the canary has stood for ten
 // seconds.
 func (w *world) awaitLetThrough(name string, policy metav1.DeletionPropagation) {
@@ -66,10 +75,7 @@ func TestCascadeThatIsForegroundKeepsWhatIsToBeKept(t *testing.T) {
 	kept := w.keptBy("middle")
 	w.delete("owner", foreground)
 	w.awaitGone("owner", "middle", "leaf")
-	w.mustStay(kept...)
-	for _, name := range kept {
-		w.awaitOwners(name, "")
-	}
+	w.mustHaveNoOwner(kept)
 }
 
 // The API server would orphan what a Job owns, where nothing is asked for, so that a finalizer has it deleted foreground: what is to be
@@ -88,10 +94,7 @@ func TestBareDeleteOfAJobKeepsWhatIsToBeKept(t *testing.T) {
 	w.awaitLetThrough("bare", none)
 	w.delete("bare", none)
 	w.awaitGone("bare", "leaf")
-	w.mustStay(kept...)
-	for _, name := range kept {
-		w.awaitOwners(name, "")
-	}
+	w.mustHaveNoOwner(kept)
 }
 
 // Who asks for Foreground gets it where Weir collects: its own collector waits. The built-in one does not, and there it is refused, as is
@@ -111,10 +114,7 @@ func TestExplicitForegroundKeepsWhatIsToBeKept(t *testing.T) {
 	w.mustSay(w.mustAsk("plan", "secret", "owner", "--cascade=foreground"), "2 objects are deleted in 3 steps, 60 are kept")
 	w.mustKubectl("delete", "secret", "owner", "--cascade=foreground")
 	w.awaitGone("owner", "leaf")
-	w.mustStay(kept...)
-	for _, name := range kept {
-		w.awaitOwners(name, "")
-	}
+	w.mustHaveNoOwner(kept)
 }
 
 func TestForegroundIsRefusedWhereTheBuiltInCollectorWouldNotWait(t *testing.T) {

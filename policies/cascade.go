@@ -49,6 +49,15 @@ type OwnerLook struct {
 	Namespace string
 }
 
+// lookAt is where the owner of an object in a namespace is, if its kind has one resource.
+func lookAt(r OwnerRef, kind Kind, namespace string) OwnerLook {
+	look := OwnerLook{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
+	if kind.Namespaced {
+		look.Namespace = namespace
+	}
+	return look
+}
+
 // Answer is what was read there: nil where nothing is. An object with another uid is another object.
 func (l OwnerLook) Answer(obj map[string]any, err error) Owner {
 	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)

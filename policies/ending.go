@@ -51,11 +51,7 @@ func (c *Cascade) owner(r OwnerRef) (look OwnerLook, why string) {
 	case gone || len(content.IsPathSegmentName(r.Name)) > 0:
 		return look, " does not exist"
 	}
-	look = OwnerLook{Ref: r, Resource: kind.Resources[0].WithVersion(gvk.Version)}
-	if kind.Namespaced {
-		look.Namespace = c.q.Namespace
-	}
-	return look, ""
+	return lookAt(r, kind, c.q.Namespace), ""
 }
 
 func says(r OwnerRef) string {

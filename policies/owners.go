@@ -211,21 +211,17 @@ func (j *ownerJudge) owner(r *v1alpha1.OwnerRules, ref OwnerRef, kind Kind) Owne
 	if owner.Presence != Unknown || r.Dangling == "" || r.Dangling == v1alpha1.RuleIgnore {
 		return owner
 	}
-	if j.q.Owners != nil {
-		return j.q.Owners[ref] // of more than the most, the rest stays unknown
-	}
 	if !kind.Served || len(kind.Resources) != 1 || kind.Namespaced && !j.q.namespaced() {
 		return owner
 	}
 	if len(content.IsPathSegmentName(ref.Name)) > 0 {
 		return Owner{Presence: Absent} // no object can have such a name
 	}
+	if j.q.Owners != nil {
+		return j.q.Owners[ref] // of more than the most, the rest stays unknown
+	}
 	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLook) bool { return l.Ref == ref }); !asked && len(j.d.Owners) < mostOwners {
-		look := OwnerLook{Ref: ref, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)}
-		if kind.Namespaced {
-			look.Namespace = j.q.Namespace
-		}
-		j.d.Owners = append(j.d.Owners, look)
+		j.d.Owners = append(j.d.Owners, lookAt(ref, kind, j.q.Namespace))
 	}
 	return owner
 }

@@ -47,6 +47,7 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 		"known to be gone":           {"dangling: Deny", owned(ownerNamed("web", "uid-gone")), 0, true, 0},
 		"there, and one that is not": {"dangling: Deny", owned(ownerNamed("web", "uid-web"), ownerNamed("none", "uid-none")), 0, true, 2},
 		"no name of an object":       {"dangling: Deny", owned(ownerNamed("../../../api/v1/namespaces/shop/secrets/x", "uid-x")), 0, true, 0},
+		"no name, and one is there":  {"dangling: Deny", owned(ownerNamed("web", "uid-web"), ownerNamed("../x", "uid-x")), 0, true, 1},
 		"may not be read":            {"dangling: Deny", owned(ownerNamed("none", "uid-none")), http.StatusForbidden, false, 1},
 		"nobody asks":                {"mismatch: Deny", owned(ownerNamed("none", "uid-none")), 0, false, 0},
 		"a kind that is not served":  {"dangling: Deny", owned(`{apiVersion: apps/v1, kind: Gadget, name: x, uid: uid-x}`), 0, false, 0},

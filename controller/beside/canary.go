@@ -22,8 +22,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// DefaultStands is how long a canary must stand before no other collector is believed to work. The built-in one deletes it within a second,
-// but for large clusters in which it has much to do; the canary goes on standing, and tells of that later.
+// DefaultStands is how long a canary must stand before no other collector is believed to work. It goes on standing, and tells of one that took
+// longer.
 const DefaultStands = policies.CanaryStands
 
 const (

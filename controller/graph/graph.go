@@ -275,42 +275,6 @@ func (g *Graph) quiet(n *node) bool {
 	return true
 }
 
-// setEnding takes over finalizers and deletion, and tells whether the graph is to be judged anew.
-// stocked: the node is counted in its namespace's inventory.
-func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bool {
-	n := g.nodes.at(id)
-	finalizers := uint32(0)
-	if len(list) > 0 {
-		finalizers, _ = g.finalizers.hold(pack(list))
-	}
-	now := g.endingFlags(id, list, isDeleting)
-	before := n.flags & (deleting | ending | ruled)
-	changed := before != now || n.finalizers != finalizers
-	if stocked && changed {
-		g.countEnding(id, -1)
-	}
-	if n.finalizers != 0 {
-		g.finalizers.drop(n.finalizers)
-	}
-	n.finalizers = finalizers
-	n.flags = n.flags&^(deleting|ending|ruled) | now
-	if stocked && changed {
-		g.countEnding(id, 1)
-	}
-	switch {
-	case now&foreground != 0:
-		n.flags &^= released // deleted again, with another wish
-	case before&orphaning != 0 && now&orphaning == 0:
-		n.flags |= released // whoever did it: we, the leader before us, the built-in collector
-	}
-	if now&ending != 0 {
-		g.ending[id] = struct{}{}
-	} else if before&ending != 0 {
-		delete(g.ending, id)
-	}
-	return changed
-}
-
 // gone removes a node that is not there any more for certain: every claim that meant it is answered for good. concluded: its deletion was
 // not seen.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
