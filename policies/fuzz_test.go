@@ -29,6 +29,7 @@ func FuzzCompile(f *testing.F) {
 		"", "---", "--- ---\n", "a: *b", "&a [*a]", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy}",
 		"apiVersion: weir.dev/v1alpha1\nkind: DrainPolicy\nmetadata: 3\nspec: []", rulesPolicies,
 		"apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: a}\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: x, expression: '[1].all(x, '}]}}",
+		"apiVersion: weir.dev/v1alpha1\nkind: DrainPolicy\nmetadata: {name: a}\nspec: {waves: [{name: x, resources: [{resources: [configmaps]}]}]}",
 	} {
 		f.Add([]byte(text))
 	}

@@ -99,7 +99,7 @@ func (n *nameTable) wrong(groups []string, resource string) string {
 			why = fmt.Sprintf("there are no %s in API group %q: write %s", resource, g, meant)
 		}
 	}
-	if elsewhere := n.groups[resource]; why == "" && len(elsewhere) > 0 {
+	if elsewhere := n.groups[resource]; why == "" && len(groups) > 0 && len(elsewhere) > 0 { // a rule without groups the schema refuses
 		why = fmt.Sprintf("there are no %s in API group %q: they are in %q", resource, groups[0], elsewhere[0])
 	}
 	return why
