@@ -118,7 +118,7 @@ func FuzzDecide(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		fullObject, `{}`, `[]`, `null`, ` {"metadata":{"a":1,"a":2.5},"metadata":{"b":[1e3,-0,{"c":[]}]}} `, `{"metadata":null,"kind":3}`, `{"metadata":[{"managedFields":1}]}`,
-		`{"metadata":{"managedFields":[{"a":1}],"labels":{"\u0061\ud800":"\ud83d\ude00\/"}}}`, `{"Metadata":{"name":"x"},"METADATA":{},"metadata":{"Name":1}}`,
+		`{"metadata":{"managedFields":[{"a":1}],"labels":{"\u0061\ud800":"\ud83d\ude00\/"}}}`, `{"metadata":{"name":"\ud83d\uee00"}}`, `{"metadata":{"\uD83D\uEE00":1}}`, `{"Metadata":{"name":"x"},"METADATA":{},"metadata":{"Name":1}}`,
 		"{\"metadata\":{\"name\":\"\xff\"}}", `{"metadata":{"x":1e999}}`, `{"metadata":{"x":12345678901234567890}}`, `{"metadata":{"x":01}}`, `{"a":{"metadata":{}}}{}`, `{"\u006detadata":{"name":"x"}}`,
 	} {
 		f.Add([]byte(text))

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"unicode/utf8"
@@ -51,8 +52,7 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 // its kind. The rest is most of the work, and most policies need none of it. The text is for conditions that do.
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
-	// Letters that are none are for the decoder to replace.
-	if utf8.Valid(raw) && !TooDeep(raw) && gjson.ValidBytes(raw) {
+	if utf8.Valid(raw) && !halves(raw) && !TooDeep(raw) && gjson.ValidBytes(raw) {
 		o = gjson.ParseBytes(raw)
 	}
 	if !o.IsObject() {
@@ -70,6 +70,12 @@ func read(raw []byte) (map[string]any, *text, error) {
 		return nil, false, nil
 	})
 	return essence, &text{raw: raw}, err
+}
+
+// halves tells whether a letter may be written as halves (\ud83d\ude00), or only one of them be there: like letters that are
+// none, these are for the decoder to replace. The API server writes letters as they are.
+func halves(raw []byte) bool {
+	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
 }
 
 func metadataOf(v gjson.Result) (any, error) {

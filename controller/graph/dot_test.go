@@ -30,7 +30,7 @@ func TestDrawingIsReadBackAsItWas(t *testing.T) {
 
 var oddNames = []string{
 	"plain", "", " ", `"`, `""`, `"quoted"`, `back\slash`, `\`, `\n`, "line\nbreak", "tab\tand\x00nul", "größe-対象", "a b", "1.5", "-3",
-	"node", "digraph", "<b>", "<", "->", "a;b", "{x}", "[y]", "// comment", "/* comment", "#", "'", "é́", "\xff\xfe", "%s", "𝔘",
+	"node", "digraph", "<b>", "<", "->", "a;b", "{x}", "[y]", `"<"`, "// comment", "/* comment", "#", "'", "é́", "\xff\xfe", "%s", "𝔘",
 }
 
 func FuzzDrawing(f *testing.F) {
@@ -38,7 +38,12 @@ func FuzzDrawing(f *testing.F) {
 		f.Add(name, "uid")
 		f.Add("name", name)
 	}
-	f.Fuzz(func(t *testing.T, name, uid string) { drawAndRead(t, name, uid) })
+	f.Fuzz(func(t *testing.T, name, uid string) {
+		if asHTML(name) || asHTML(uid) {
+			return
+		}
+		drawAndRead(t, name, uid)
+	})
 }
 
 func drawAndRead(t *testing.T, name, uid string) {
@@ -113,9 +118,12 @@ func (v *drawnVertex) SetAttribute(a encoding.Attribute) error {
 	return nil
 }
 
-// unquoted undoes what the parser leaves: it takes quoted angle brackets for HTML.
+// asHTML is what the parser takes for quoted HTML, and leaves quoted: after it, <b> and "<b>" are the same.
+func asHTML(s string) bool { return strings.HasPrefix(s, `"<`) && strings.HasSuffix(s, `>"`) }
+
+// unquoted undoes what the parser leaves.
 func unquoted(s string) string {
-	if strings.HasPrefix(s, `"<`) {
+	if asHTML(s) {
 		if u, err := strconv.Unquote(s); err == nil {
 			return u
 		}
