@@ -83,6 +83,33 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 	})
 }
 
+// An object as deep as the API server stores is judged like any other: in a review it is deeper still.
+func TestDepthGetsNothingPastAPolicy(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+		w.define(crd)
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: ["`+crd.Spec.Group+`"], resources: [widgets]}]
+    HERE
+    conditions: [{name: kept, expression: "oldObject.keep == true"}]
+  protection: {confirmation: Required}`)
+		const deepest = 10_000 // the API server refuses one more
+		at := w.Context()
+		path := "/apis/" + crd.Spec.Group + "/v1/namespaces/" + w.namespace + "/widgets"
+		for name, depth := range map[string]int{"flat": 3, "deep": deepest, "deeper": deepest + 1} {
+			body := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":%q},"keep":true,"spec":%s%s}`,
+				crd.Spec.Group, name, strings.Repeat("[", depth-1), strings.Repeat("]", depth-1))
+			err := w.typed.CoreV1().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(at).Error()
+			if (err != nil) != (depth > deepest) {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		w.awaitRefusal("delete", "widget", "flat")
+		w.mustRefuse([]string{"may not be deleted without confirmation"}, "delete", "widget", "deep")
+	})
+}
+
 // A confirmation of what a plan shows holds for nothing else.
 func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {

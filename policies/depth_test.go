@@ -24,21 +24,21 @@ func TestDepthIsThatOfTheNesting(t *testing.T) {
 		deep bool
 	}{
 		"nothing":                         {"", false},
-		"as deep as may be":               {lists(mostDepth), false},
-		"one more":                        {lists(mostDepth + 1), true},
-		"objects, as deep as may be":      {objectsIn(mostDepth), false},
-		"objects, one more":               {objectsIn(mostDepth + 1), true},
-		"both in turns, one more":         {strings.Repeat(`{"a":[`, mostDepth/2) + "[", true},
-		"never closed":                    {strings.Repeat("[", mostDepth+1), true},
-		"many beside each other":          {"[" + strings.Repeat("[],", 2*mostDepth) + "{}]", false},
-		"many in a string":                {`{"a":"` + strings.Repeat("[", 2*mostDepth) + `"}`, false},
-		"many in a string with quotes":    {`{"a":"` + strings.Repeat(`\"[`, 2*mostDepth) + `"}`, false},
-		"many in a key":                   {`{"` + strings.Repeat("[", 2*mostDepth) + `":0}`, false},
-		"after a string with a backslash": {`["\\",` + strings.Repeat("[", mostDepth), true},
-		"after a string with a quote":     {`["\"",` + strings.Repeat("[", mostDepth), true},
-		"closed more than opened":         {strings.Repeat("]", 3) + strings.Repeat("[]", 2*mostDepth), false},
+		"as deep as may be":               {lists(MostDepth), false},
+		"one more":                        {lists(MostDepth + 1), true},
+		"objects, as deep as may be":      {objectsIn(MostDepth), false},
+		"objects, one more":               {objectsIn(MostDepth + 1), true},
+		"both in turns, one more":         {strings.Repeat(`{"a":[`, MostDepth/2) + "[", true},
+		"never closed":                    {strings.Repeat("[", MostDepth+1), true},
+		"many beside each other":          {"[" + strings.Repeat("[],", 2*MostDepth) + "{}]", false},
+		"many in a string":                {`{"a":"` + strings.Repeat("[", 2*MostDepth) + `"}`, false},
+		"many in a string with quotes":    {`{"a":"` + strings.Repeat(`\"[`, 2*MostDepth) + `"}`, false},
+		"many in a key":                   {`{"` + strings.Repeat("[", 2*MostDepth) + `":0}`, false},
+		"after a string with a backslash": {`["\\",` + strings.Repeat("[", MostDepth), true},
+		"after a string with a quote":     {`["\"",` + strings.Repeat("[", MostDepth), true},
+		"closed more than opened":         {strings.Repeat("]", 3) + strings.Repeat("[]", 2*MostDepth), false},
 	} {
-		if got := TooDeep([]byte(c.text)); got != c.deep {
+		if got := TooDeep([]byte(c.text), MostDepth); got != c.deep {
 			t.Errorf("%s: too deep: %t", name, got)
 		}
 	}
@@ -47,7 +47,7 @@ func TestDepthIsThatOfTheNesting(t *testing.T) {
 // What is not too deep no decoder in use refuses for its depth, and what they refuse for it is too deep: nothing that an
 // API server can store goes past the policies that way.
 func TestDepthIsThatOfTheDecoders(t *testing.T) {
-	for depth, deep := range map[int]bool{mostDepth: false, mostDepth + 1: true} {
+	for depth, deep := range map[int]bool{MostDepth: false, MostDepth + 1: true} {
 		for name, text := range map[string]string{"lists": lists(depth), "objects": objectsIn(depth)} {
 			var v any
 			for decoder, err := range map[string]error{
@@ -57,7 +57,7 @@ func TestDepthIsThatOfTheDecoders(t *testing.T) {
 					t.Errorf("%s decodes %d %s: %v", decoder, depth, name, err)
 				}
 			}
-			if TooDeep([]byte(text)) != deep {
+			if TooDeep([]byte(text), MostDepth) != deep {
 				t.Errorf("%d %s: too deep: %t", depth, name, !deep)
 			}
 		}
@@ -71,7 +71,7 @@ func TestRequestsThatAreNestedTooDeeplyAreAnError(t *testing.T) {
 		"lists":                strings.Repeat("[", most),
 		"objects":              strings.Repeat(`{"a":`, most/5),
 		"lists in an object":   `{"a":` + strings.Repeat("[", most-5),
-		"lists in metadata":    `{"metadata":` + lists(mostDepth+1) + `}`,
+		"lists in metadata":    `{"metadata":` + lists(MostDepth+1) + `}`,
 		"closed, in the depth": objectsIn(most / 6),
 	} {
 		for field, r := range map[string]admissionv1.AdmissionRequest{
@@ -89,7 +89,7 @@ func TestRequestsThatAreNestedTooDeeplyAreAnError(t *testing.T) {
 
 // gjson reads what is below once for each level: in what is as large and as deep as may be, ten thousand times.
 func TestMetadataIsReadOnce(t *testing.T) {
-	const depth = mostDepth - 10
+	const depth = MostDepth - 10
 	text := fmt.Sprintf(`{"metadata":{"name":"web","labels":%s%q%s,"annotations":%s}}`,
 		strings.Repeat("[", depth), strings.Repeat("x", 8<<20), strings.Repeat("]", depth), objectsIn(depth))
 	began := time.Now()

@@ -52,7 +52,7 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 // its kind. The rest is most of the work, and most policies need none of it. The text is for conditions that do.
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
-	if utf8.Valid(raw) && !halves(raw) && !TooDeep(raw) && gjson.ValidBytes(raw) {
+	if utf8.Valid(raw) && !halves(raw) && !TooDeep(raw, MostDepth) && gjson.ValidBytes(raw) {
 		o = gjson.ParseBytes(raw)
 	}
 	if !o.IsObject() {
@@ -157,8 +157,8 @@ func decode(raw []byte, into *map[string]any) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	if TooDeep(raw) {
-		return fmt.Errorf("is nested more than %d levels deep", mostDepth)
+	if TooDeep(raw, MostDepth) {
+		return fmt.Errorf("is nested more than %d levels deep", MostDepth)
 	}
 	// Whole numbers have to be int64 for CEL to be what it is in the API server.
 	v, err := decodeJSON(raw)

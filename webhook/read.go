@@ -19,6 +19,9 @@ import (
 // every quote and line break escaped at worst.
 const mostBody = 16 << 20
 
+// mostDepth bounds how deeply a review is nested, in levels: an object is two levels down in it.
+const mostDepth = 2 + policies.MostDepth
+
 // read reads a review. The error is for whoever sent it, with the HTTP status to send.
 func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
@@ -50,7 +53,7 @@ func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview,
 
 // decode decodes a review. Its objects, which are nearly all of it, are left as they are.
 func decode(body []byte) (*admissionv1.AdmissionReview, error) {
-	if policies.TooDeep(body) {
+	if policies.TooDeep(body, mostDepth) {
 		return nil, errors.New("it is nested too deeply")
 	}
 	rest, objects := body, [2][]byte{}

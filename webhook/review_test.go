@@ -217,12 +217,21 @@ func TestReviewsThatAreNestedTooDeeplyAreNoAnswer(t *testing.T) {
 		}
 	}
 	// The next one is answered, and so is what is as deep as an API server sends.
-	for name, fields := range map[string]string{
-		"flat": aDelete,
-		"deep": aDelete + `,"options":{"a":` + deep(9_990) + strings.Repeat("]", 9_990) + "}",
+	object := func(depth int) string {
+		lists := deep(depth-1) + strings.Repeat("]", depth-1)
+		return strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, `{"metadata":{"name":"web"},"spec":`+lists+"}", 1)
+	}
+	for name, c := range map[string]struct {
+		fields string
+		code   int
+	}{
+		"flat":                      {aDelete, 200},
+		"deep options":              {aDelete + `,"options":{"a":` + deep(9_990) + strings.Repeat("]", 9_990) + "}", 200},
+		"as deep as what is stored": {object(policies.MostDepth), 200},
+		"deeper":                    {object(policies.MostDepth + 1), 400},
 	} {
-		if w := post(h, "/delete", aJSON, strings.NewReader(request(fields))); w.Code != 200 {
-			t.Errorf("%s: %d %.200s", name, w.Code, w.Body)
+		if w := post(h, "/delete", aJSON, strings.NewReader(request(c.fields))); w.Code != c.code {
+			t.Errorf("%s: %d %.200s, want %d", name, w.Code, w.Body, c.code)
 		}
 	}
 }
