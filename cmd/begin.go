@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
@@ -30,6 +31,7 @@ func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, po
 // beginWithoutPolicies is begin for who enforces none.
 func beginWithoutPolicies(ctx context.Context, cluster *clusterFlags, process *processFlags) (*begun, error) {
 	b := &begun{log: process.logger()}
+	boundMemory(b.log, memlimit.FromCgroup)
 	var err error
 	if b.config, err = cluster.restConfig(); err != nil {
 		return nil, err

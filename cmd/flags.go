@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	stdlog "log"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/webhook"
 )
 
 // clusterFlags say which API server it is about.
@@ -82,6 +84,8 @@ func (f *processFlags) logger() logr.Logger {
 		zap.StacktraceLevel(zapcore.DPanicLevel), func(o *zap.Options) { o.TimeEncoder = zapcore.RFC3339NanoTimeEncoder })
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client"))
+	stdlog.SetOutput(webhook.Lines(log.WithName("server")))
+	stdlog.SetFlags(0) // the log has its own times
 	return log
 }
 

@@ -52,6 +52,11 @@ func (c *compiled) whichPart() Part {
 
 func (p Part) has(c *compiled) bool { return p == "" || c.part == p }
 
+// Refuses tells whether any policy of a part refuses anything: those on trial do not, nor do those that only change something.
+func (s *Set) Refuses(p Part) bool {
+	return slices.ContainsFunc(s.policies, func(c *compiled) bool { return p.has(c) && c.refuses() })
+}
+
 // namesSystemNamespaces tells whether a policy means them: its namespaceSelector asks for them by name.
 func (c *compiled) namesSystemNamespaces() bool {
 	return slices.ContainsFunc(labelsOf(c.namespaces, true), func(a asked) bool {

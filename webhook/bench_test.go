@@ -121,7 +121,7 @@ func benchRouter(b *testing.B, judge reviewer) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(), m, newSayer(logr.Discard()))
+	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(refusing), m, newSayer(logr.Discard()))
 }
 
 // benchDelete is the review of the DELETE of an object as large as Deployments are.

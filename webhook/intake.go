@@ -8,16 +8,19 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/weir-dev/weir/policies"
 )
 
-// What is held of reviews at once. To decode one can take twenty times its size: the largest of these, all at once, stay
-// below the memory that the chart grants. Large reviews have a share of their own, so that they can only be in the way of
-// each other: an API server sends few above this size.
+// What is held of reviews at once: with what they take when they are decoded, all of it stays below the memory that the
+// chart grants. Large reviews have a share of their own, so that they can only be in the way of each other: an API server
+// sends few above this size.
 const (
 	mostAtOnce  = 1024      // reviews
 	smallReview = 128 << 10 // bytes
 	mostSmall   = 64 << 20
 	mostLarge   = 64 << 20 // four of the largest
+	mostDecoded = 1 << 30  // over what the largest takes that an API server can send
 )
 
 const (
@@ -29,39 +32,46 @@ const (
 
 // intake bounds what is taken in.
 type intake struct {
-	reviews, small, large *semaphore.Weighted
-	bodyTime, roomTime    time.Duration
+	reviews, small, large, decoded *semaphore.Weighted
+	bodyTime, roomTime             time.Duration
+	// refuses tells whether policies of a part refuse anything.
+	refuses func(policies.Part) bool
 }
 
-func newIntake() *intake {
+func newIntake(refuses func(policies.Part) bool) *intake {
 	return &intake{reviews: semaphore.NewWeighted(mostAtOnce), small: semaphore.NewWeighted(mostSmall), large: semaphore.NewWeighted(mostLarge),
-		bodyTime: bodyTime, roomTime: roomTime}
+		decoded: semaphore.NewWeighted(mostDecoded), bodyTime: bodyTime, roomTime: roomTime, refuses: refuses}
 }
 
-// bounded lets a review in while there is room for it, and answers 429 otherwise: nothing of it has been read then.
-func (in *intake) bounded(m *metrics) func(http.Handler) http.Handler {
+// bounded lets a review in while there is room for it.
+func (in *intake) bounded(asked policies.Webhook, part policies.Part, m *metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			size, room := in.room(r)
 			if !in.reviews.TryAcquire(1) {
-				busy(w, m)
+				in.busy(w, r, asked, part, m)
 				return
 			}
 			defer in.reviews.Release(1)
-			if !room.TryAcquire(size) {
-				ctx, cancel := context.WithTimeout(r.Context(), in.roomTime)
-				err := room.Acquire(ctx, size)
-				cancel()
-				if err != nil {
-					busy(w, m)
-					return
-				}
+			if !in.await(r.Context(), room, size) {
+				in.busy(w, r, asked, part, m)
+				return
 			}
 			defer room.Release(size)
 			r.Body = &timed{ReadCloser: r.Body, w: w, time: in.bodyTime}
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// await waits a moment for room, and tells whether it was had.
+func (in *intake) await(ctx context.Context, room *semaphore.Weighted, size int64) bool {
+	if room.TryAcquire(size) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.roomTime)
+	defer cancel()
+	return room.Acquire(ctx, size) == nil
 }
 
 // room is how much a review takes, and of what. One that does not say how long it is counts as one of the largest.
@@ -74,13 +84,6 @@ func (in *intake) room(r *http.Request) (int64, *semaphore.Weighted) {
 		return size, in.small
 	}
 	return size, in.large
-}
-
-func busy(w http.ResponseWriter, m *metrics) {
-	m.requests.WithLabelValues("", "", "busy").Inc()
-	w.Header().Set("Retry-After", "1")
-	hangUp(w)
-	http.Error(w, "weir has as many reviews under way as it takes", http.StatusTooManyRequests)
 }
 
 // timed is a body that has to come in a time.

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/weir-dev/weir/policies"
 )
@@ -26,6 +28,9 @@ func listening(t *testing.T, in *intake, judge reviewer) *httptest.Server {
 	t.Cleanup(s.Close)
 	return s
 }
+
+// refusing says of all policies that they refuse something.
+func refusing(policies.Part) bool { return true }
 
 // begin sends the beginning of a review whose body has so many bytes, and as much of it as is taken.
 func begin(t *testing.T, s *httptest.Server, token string, size int, body []byte) net.Conn {
@@ -55,7 +60,7 @@ func heap() uint64 {
 // 150 clients send 16 MiB less a byte, and hang: 2.4 GB, if it were all held. They hang for as long as the test takes, so
 // that a review that waited for one of them would not be answered at all.
 func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
-	in := newIntake()
+	in := newIntake(refusing)
 	in.bodyTime = time.Hour
 	s := listening(t, in, yes)
 	client := &http.Client{Timeout: time.Minute}
@@ -89,7 +94,7 @@ func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
 		_ = resp.Body.Close()
 		codes[resp.StatusCode]++
 	}
-	if codes[400] < 4 || codes[400]+codes[429]+codes[0] != len(conns) {
+	if codes[400]+codes[413] < 4 || codes[400]+codes[413]+codes[429]+codes[0] != len(conns) {
 		t.Errorf("they were answered %v", codes)
 	}
 	if !in.large.TryAcquire(mostLarge) || !in.small.TryAcquire(mostSmall) || !in.reviews.TryAcquire(mostAtOnce) {
@@ -98,7 +103,7 @@ func TestBodiesThatHangHoldLittleAndNobodyUp(t *testing.T) {
 }
 
 func TestBodyThatDoesNotComeIsGivenUp(t *testing.T) {
-	in := newIntake()
+	in := newIntake(refusing)
 	in.bodyTime = 20 * time.Millisecond
 	s := listening(t, in, yes)
 	resp, err := http.ReadResponse(bufio.NewReader(begin(t, s, testToken, 1000, []byte("{"))), nil)
@@ -114,7 +119,7 @@ func TestBodyThatDoesNotComeIsGivenUp(t *testing.T) {
 
 // Who is not known is not waited for either.
 func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
-	s := listening(t, newIntake(), yes)
+	s := listening(t, newIntake(refusing), yes)
 	conn := begin(t, s, "guessed", 1000, []byte("{"))
 	from := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(from, nil)
@@ -132,7 +137,7 @@ func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
 
 // The time of a body is over when it has come: to judge it may take longer, and so may the next.
 func TestTimeOfABodyEndsWithIt(t *testing.T) {
-	in := newIntake()
+	in := newIntake(refusing)
 	in.bodyTime = 250 * time.Millisecond
 	gone := make(chan bool, 2)
 	s := listening(t, in, func(r *http.Request, q policies.Question) answer {
@@ -159,20 +164,21 @@ func TestTimeOfABodyEndsWithIt(t *testing.T) {
 	}
 }
 
+// Users can bring it about that too much is under way: where something might refuse what they ask for, it is refused.
 func TestReviewsPastWhatIsTaken(t *testing.T) {
-	in := newIntake()
+	in := newIntake(refusing)
 	in.roomTime = time.Millisecond
 	m := testMetrics(t)
 	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
 	small, large := request(aDelete), request(aDelete+`,"weather":"`+strings.Repeat("x", smallReview)+`"`)
-	send := func(body string, sized bool) int {
+	send := func(body string, sized bool) int32 {
 		var from io.Reader = strings.NewReader(body)
 		if !sized {
 			from = io.MultiReader(from)
 		}
-		return post(h, "/delete", aJSON, from).Code
+		return codeOf(t, post(h, "/delete", aJSON, from))
 	}
-	want := func(what string, smallCode, largeCode, unsizedCode int) {
+	want := func(what string, smallCode, largeCode, unsizedCode int32) {
 		t.Helper()
 		if a, b, c := send(small, true), send(large, true), send(small, false); a != smallCode || b != largeCode || c != unsizedCode {
 			t.Errorf("%s: a small one %d, a large one %d, one of any size %d; want %d, %d, %d", what, a, b, c, smallCode, largeCode, unsizedCode)
@@ -188,15 +194,63 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	in.reviews.TryAcquire(mostAtOnce)
 	want("with as many as there may be", 429, 429, 429)
 	in.reviews.Release(mostAtOnce)
+	in.decoded.TryAcquire(mostDecoded)
+	want("with no room for what is decoded", 429, 429, 429)
+	in.decoded.Release(mostDecoded)
 	want("when they are over", 200, 200, 200)
-	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 6 {
-		t.Errorf("counted %v, want 6 busy", counted(t, m.requests))
+	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 9 {
+		t.Errorf("counted %v, want 9 busy", counted(t, m.requests))
+	}
+}
+
+// codeOf is how a review was answered: 200 lets the request pass, and another code refuses it, to be tried again.
+func codeOf(t *testing.T, w *httptest.ResponseRecorder) int32 {
+	t.Helper()
+	if w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || review.Response == nil || review.Response.UID != "u" {
+		t.Fatalf("%s, %v", w.Body, err)
+	}
+	if a := review.Response; !a.Allowed {
+		if a.Result.Code == 429 && (a.Result.Details == nil || a.Result.Details.RetryAfterSeconds != 1) {
+			t.Errorf("does not say when to come again: %s", w.Body)
+		}
+		return a.Result.Code
+	}
+	return 200
+}
+
+// Where nothing would be refused, nothing is for that: an error is what the failurePolicy, Ignore, lets through.
+func TestReviewsPastWhatIsTakenAreAnErrorWhereNothingIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		path    string
+		body    string
+		refuses bool
+		refused bool
+	}{
+		"a delete":                    {"/delete", request(aDelete), true, true},
+		"an edit of owner references": {"/owners", request(aDelete), true, true},
+		"policies on trial":           {"/delete", request(aDelete), false, false},
+		"the finalizer":               {"/stamp", request(aDelete), true, false},
+		"the canary":                  {"/canary", request(aDelete), true, false},
+		"no uid in the beginning":     {"/delete", strings.Repeat(" ", beginning) + request(aDelete), true, false},
+		"no review":                   {"/delete", "{", true, false},
+	} {
+		in := newIntake(func(policies.Part) bool { return c.refuses })
+		in.reviews.TryAcquire(mostAtOnce)
+		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+		w := post(h, c.path, aJSON, strings.NewReader(c.body))
+		if c.refused && codeOf(t, w) != 429 || !c.refused && w.Code != 429 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
 	}
 }
 
 // Room that is about to be there is waited for.
 func TestReviewWaitsForRoom(t *testing.T) {
-	in := newIntake()
+	in := newIntake(refusing)
 	in.roomTime = time.Minute
 	in.small.TryAcquire(mostSmall)
 	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))

@@ -54,10 +54,8 @@ type judge struct {
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	a := j.judge(ctx, asked, q)
-	if errors.Is(a.err, errBusy) {
-		// Users can bring this about, and no failurePolicy may let them past for it.
-		return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-			Message: "this cannot be judged now, because too much else is: try again in a second"}, time.Second)
+	if errors.Is(a.err, errBusy) && asked != policies.WebhookStamp {
+		return tooBusy() // users can bring this about, and no failurePolicy may let them past for it
 	}
 	return a
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/go-logr/logr"
 )
 
 // The API server says in ?timeout= how long it waits. Without it, its default holds (RB 6.18).
@@ -72,7 +71,7 @@ func whenReady(ready func() error) func(http.Handler) http.Handler {
 }
 
 // recovered answers for a review that panicked, so that one bad request is one bad answer.
-func recovered(log logr.Logger, m *metrics) func(http.Handler) http.Handler {
+func recovered(log *sayer, m *metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
@@ -84,7 +83,9 @@ func recovered(log logr.Logger, m *metrics) func(http.Handler) http.Handler {
 					panic(p) // how a handler ends a connection on purpose
 				}
 				m.panics.Inc()
-				log.Error(fmt.Errorf("%v", p), "a review panicked", "path", r.URL.Path, "stack", string(debug.Stack()))
+				if left, ok := log.next(); ok {
+					log.log.Error(fmt.Errorf("%v", p), "a review panicked", "stack", string(debug.Stack()), "leftOut", left)
+				}
 				http.Error(w, "weir failed while it judged this request; its log says where", http.StatusInternalServerError)
 			}()
 			next.ServeHTTP(w, r)

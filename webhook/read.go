@@ -23,7 +23,7 @@ const mostBody = 16 << 20
 const mostDepth = 2 + policies.MostDepth
 
 // read reads a review. The error is for whoever sent it, with the HTTP status to send.
-func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
+func read(w http.ResponseWriter, r *http.Request) ([]byte, int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))
 	}
@@ -38,17 +38,22 @@ func read(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview,
 	if err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
 	}
-	in, err := decode(body.Bytes())
+	return body.Bytes(), 0, nil
+}
+
+// understand decodes a review, and makes sure that it is one.
+func understand(body []byte) (*admissionv1.AdmissionReview, error) {
+	in, err := decode(body)
 	if err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("decode the review: %w", err)
+		return nil, fmt.Errorf("decode the review: %w", err)
 	}
 	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" {
-		return nil, http.StatusBadRequest, fmt.Errorf("this is %s %s, want an AdmissionReview of %s", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
+		return nil, fmt.Errorf("this is %s %s, want an AdmissionReview of %s", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
 	}
 	if in.Request == nil || in.Request.UID == "" {
-		return nil, http.StatusBadRequest, errors.New("the review has no request, or its request no uid")
+		return nil, errors.New("the review has no request, or its request no uid")
 	}
-	return in, 0, nil
+	return in, nil
 }
 
 // decode decodes a review. Its objects, which are nearly all of it, are left as they are.

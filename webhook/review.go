@@ -1,13 +1,16 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/policies"
 )
@@ -22,27 +25,46 @@ type answer struct {
 	err      error
 }
 
-// review is the handler of one webhook.
-func review(asked policies.Webhook, judge reviewer, m *metrics, log *sayer) http.HandlerFunc {
+// review is the handler of one webhook, about one part of the policies.
+func review(asked policies.Webhook, part policies.Part, judge reviewer, in *intake, m *metrics, log *sayer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		in, status, err := read(w, r)
-		if err != nil {
-			m.answered(asked, "", "malformed", began)
+		malformed := func(operation string, status int, err error) {
+			m.answered(asked, operation, "malformed", began)
 			log.say("malformed review", "webhook", asked, "err", err.Error())
 			http.Error(w, err.Error(), status)
+		}
+		body, status, err := read(w, r)
+		if err != nil {
+			malformed("", status, err)
 			return
 		}
-		operation := string(in.Request.Operation)
-		q, err := policies.FromRequest(in.Request)
+		size := decodedSize(body)
+		if size > mostDecoded {
+			malformed("", http.StatusRequestEntityTooLarge, fmt.Errorf("the review takes up to %d bytes when it is decoded, more than %d", size, mostDecoded))
+			return
+		}
+		if !in.await(r.Context(), in.decoded, size) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			in.busy(w, r, asked, part, m)
+			return
+		}
+		defer in.decoded.Release(size)
+		review, err := understand(body)
+		if err != nil {
+			malformed("", http.StatusBadRequest, err)
+			return
+		}
+		operation := string(review.Request.Operation)
+		q, err := policies.FromRequest(review.Request)
 		if err == nil {
 			err = checkNames(&q)
 		}
 		if err != nil {
-			m.answered(asked, operation, "malformed", began)
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			malformed(operation, http.StatusBadRequest, err)
 			return
 		}
+		q.Part = part
 		a := judge(r, q)
 		if a.err != nil {
 			m.answered(asked, operation, "error", began)
@@ -51,17 +73,24 @@ func review(asked policies.Webhook, judge reviewer, m *metrics, log *sayer) http
 			http.Error(w, a.err.Error(), http.StatusInternalServerError)
 			return
 		}
-		a.response.UID = in.Request.UID
-		out, err := json.Marshal(admissionv1.AdmissionReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-			Response: a.response,
-		})
-		if err != nil {
-			http.Error(w, fmt.Sprintf("encode the answer: %v", err), http.StatusInternalServerError)
-			return
+		if reply(w, review.Request.UID, a) {
+			m.answered(asked, operation, a.result, began)
 		}
-		m.answered(asked, operation, a.result, began)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(out) // the API server went away: there is nobody to tell
 	}
+}
+
+// reply writes an answer to the request with this uid, and tells whether there was one to write.
+func reply(w http.ResponseWriter, uid types.UID, a answer) bool {
+	a.response.UID = uid
+	out, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Response: a.response,
+	})
+	if err != nil {
+		http.Error(w, fmt.Sprintf("encode the answer: %v", err), http.StatusInternalServerError)
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(out) // the API server went away: there is nobody to tell
+	return true
 }

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -43,6 +45,18 @@ func (s *sayer) say(msg string, keysAndValues ...any) {
 		keysAndValues = append(keysAndValues, "leftOut", left)
 	}
 	s.log.Info(msg, keysAndValues...)
+}
+
+// Lines is where Go's HTTP servers write that a client does not speak TLS, or went away: whoever reaches a port can have such
+// lines written. It takes as many as reviews may have written.
+func Lines(log logr.Logger) io.Writer { return lines{newSayer(log)} }
+
+type lines struct{ to *sayer }
+
+// Write implements io.Writer. What is left out counts as written.
+func (l lines) Write(p []byte) (int, error) {
+	l.to.say("an HTTP server says", "text", strings.TrimSpace(string(p)))
+	return len(p), nil
 }
 
 func (s *sayer) next() (left int, ok bool) {

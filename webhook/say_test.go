@@ -1,6 +1,11 @@
 package webhook
 
 import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,6 +33,48 @@ func TestReviewsCannotFillTheLog(t *testing.T) {
 			t.Errorf("%d lines after a second, want %d: %v", len(lines), linesASecond, lines)
 		}
 	})
+}
+
+// Whoever reaches the port, and is no client of it, has a line written each time.
+func TestStrangersCannotFillTheLog(t *testing.T) {
+	written := 0
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	said := make(chan bool)
+	counting := funcr.New(func(_, args string) {
+		if strings.Contains(args, "TLS handshake error") && len(args) < 2*mostValue {
+			written++
+		}
+	}, funcr.Options{})
+	to := Lines(counting)
+	server.Config.ErrorLog = log.New(tee{to, said}, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	for range 3 * linesAtOnce {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String()) //nolint:noctx // it is local
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte("garbage, and no handshake\n")); err != nil {
+			t.Fatal(err)
+		}
+		<-said // one after the other: the server tells of this one
+		_ = conn.Close()
+	}
+	if written < linesAtOnce || written >= 2*linesAtOnce {
+		t.Errorf("%d lines about %d connections", written, 3*linesAtOnce)
+	}
+}
+
+// tee writes, and says that it has.
+type tee struct {
+	to   io.Writer
+	said chan<- bool
+}
+
+func (w tee) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.said <- true
+	return n, err
 }
 
 func TestLogShowsABeginningOfWhatIsLong(t *testing.T) {

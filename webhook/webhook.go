@@ -94,23 +94,20 @@ func New(o Options) (http.Handler, error) {
 			return check
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
-	}, o.Takes, o.Policies.Ready, newIntake(), m, log), nil
+	}, o.Takes, o.Policies.Ready, newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) }), m, log), nil
 }
 
 // router is the HTTP of it.
 func router(reviewers func(policies.Webhook) reviewer, takes func(string) bool, ready func() error, in *intake, m *metrics, log *sayer) http.Handler {
 	r := chi.NewRouter()
-	r.Use(recovered(log.log, m))
+	r.Use(recovered(log, m))
 	r.NotFound(noWebhook(m))
 	r.MethodNotAllowed(noWebhook(m))
 	for asked, path := range Paths {
 		judge := reviewers(asked)
 		for _, part := range slices.Concat(policies.Parts, []policies.Part{""}) {
-			of := func(r *http.Request, q policies.Question) answer {
-				q.Part = part
-				return judge(r, q)
-			}
-			r.With(known(takes, m), deadline, whenReady(ready), in.bounded(m)).Post("/{token}"+part.Path(path), review(asked, of, m, log))
+			r.With(known(takes, m), deadline, whenReady(ready), in.bounded(asked, part, m)).
+				Post("/{token}"+part.Path(path), review(asked, part, judge, in, m, log))
 		}
 	}
 	return r

@@ -1,0 +1,58 @@
+package webhook
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies"
+)
+
+// errTooMany is why a review is not taken in now, and can be later.
+var errTooMany = errors.New("weir has as many reviews under way as it takes")
+
+// beginning is how much is read of a review that is not taken in, in bytes: the API server writes the uid before all else.
+const beginning = 512
+
+// busy answers for a review that is not taken in. Users can bring that about, and no failurePolicy may let them past for it:
+// the request is refused, and may come again. Where no policy refuses anything, because all of them are on trial or only
+// have the finalizer added, the answer is an error, which their failurePolicy, Ignore, lets through.
+func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.Webhook, part policies.Part, m *metrics) {
+	m.requests.WithLabelValues("", "", "busy").Inc()
+	w.Header().Set("Retry-After", "1")
+	hangUp(w)
+	if in.mayRefuse(asked, part) {
+		if uid := uidOf(r.Body); uid != "" {
+			reply(w, uid, tooBusy())
+			return
+		}
+	}
+	http.Error(w, errTooMany.Error(), http.StatusTooManyRequests)
+}
+
+// tooBusy refuses for now.
+func tooBusy() answer {
+	return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+		Message: "this cannot be judged now, because too much else is: try again in a second"}, time.Second)
+}
+
+// mayRefuse tells whether a request can be refused for policies that it was not judged by.
+func (in *intake) mayRefuse(asked policies.Webhook, part policies.Part) bool {
+	switch asked {
+	case policies.WebhookStamp, policies.WebhookCanary, policies.WebhookPolicies:
+		return false // what these are asked for nothing waits for
+	}
+	return in.refuses(part)
+}
+
+// uidOf is the uid of the request of a review, of which only the beginning is read; empty if it is not there.
+func uidOf(body io.Reader) types.UID {
+	text := make([]byte, beginning)
+	n, _ := io.ReadFull(body, text) // of one that ends early, or does not come, what there is
+	return types.UID(gjson.GetBytes(text[:n], "request.uid").Str)
+}
