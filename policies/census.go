@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Census says how to find out how many objects of a resource policies are about, and about which their conditions fail.
@@ -82,5 +84,6 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 
 // asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it depends on the others.
 func (c *compiled) asked() bool {
-	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || c.drain != nil
+	some := c.scope == v1alpha1.NamespacedScope || c.scope == v1alpha1.ClusterScope
+	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.drain != nil
 }

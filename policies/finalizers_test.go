@@ -305,3 +305,37 @@ func TestStampSelector(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatEveryObjectCarries(t *testing.T) {
+	const orphan = "propagation: {default: Orphan}"
+	narrowed := func(field, spec string) string {
+		return strings.Replace(delpol("a", spec), "[deployments]}]", "[deployments]}], "+field, 1)
+	}
+	for name, c := range map[string]struct {
+		policies []string
+		by       string
+	}{
+		"none":                                   {nil, ""},
+		"one":                                    {[]string{delpol("a", orphan)}, "a"},
+		"the first of two":                       {[]string{delpol("a", orphan), delpol("b", orphan+", priority: 1")}, "b"},
+		"one that selects some goes first":       {[]string{narrowed("objectSelector: {matchLabels: {a: b}}", orphan+", priority: 1"), delpol("b", orphan)}, ""},
+		"one that wants no finalizer goes first": {[]string{delpol("a", "propagation: {default: Background}, priority: 1"), delpol("b", orphan)}, ""},
+		"one on trial goes first":                {[]string{delpol("a", orphan+", priority: 1, validationActions: [Warn]"), delpol("b", orphan)}, "b"},
+		"one that only protects goes first":      {[]string{delpol("a", "protection: {confirmation: Required}, priority: 1"), delpol("b", orphan)}, "b"},
+		"one that cannot be used goes first":     {[]string{delpol("a", orphan+", priority: 9999999"), delpol("b", orphan)}, ""},
+		"labels":                                 {[]string{narrowed("objectSelector: {matchLabels: {a: b}}", orphan)}, ""},
+		"namespaces":                             {[]string{narrowed("namespaceSelector: {matchLabels: {a: b}}", orphan)}, ""},
+		"names":                                  {[]string{narrowed("resourceNames: [x]", orphan)}, ""},
+		"a scope":                                {[]string{narrowed("scope: Cluster", orphan)}, ""},
+		"a condition":                            {[]string{narrowed("conditions: [{name: c, expression: 'oldObject.spec.replicas > 1'}]", orphan)}, ""},
+	} {
+		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{Namespace: "weir-system"})
+		if by, except := set.FinalizerOfAll(deployments.GroupResource()); by != c.by || (except == "weir-system") != (by != "") {
+			t.Errorf("%s: by %q but for %q, want %q", name, by, except, c.by)
+		}
+	}
+	set := propagationOf(t, "propagation: {default: Foreground}")
+	if by, _ := set.FinalizerOfAll(jobs.GroupResource()); by != "" {
+		t.Errorf("Jobs carry another finalizer, too, and are found by this one alone: by %q", by)
+	}
+}

@@ -161,8 +161,11 @@ func (b *backFill) newPass(seen *pass) *pass {
 }
 
 func (p *pass) run(ctx context.Context) error {
+	kinds := p.store.Stats().Kinds
+	carry := p.countAll(kinds)
 	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
 	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
+		carry.found(v)
 		if v.Deleting {
 			continue
 		}
@@ -172,14 +175,14 @@ func (p *pass) run(ctx context.Context) error {
 		stamped[v.Kind][v.UID] = v.Ref
 	}
 	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
-	for _, k := range p.store.Stats().Kinds {
+	for _, k := range kinds {
 		versions[k.GroupResource()] = k.Version
 		some, whole := p.set.AddsFinalizer(k.GroupResource())
 		about[k.GroupResource()] = some // be it served now or not
 		if !some || !k.Served || !k.Listable {
 			continue
 		}
-		if p.unchanged(k.GroupResource()) {
+		if p.unchanged(k.GroupResource()) || p.allCarry(k.GroupResource(), carry) {
 			continue
 		}
 		p.begin(k.GroupResource())
@@ -337,6 +340,9 @@ const showEvery = 100
 // unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
 func (p *pass) unchanged(kind schema.GroupResource) bool {
 	now, followed := p.store.Changes(kind)
+	if before, counted := p.changes[kind]; counted {
+		now = before
+	}
 	p.changes[kind] = now
 	if p.seen == nil || p.seen.tallies[kind] == nil || !p.set.SameDeletions(kind, p.seen.set) {
 		return false

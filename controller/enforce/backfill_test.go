@@ -25,6 +25,7 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 func settlePolicies(*live.State) {
@@ -309,7 +310,20 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			{"time, and a Secret that went", func() {
 				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"})
 				<-time.After(backFillEvery)
+			}, nil},
+			{"time, and a Secret that came with the finalizer", func() {
+				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7",
+					Finalizers: []string{v1alpha1.Finalizer}}})
+				<-time.After(backFillEvery)
+			}, nil},
+			{"time, and one that came without it", func() {
+				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "t", Namespace: "shop", Name: "t", ResourceVersion: "7"}})
+				<-time.After(backFillEvery)
 			}, []string{"secrets"}},
+			{"time, and neither is there", func() {
+				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"}, graph.Gone{Kind: fixture.Secrets, UID: "t"})
+				<-time.After(backFillEvery)
+			}, nil},
 			{"a change, and then a policy about something else", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "8"}})
 				api.Remove("deletionpolicies.weir.dev/services")

@@ -33,6 +33,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	for name, match := range map[string]string{
 		"fails": `, conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
 		"here": ", namespaceSelector: {matchLabels: {env: prod}}", "elsewhere": ", namespaceSelector: {matchLabels: {env: test}}",
+		"named": ", resourceNames: [one]", "scoped": ", scope: Cluster",
 	} {
 		api.Put("deletionpolicies", fmt.Sprintf(head, "DeletionPolicy", name, "configmaps", match, "protection: {confirmation: Required}"))
 	}
@@ -69,6 +70,8 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			`DeletionPolicy "kept"`:         "1 0 false ",
 			`DeletionPolicy "here"`:         "4 0 false ",
 			`DeletionPolicy "elsewhere"`:    "0 0 false ",
+			`DeletionPolicy "named"`:        "1 0 false ",
+			`DeletionPolicy "scoped"`:       "0 0 false ",
 			`DeletionPolicy "secrets"`:      "3 0 false ",
 			`DeletionPolicy "prod"`:         "1 0 false ",
 			`OwnerReferencePolicy "owners"`: "2 0 false ",
