@@ -87,6 +87,9 @@ func compile(s Source) *compiled {
 			if p.Spec.BlockOwnerDeletion == v1alpha1.BlockClear {
 				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
 			}
+			if c.onTrial() && c.refuses() {
+				c.warn("spec.validationActions", "they do not hold for spec.rules, which have actions of their own: a rule with Deny refuses")
+			}
 		}
 	case "DrainPolicy":
 		var p v1alpha1.DrainPolicy

@@ -145,3 +145,20 @@ func TestOwnerReferencesOnTrial(t *testing.T) {
 		}
 	}
 }
+
+// Rules have actions of their own: a policy on trial that refuses all the same says so.
+func TestLintWarnsOfATrialWhoseRulesRefuse(t *testing.T) {
+	for spec, warned := range map[string]bool{
+		"validationActions: [Warn], rules: {dangling: Deny}":  true,
+		"validationActions: [Audit], rules: {cycle: Deny}":    true,
+		"validationActions: [Warn], rules: {dangling: Warn}":  false,
+		"validationActions: [Deny], rules: {dangling: Deny}":  false,
+		"validationActions: [Warn], blockOwnerDeletion: Deny": false,
+	} {
+		text := "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, " + spec + "}}"
+		problems := Build(nil, sources(t, "f", text), Options{}).Problems()
+		if found := len(problems) == 1 && problems[0].Warning && strings.Contains(problems[0].Message, "a rule with Deny refuses"); found != warned || !warned && len(problems) > 0 {
+			t.Errorf("%s: %v", spec, problems)
+		}
+	}
+}
