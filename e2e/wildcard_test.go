@@ -29,7 +29,9 @@ func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
 			t.Parallel()
 			w, _ := newPaired(t, m, plane.Options{Controllers: controllers, Scheduler: true, Kwok: true})
 			w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
-			w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Warn}")
+			// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not, what the last step shows.
+			w.policyNamed("DeletionPolicy", "guard", everything+"\n  protection: {maxDependents: 1000}\n  failurePolicy: Fail")
+			w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Deny, namespacedOwner: Deny, cycle: Deny}\n  failurePolicy: Fail")
 			w.policyNamed("DrainPolicy", "all", `
   waves:
   - {name: pods, resources: [{apiGroups: [""], resources: [pods]}]}
