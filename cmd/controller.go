@@ -79,6 +79,7 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 		m.certificate = source.GetCertificate
 		m.follow("token", token.Start)
 	}
+	m.ready("enforced", c.Enforced)
 	return m.run(ctx)
 }
 

@@ -95,6 +95,7 @@ type Controller struct {
 	canary   *beside.Canary      // nil: nobody looks whether another collector works
 	brake    *brake.Brake        // nil: nothing is limited
 	shadow   *shadow.Shadow      // nil: what is decided is done
+	began    atomic.Bool         // Lead has
 	leads    atomic.Bool         // its work has begun
 	events   record.EventBroadcaster
 	sink     typedcorev1.EventInterface
@@ -254,6 +255,7 @@ func (c *Controller) Lead(ctx context.Context) error {
 		c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
 	}
 	defer c.close()
+	c.began.Store(true)
 	began := time.Now()
 	alone := make(chan error, 1)
 	go func() { alone <- c.awaitAlone(ctx) }()

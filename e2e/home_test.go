@@ -81,7 +81,7 @@ func (w *world) startAtHome(m mode) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, Name: "at-home", Flags: []string{"--mode", string(m), "--self-users", weirUser, "--webhook-service", home + "/weir-webhook"}})
+	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, Name: "at-home", Alone: true, Flags: []string{"--mode", string(m), "--self-users", weirUser, "--webhook-service", home + "/weir-webhook"}})
 	// It is about nothing that is there: nobody serves the webhook.
 	w.policyNamed("DeletionPolicy", "some", `
   match: {resources: [{apiGroups: [""], resources: [podtemplates]}]}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,6 +67,7 @@ type Options struct {
 type Canary struct {
 	Options
 	metrics *metrics
+	other   atomic.Bool // another collector was found, and no canary has stood since
 }
 
 // New makes one. Nothing is sent yet.
@@ -76,6 +78,9 @@ func New(o Options) *Canary {
 
 // OtherNamespaceController takes in whether another namespace controller works, which the canary cannot tell.
 func (c *Canary) OtherNamespaceController(works bool) { c.metrics.seen(namespaces, works) }
+
+// Waits tells whether Await waits for the end of another collector, which it has found.
+func (c *Canary) Waits() bool { return c.other.Load() }
 
 // Is tells whether an object is the canary, which Weir leaves alone.
 func (c *Canary) Is(ref graph.Ref) bool {
@@ -205,6 +210,7 @@ func (c *Canary) Await(ctx context.Context) error {
 				c.unknown(err)
 			}
 		case alone:
+			c.other.Store(false)
 			c.metrics.seen(garbage, false)
 			c.Log.Info("no other garbage collector works: the canary stands")
 			return nil
@@ -281,6 +287,7 @@ var ErrOther = errors.New("another garbage collector works in this cluster, and 
 	"--beside-builtin has weir collect beside it")
 
 func (c *Canary) found(uid types.UID, first bool) {
+	c.other.Store(true)
 	c.metrics.seen(garbage, true)
 	if !first {
 		return

@@ -175,8 +175,8 @@ func TestNothingIsCollectedBesideAnotherCollector(t *testing.T) {
 				if told := k.heard(); !cmp.Equal(told, []string{"another garbage collector works in this cluster"}) {
 					t.Errorf("told: %q", told)
 				}
-				if v := k.gauge(t, "weir_other_collector"); v != 1 {
-					t.Errorf("weir_other_collector is %v", v)
+				if v := k.gauge(t, "weir_other_collector"); v != 1 || !k.Waits() {
+					t.Errorf("weir_other_collector is %v, and it says that it waits: %t", v, k.Waits())
 				}
 				if rate := float64(len(k.client.Actions())) / 600; rate > 1 {
 					t.Errorf("%.1f requests a second", rate)
@@ -191,8 +191,8 @@ func TestNothingIsCollectedBesideAnotherCollector(t *testing.T) {
 				synctest.Wait()
 				select {
 				case err := <-done:
-					if err != nil {
-						t.Error(err)
+					if err != nil || k.Waits() {
+						t.Errorf("%v; it says that it waits: %t", err, k.Waits())
 					}
 				default:
 					t.Error("the other is off, and it still waits")

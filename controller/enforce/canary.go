@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -47,6 +48,7 @@ type canary struct {
 	written writtenFor
 	seen    reach
 	of      *policies.Set // whose configurations had been written when that was seen
+	reached bool          // once; what came after does not matter
 	changed chan struct{} // closed and replaced when the two above change
 	news    chan struct{} // what was written is another
 }
@@ -107,9 +109,26 @@ func (c *canary) now() (reach, *policies.Set, <-chan struct{}) {
 	return c.seen, c.of, c.changed
 }
 
+// wasReached is nil once the API server has asked the webhook and was answered, for good; before that it says what was seen last.
+func (c *canary) wasReached() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.reached:
+		return nil
+	case c.seen.message != "":
+		return errors.New(c.seen.message)
+	}
+	return errNotTried
+}
+
+// errNotTried is also of configurations that API servers may not have read yet (configurationsSettle).
+var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being written, or were a moment ago")
+
 func (c *canary) see(r reach, of *policies.Set) {
 	c.mu.Lock()
 	was := c.seen
+	c.reached = c.reached || r.status == metav1.ConditionTrue
 	same := r == was && c.of == of
 	if !same {
 		c.seen, c.of = r, of

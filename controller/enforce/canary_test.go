@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,45 @@ func TestCanaryKeepsItsObject(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Who leads is not ready before the webhook was reached, says why, and stays ready when it is not reached any more.
+func TestTheFirstAnswerIsWaitedForAndNoOther(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		e := &Enforcer{canary: n.canary}
+		waits := func(what, reason string) {
+			t.Helper()
+			if err := e.Reached(); err == nil || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%s: it waits for %v, want that it names %s", what, err, reason)
+			}
+		}
+		waits("before anything is written", "not asked weir's webhook yet")
+		n.unconfigured(errors.New("the webhook's CA is not known"))
+		waits("without a certificate", "the webhook's CA is not known")
+		n.asks(webhookFails(`failed to call webhook: Post "https://h/t/canary": dial tcp 10.0.0.1:443: connect: connection refused`))
+		n.configured(&policies.Set{}, called{}, true)
+		elapse(time.Second)
+		waits("nobody listens", "connection refused")
+		n.asks(func(int64) error { return errors.New("no right to") })
+		elapse(canaryAgain)
+		waits("it cannot be tried", "no right to")
+		n.asks(letsPass)
+		elapse(2 * configurationsSettle)
+		waits("the API server does not ask", "does not ask weir's webhook")
+		n.asks(webhookDenies)
+		elapse(canaryAgain)
+		if err := e.Reached(); err != nil {
+			t.Errorf("it was reached, and still waits: %v", err)
+		}
+		n.asks(webhookFails("failed to call webhook: EOF"))
+		elapse(within)
+		if err := e.Reached(); err != nil || n.seen.reason != "NotReached" {
+			t.Errorf("an outage (%s) has it wait again: %v", n.seen.reason, err)
+		}
+	})
+	if err := (&Enforcer{}).Reached(); err != nil {
+		t.Errorf("it waits for %v where nobody tries", err)
+	}
 }
 
 // What cannot be written is not in force; but for what was.

@@ -107,6 +107,15 @@ func New(o Options) (*Enforcer, error) {
 // Terminating is told of every object that is seen to terminate, when the graph has it.
 func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
 
+// Reached is nil once the API server has asked the webhook and was answered, for good, and where nobody tries. Before that it says
+// what stands in the way.
+func (e *Enforcer) Reached() error {
+	if e.canary == nil {
+		return nil
+	}
+	return e.canary.wasReached()
+}
+
 // Close ends the queue; Run does, where it has begun.
 func (e *Enforcer) Close() { e.propagator.queue.ShutDown() }
 

@@ -32,6 +32,8 @@ type Options struct {
 	LeaderElect bool
 	// Command is the default, controller, or webhook.
 	Command string
+	// Alone: readiness does not wait until the API server has asked the webhook, since none is run.
+	Alone bool
 	// Flags come last, so that they win.
 	Flags []string
 }
@@ -42,6 +44,7 @@ type Process struct {
 	// URL is where metrics and the debug graph are.
 	URL    string
 	health string
+	alone  bool
 	client *http.Client
 }
 
@@ -75,7 +78,7 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{health: "http://" + loopback(health), URL: "http://" + loopback(metrics)}
+	p := &Process{health: "http://" + loopback(health), URL: "http://" + loopback(metrics), alone: o.Alone}
 	if o.SecureMetrics {
 		p.URL = "https://" + loopback(metrics)
 	}
@@ -134,7 +137,17 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 
 // Ready is nil while /readyz says so.
 func (p *Process) Ready(ctx context.Context) error {
-	_, err := p.get(ctx, p.health+"/readyz", "")
+	path := "/readyz"
+	if p.alone {
+		path += "?exclude=enforced"
+	}
+	_, err := p.get(ctx, p.health+path, "")
+	return err
+}
+
+// Enforced is what one of the conditions of /readyz says: whether the API server has asked the webhook.
+func (p *Process) Enforced(ctx context.Context) error {
+	_, err := p.get(ctx, p.health+"/readyz/enforced", "")
 	return err
 }
 

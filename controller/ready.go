@@ -1,0 +1,27 @@
+package controller
+
+import "errors"
+
+// Enforced is nil where readiness need not wait for the webhook, and else says what it waits for: who leads is ready once the API server
+// has asked the webhook and was answered, once. What is seen later is in conditions, a metric and an alert, and leaves it ready.
+//
+// Nothing waits for a leader to be ready, so this ends as soon as the webhook is reached:
+//   - A leader works before it is ready: it makes the certificate and the token, and writes the webhook configurations, also without a
+//     policy. Pods of the webhook wait for these, not for its readiness.
+//   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is ready, and the old one goes; also
+//     where there is one replica. An old leader that is not ready is the first to go. Without leader election none is waited for.
+//   - In replace mode who leads waits for the end of another collector, which may never come: it is ready while it does, and enforces
+//     nothing.
+//
+// A process that serves the webhook itself must not ask: its Service would send it nothing before it is ready.
+func (c *Controller) Enforced() error {
+	if c.enforced == nil || !c.began.Load() || c.canary != nil && c.canary.Waits() {
+		return nil
+	}
+	if err := c.enforced.Reached(); err == nil || c.leads.Load() {
+		return err
+	}
+	return errNotBegun
+}
+
+var errNotBegun = errors.New("this replica leads and has not begun to work: it waits until every kind is listed, and in replace mode until it is known that no other garbage collector works")

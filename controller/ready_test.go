@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/enforce"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// TestOnlyALeaderWithAWebhookWaitsToBeAsked: everybody else is ready as if there were no webhook, or a rollout would never end.
+func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
+	target := &enforce.WebhookTarget{URL: "https://weir.test", CanaryNamespace: "weir-system"}
+	for name, c := range map[string]struct {
+		webhooks         *enforce.WebhookTarget
+		shadow, policies bool
+		began, leads     bool
+		waits            bool
+	}{
+		"it follows":                       {webhooks: target, policies: true},
+		"it leads, and has not begun":      {webhooks: target, policies: true, began: true, waits: true},
+		"it leads and works":               {webhooks: target, policies: true, began: true, leads: true, waits: true},
+		"the webhook is somebody else's":   {policies: true, began: true, leads: true},
+		"nobody looks whether it is asked": {webhooks: &enforce.WebhookTarget{URL: "https://weir.test"}, policies: true, began: true, leads: true},
+		"there are no policies to enforce": {began: true, leads: true},
+		"it changes nothing":               {shadow: true, began: true, leads: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Config: &rest.Config{Host: "http://api.test"}, Webhooks: c.webhooks, Shadow: c.shadow}
+			if c.policies {
+				var err error
+				if o.Policies, err = live.New(live.Options{Config: apitest.New().Config()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctrl, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctrl.began.Store(c.began)
+			ctrl.leads.Store(c.leads)
+			if err := ctrl.Enforced(); (err != nil) != c.waits {
+				t.Errorf("it waits for %v, want that it waits: %t", err, c.waits)
+			}
+		})
+	}
+}
