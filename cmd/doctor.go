@@ -18,7 +18,7 @@ import (
 type doctorFlags struct {
 	clusterFlags
 	mode, namespace, output string
-	try                     bool
+	try, webhook            bool
 }
 
 func doctorCommand() *cobra.Command {
@@ -29,11 +29,13 @@ func doctorCommand() *cobra.Command {
 		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
 garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
 and why. It can be run before Weir is installed, and when something is wrong. Nothing is changed, but with --try.
+With --webhook it only finds out whether the API server asks the webhook, which helm test does.
 
 The permissions are those of the ServiceAccount weir-controller where it exists, and else your own. It fails if there is a
 problem; what cannot be read is unknown, which is none.`,
 		Example: `  weir doctor
   weir doctor --mode replace --try
+  weir doctor -n weir-system --webhook
   weir doctor -n weir-system -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,6 +47,7 @@ problem; what cannot be read is unknown, which is none.`,
 	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of the Deployment weir-controller, else companion")
 	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
 	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner never existed, and wait for its end, for 30s at most; then it is deleted")
+	fs.BoolVar(&f.webhook, "webhook", false, "only find out whether the API server asks the webhook, for 30s at most: a dry-run delete of the Lease weir-canary has to come back refused by it; needs the right to delete that Lease")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -62,6 +65,9 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	}
 	if _, err := reach(ctx, config); err != nil {
 		return err
+	}
+	if f.webhook {
+		return runAsked(ctx, config, f.namespace, out)
 	}
 	p, err := newPatient(config, f.namespace)
 	if err != nil {

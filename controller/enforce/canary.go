@@ -179,11 +179,33 @@ func (c *canary) run(ctx context.Context) {
 	}
 }
 
+// Asked deletes the canary's Lease in a dry run, as a leader does, and tells whether the API server asked the webhook, and was answered.
+// It makes no Lease: a leader does.
+func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is metav1.ConditionStatus, message string) {
+	number := newNumber()
+	err := leases.Delete(ctx, policies.Canary, canaryDelete(number))
+	r := reachOf(err, policies.CanaryAnswer(number), notKnocked)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.message += ": the controller makes it when it leads: see that one does"
+	case r.reason == v1alpha1.ReasonNotAsked:
+		r.message += ", that there is a ValidatingWebhookConfiguration weir, which the controller writes, and that the Lease has the label " + v1alpha1.CanaryLabel
+	}
+	return r.status, r.message
+}
+
+// newNumber tells an answer to one request from any other.
+func newNumber() int64 { return 1 + rand.Int64N(math.MaxInt32-1) }
+
+func canaryDelete(number int64) metav1.DeleteOptions {
+	return metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, GracePeriodSeconds: &number}
+}
+
 // try sends the canary once.
 func (c *canary) try(ctx context.Context, o writtenFor) reach {
 	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()
-	number := 1 + rand.Int64N(math.MaxInt32-1)
+	number := newNumber()
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(ctx, number) }()
 	found := notKnocked
@@ -199,7 +221,7 @@ func (c *canary) try(ctx context.Context, o writtenFor) reach {
 
 // send deletes the Lease in a dry run, once there is one that comes to Weir.
 func (c *canary) send(ctx context.Context, number int64) error {
-	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, GracePeriodSeconds: &number}
+	dryRun := canaryDelete(number)
 	err := c.leases.Delete(ctx, policies.Canary, dryRun)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -253,3 +253,29 @@ func TestCanaryTellsWhatCouldNotBeConfigured(t *testing.T) {
 		}
 	})
 }
+
+// helm test asks without a controller at hand: it makes nothing, and says what to look at.
+func TestAskingWithoutLeading(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		says := func(want metav1.ConditionStatus, words string) {
+			t.Helper()
+			if is, message := Asked(t.Context(), n.leases); is != want || !strings.Contains(message, words) {
+				t.Errorf("%s: %s, want %s and %q", is, message, want, words)
+			}
+		}
+		says(metav1.ConditionUnknown, "the controller makes it when it leads")
+		if len(n.client.Actions()) != 1 {
+			t.Errorf("requests %v, want one", n.client.Actions())
+		}
+		if err := n.make(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		says(metav1.ConditionFalse, "there is a ValidatingWebhookConfiguration weir")
+		n.asks(webhookFails("failed to call webhook: EOF"))
+		says(metav1.ConditionFalse, "EOF")
+		n.asks(func(int64) error { return webhookDenies(7) })
+		says(metav1.ConditionFalse, "does not give weir's answer")
+		n.asks(webhookDenies)
+		says(metav1.ConditionTrue, "is answered")
+	})
+}

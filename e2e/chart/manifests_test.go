@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,16 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	// A pod is refused while its account is not there, and a dry run makes none.
+	accounts := shared.client.CoreV1().ServiceAccounts(namespace)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "weir-test"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := accounts.Delete(t.Context(), "weir-test", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
 	var kinds, left []string
 	for _, values := range valueSets(t) {
 		for _, o := range manifests(t, helm(t, "template", "weir", "weir", "--kube-version", "1.36.3", "--values", values)) {

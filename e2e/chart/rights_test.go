@@ -98,6 +98,8 @@ var (
 			{"weir-webhook", "update", "coordination.k8s.io", "leases", namespace, "weir-controller"},
 			// Made by the hook of helm uninstall, and gone with it.
 			{"weir-release", "patch", "apps", "deployments", "default", ""},
+			// The same, of helm test.
+			{"weir-test", "delete", "coordination.k8s.io", "leases", namespace, "weir-canary"},
 		},
 	}
 )

@@ -54,7 +54,8 @@ func (s *story) helm(args ...string) string {
 	return string(out)
 }
 
-// installed: helm install ends when Weir works: policies hold, and the API server reaches the webhook through its Service.
+// installed: helm install ends when Weir works: policies hold, and the API server reaches the webhook through its Service; helm test
+// says so, too.
 func (s *story) installed() {
 	s.weir()
 	for _, kind := range []string{"validatingwebhookconfiguration", "mutatingwebhookconfiguration"} {
@@ -72,4 +73,5 @@ func (s *story) installed() {
 		}
 		return nil
 	})
+	s.helm("test", "weir", "--timeout", "2m")
 }

@@ -65,7 +65,7 @@ stamp again what it releases.
 */}}
 {{- define "weir.selfUsers" -}}
 {{- $users := list -}}
-{{- range list .Values.controller.serviceAccount.name .Values.webhook.serviceAccount.name "weir-release" -}}
+{{- range list .Values.controller.serviceAccount.name .Values.webhook.serviceAccount.name "weir-release" "weir-test" -}}
 {{- $users = append $users (printf "system:serviceaccount:%s:%s" $.Release.Namespace .) -}}
 {{- end -}}
 {{ join "," $users }}
