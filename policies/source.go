@@ -152,9 +152,10 @@ func parseNode(text []byte) (doc *yaml.Node) {
 	return n.Content[0]
 }
 
-// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there; 0 without a file.
+// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there: of a document that only one of two
+// decoders reads, its first. 0 without a file.
 func (s Source) line(field string) int {
-	if s.doc == nil {
+	if s.File == "" {
 		return 0
 	}
 	return s.start + s.lineIn(field)
