@@ -42,10 +42,13 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
   blockOwnerDeletion: Deny`)
+	// Beside the built-in namespace controller waves hold by the webhook only.
+	waves := w.policy("DrainPolicy", configsPodsRest)
+	all := map[string]string{"DeletionPolicy": guard, "OwnerReferencePolicy": owners, "DrainPolicy": waves}
 	seen := func(why, status, reason, words string) {
 		t.Helper()
 		began := time.Now()
-		for kind, name := range map[string]string{"DeletionPolicy": guard, "OwnerReferencePolicy": owners} {
+		for kind, name := range all {
 			w.awaitEnforced(kind, name, status, reason, words)
 		}
 		took := time.Since(began)
@@ -105,7 +108,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 	stop(syscall.SIGCONT)
 	seen("it goes on", "True", "Reached", "")
 
-	for kind, name := range map[string]string{"DeletionPolicy": guard, "OwnerReferencePolicy": owners} {
+	for kind, name := range all {
 		text := fmt.Sprint(w.policyNow(kind, name).Object)
 		if strings.Contains(text, hidden) {
 			t.Errorf("the status of %s shows the token", kind)

@@ -49,6 +49,8 @@ type Options struct {
 	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
 	// Collects: the graph's decisions are carried out by this process. Else the built-in collector collects.
 	Collects bool
+	// Drains: namespaces are drained by this process, all of them where it collects, else those that a DrainPolicy selects.
+	Drains bool
 	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
 	Registry    prometheus.Registerer
@@ -80,7 +82,7 @@ func New(o Options) (*Enforcer, error) {
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Log)
 	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
 	e.census = newCensus(s, lister, o.Policies, o.Log)
-	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
+	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
 	if o.Webhooks != nil {
 		admission, err := typedadmissionregistrationv1.NewForConfigAndClient(config, client)
 		if err != nil {
@@ -102,6 +104,16 @@ func New(o Options) (*Enforcer, error) {
 		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}
 	}
 	return e, nil
+}
+
+func ordererOf(o Options) orderer {
+	switch {
+	case !o.Drains:
+		return byNobody
+	case o.Collects:
+		return byDrainer
+	}
+	return byWebhook
 }
 
 // Terminating is told of every object that is seen to terminate, when the graph has it.

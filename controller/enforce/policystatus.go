@@ -35,6 +35,7 @@ type statusWriter struct {
 	backFill *backFill
 	canary   *canary // nil: nobody has the API server ask
 	served   func() *served
+	order    orderer
 	census   *census
 	// tell makes an Event on a policy.
 	tell    func(policy map[string]any, eventType, reason, message string)
@@ -49,7 +50,7 @@ func (w *statusWriter) run(ctx context.Context) {
 		reached, of, seen := w.canary.now()
 		set := w.policies.Set()
 		counts, counting := w.census.now(set)
-		failed := w.write(ctx, facts{tallies: tallies, done: done, reached: enforcedBy(reached, of, set), counts: counts, serves: w.served()})
+		failed := w.write(ctx, facts{tallies: tallies, done: done, reached: enforcedBy(reached, of, set), order: w.order, counts: counts, serves: w.served()})
 		var again <-chan time.Time
 		if failed {
 			again = time.After(5 * statusEvery)
@@ -77,6 +78,7 @@ type facts struct {
 	tallies map[string]tally // of back-fill, which is done or not
 	done    bool
 	reached reach
+	order   orderer
 	counts  map[policies.PolicyKey]counted
 	serves  *served
 }
@@ -164,10 +166,12 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if c, known := f.serves.resolved(s.Names, generation); known {
 		set(c)
 	}
-	if s.Policy.Kind != "DrainPolicy" { // which asks nobody
-		if c, known := enforced(s, f.reached, generation); known {
-			set(c)
-		}
+	asked := f.reached
+	if s.Policy.Kind == "DrainPolicy" {
+		asked = f.order.kept(f.reached)
+	}
+	if c, known := enforced(s, asked, generation); known {
+		set(c)
 	}
 }
 

@@ -79,10 +79,11 @@ func TestStatusOfPolicies(t *testing.T) {
 		w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 		good, ready := "deletionpolicies.weir.dev/good", "Ready=True Compiled generation 1: the policy is in force"
 		var seen reach
+		var order orderer
 		step := func(what string, tallies map[string]tally, done bool, patches int, key string, want ...string) {
 			t.Helper()
 			api.Requests()
-			if w.write(t.Context(), facts{tallies: tallies, done: done, reached: seen, serves: serves}) {
+			if w.write(t.Context(), facts{tallies: tallies, done: done, reached: seen, order: order, serves: serves}) {
 				t.Errorf("%s: it failed", what)
 			}
 			if got := api.Requests(); len(got) != patches {
@@ -108,12 +109,22 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
 		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
 		seen = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
-		step("the API server asks", nil, true, 3, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=True Reached generation 1: "+saysReached)
+		step("the API server asks", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=True Reached generation 1: "+saysReached)
 		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
-		step("it does no more: all policies but drain orders and broken ones say so", nil, true, 3, good, ready, done,
+		step("it does no more: all policies but broken ones say so", nil, true, 4, good, ready, done,
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "0 of 0")
+		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "all")
+		order = byDrainer
+		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", ready,
+			"Enforced=True Drained generation 1: "+saysDrained, "all")
+		order = byNobody
+		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", ready,
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
+		order = byWebhook
 		seen = enforcedBy(reachOf(nil, "1", notKnocked), &policies.Set{}, state.Set())
-		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready, "all")
+		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		if r := enforcedBy(notTold, state.Set(), state.Set()); r != notTold {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
@@ -121,12 +132,13 @@ func TestStatusOfPolicies(t *testing.T) {
 		resolved := "Resolved=True Served generation 1: every resource that the policy names is served"
 		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
-		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", ready, resolved, "all")
+		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", resolved, "all")
 		serves = &served{resources: serves.resources, silent: []string{""}}
 		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
 		seen, _, _ = (*canary)(nil).now()
-		step("nobody has it ask", nil, true, 3, "ownerreferencepolicies.weir.dev/owners", ready,
+		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
 	})
@@ -175,12 +187,27 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		step("back-fill says nothing of a policy that stamps nothing", facts{done: true, tallies: map[string]tally{}}, nil, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
-		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached"}, guards,
+		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "4")
 		reached = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
-		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached"}, drains, ready, "7", "pods, rest")
+		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached", "order Normal Enforced Reached"}, drains, ready,
+			"Enforced=True Reached generation 1: "+saysReached, "7", "pods, rest")
 	})
+}
+
+// Beside the built-in namespace controller waves hold by the webhook only, whatever else this process does.
+func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
+	for want, o := range map[orderer]Options{
+		byWebhook: {Drains: true}, byDrainer: {Drains: true, Collects: true}, byNobody: {Collects: true},
+	} {
+		if got := ordererOf(o); got != want {
+			t.Errorf("collects %t, drains %t: %d, want %d", o.Collects, o.Drains, got, want)
+		}
+	}
+	if got := ordererOf(Options{}); got != byNobody {
+		t.Errorf("neither: %d, want %d", got, byNobody)
+	}
 }
 
 // However many policies a cause is about, it makes few Events.

@@ -16,6 +16,31 @@ type reach struct {
 	reason, message string
 }
 
+// orderer is who sees to it that the waves of DrainPolicies hold.
+type orderer uint8
+
+const (
+	// byWebhook: another namespace controller deletes, and only the webhook refuses it what is of a later wave.
+	byWebhook orderer = iota
+	// byDrainer: who empties namespaces is Weir itself, and asks nobody.
+	byDrainer
+	// byNobody: no wave is ever begun.
+	byNobody
+)
+
+// kept is whether waves hold. Where Weir empties namespaces itself that is said, not left out: who waits for Enforced need not
+// know the mode, and a webhook that is not reached is no reason to worry about waves there.
+func (o orderer) kept(asked reach) reach {
+	switch o {
+	case byDrainer:
+		return reach{metav1.ConditionTrue, v1alpha1.ReasonDrained, saysDrained}
+	case byNobody:
+		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotDrained, saysNotDrained}
+	case byWebhook:
+	}
+	return asked
+}
+
 // door is what is found out from the controller while the API server waits for an answer.
 type door uint8
 
@@ -41,6 +66,8 @@ const (
 	saysTooSlow    = "weir's webhook does not answer the API server in time, and nothing is judged: see its load and its limits: "
 	saysShutOut    = "the API server gets no answer from weir's webhook, which answers weir's controller, and nothing is judged: see that neither a firewall nor a NetworkPolicy is between the API server and the webhook: "
 	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and nothing is judged: see that its admission plugin ValidatingAdmissionWebhook is on, and that its time to read the webhook configurations is over"
+	saysDrained    = "weir empties namespaces itself, wave by wave"
+	saysNotDrained = "weir drains no namespaces, and no wave holds: --drain-namespaces is off"
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
 )
 

@@ -77,8 +77,8 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
 		},
 		"drainpolicies": {
-			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong",
+			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Enforced": "True", "Age": age,
+			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
 		},
 	} {
 		t.Run(plural, func(t *testing.T) {

@@ -30,7 +30,9 @@ const (
 
 	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and gets an answer. It is
 	// tried every 20 s, and when the webhook configurations change. While it is False requests are not judged: they pass, or
-	// with failurePolicy Fail are refused. Unknown means that it could not be tried.
+	// with failurePolicy Fail are refused. Unknown means that it could not be tried. Of a DrainPolicy it is whether waves hold:
+	// beside the built-in namespace controller they do only while the API server asks, and without that all goes at once. Where
+	// Weir empties namespaces itself they hold without it.
 	ConditionEnforced = "Enforced"
 	// ReasonReached: the API server asked, and was answered.
 	ReasonReached = "Reached"
@@ -47,6 +49,10 @@ const (
 	ReasonNotAsked = "NotAsked"
 	// ReasonNotConfigured: no webhook configuration could be written, or it is not configured where the webhook is.
 	ReasonNotConfigured = "NotConfigured"
+	// ReasonDrained: of a DrainPolicy: Weir empties namespaces itself, in its order.
+	ReasonDrained = "Drained"
+	// ReasonNotDrained: of a DrainPolicy: Weir is told to drain no namespaces.
+	ReasonNotDrained = "NotDrained"
 	// ReasonNotReady: the policy is not in force: the condition Ready says why.
 	ReasonNotReady = "NotReady"
 	// ReasonNotTried: it could not be tried, for another reason than the webhook.
@@ -74,7 +80,7 @@ const (
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
 	// Conditions say whether the policy is in force (Ready), whether what it names is served (Resolved), and whether the API
-	// server asks Weir (Enforced; not of a DrainPolicy). Left out, no controller has seen the policy yet.
+	// server asks Weir (Enforced; of a DrainPolicy, whether its waves hold). Left out, no controller has seen the policy yet.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=8
