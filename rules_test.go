@@ -18,7 +18,7 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/events", "controller/release", "controller/shadow", "webhook", "certs", "policies", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/snapshot", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},
@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"controller/graph/script": {"controller/graph"},
 	"controller/graph/sim":    {"controller/graph", "controller/graph/script", "controller/drain"},
 	"controller/drain":        {},
-	"webhook":                 {"policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
+	"webhook":                 {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"certs":                   {},
 	"policies":                {"controller/words", "policies/v1alpha1"},
 	"policies/apitest":        {},

@@ -174,8 +174,13 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	if err != nil {
 		return nil, err
 	}
+	tell, record, err := policyEvents(b.config)
+	if err != nil {
+		return nil, err
+	}
+	m.follow("events", record)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -55,6 +55,8 @@ type Decision struct {
 
 	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it is in the decision.
 	Errors []PolicyError
+	// Unjudged tells of a refusal that nothing but these errors is the reason for.
+	Unjudged bool
 }
 
 // FinalizerChange is what a decision does about Weir's finalizer.
@@ -97,6 +99,7 @@ type finding struct {
 	code   int32
 	// text says what is wrong, on how what is right instead; way may have several lines.
 	text, way string
+	unjudged  bool // that is not known: the policy could not be judged
 }
 
 func (f finding) short() string { return f.text + " (" + f.policy.String() + ")" }
@@ -151,12 +154,12 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why.Error()})
 	switch {
 	case errors.Is(why, errCost):
-		v.add(p, finding{code: 403,
+		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged: " + why.Error(),
 			way:  "Make the object smaller, or have the policy's condition changed.",
 		}, p.actions)
 	case p.failurePolicy == v1alpha1.Fail && (p.onTrial() || v.set.failsClosed(p, v.q)):
-		v.add(p, finding{code: 403,
+		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged, and the policy's failurePolicy is Fail: " + why.Error(),
 			way:  "Mend the policy, or set its failurePolicy to Ignore.",
 		}, p.actions)
@@ -172,6 +175,7 @@ func (v *verdict) write(d *Decision) {
 		if slices.ContainsFunc(v.refused, func(f finding) bool { return f.code == 403 }) {
 			d.Code, d.Reason = 403, metav1.StatusReasonForbidden
 		}
+		d.Unjudged = !slices.ContainsFunc(v.refused, func(f finding) bool { return !f.unjudged })
 		d.Message = strings.Join(texts(v.refused, finding.long), "\n")
 		d.audit(AuditRefused, strings.Join(texts(v.refused, finding.short), "; "))
 	}

@@ -46,6 +46,7 @@ type judge struct {
 	collector *collector
 	arm       *armer
 	metrics   *metrics
+	blames    *blamer
 	log       *sayer
 	sealed    func(text, seal string) bool
 	// summaries: a delete that is only tried, or refused, is answered with what would also be deleted.
@@ -92,6 +93,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	}
 	if len(d.Errors) > 0 {
 		j.metrics.failed(d.Errors)
+		j.blames.failed(d.Errors)
 		j.log.say("policies could not be judged", "errors", fmt.Sprint(d.Errors), "resource", q.Resource.GroupResource().String(),
 			"namespace", q.Namespace, "name", q.Name)
 	}
@@ -228,6 +230,9 @@ func tooMuchAccess(n int, binding bool) policies.Decision {
 func refused(d policies.Decision, retryAfter time.Duration) answer {
 	status := &metav1.Status{Status: metav1.StatusFailure, Code: d.Code, Reason: d.Reason, Message: d.Message}
 	result := "refused"
+	if d.Unjudged {
+		result = "error"
+	}
 	if retryAfter > 0 {
 		result = "later"
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(max(1, (retryAfter+time.Second-1)/time.Second))}

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{failing: map[string]bool{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
-			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, later (429), error (a policy could not be judged; where none could, the failurePolicy decides) and malformed (left to the failurePolicy), and, unread, unknown (to a path that is none) and busy (more than is taken at once).",
+			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, later (429), error (a policy could not be judged, and the failurePolicy decided, be it that the request was refused for that alone) and malformed (left to the failurePolicy), and, unread, unknown (to a path that is none) and busy (more than is taken at once).",
 		}, []string{"webhook", "operation", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_webhook_duration_seconds", Buckets: prometheus.ExponentialBucketsRange(0.0001, 30, 24),

@@ -2,7 +2,8 @@
 //
 // What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then decides, which is that of the
 // policies it serves: a request is never allowed by accident. Nothing is sent to the API server but what a decision asks
-// for: access reviews, the namespace of an object when it is not known yet, pods that are to be evicted, and arming.
+// for: access reviews, the namespace of an object when it is not known yet, pods that are to be evicted, and arming. That a
+// policy could not be judged is told beside the answer (blame.go).
 package webhook
 
 import (
@@ -53,8 +54,10 @@ type Options struct {
 	ArmingWindow time.Duration
 	// NoSummaries leaves out the warning that says what falls with an object whose delete is only tried, or refused.
 	NoSummaries bool
-	Registry    prometheus.Registerer
-	Log         logr.Logger
+	// Tell is told that a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
+	Tell     func(policy map[string]any, message string)
+	Registry prometheus.Registerer
+	Log      logr.Logger
 }
 
 // New makes the handler of all webhooks.
@@ -85,7 +88,7 @@ func New(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, metrics: m, log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
 	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:

@@ -31,6 +31,7 @@ const (
 	ReasonNotEnforced      = "NotEnforced"
 	ReasonCascade          = v1alpha1.ReasonCascade
 	ReasonOtherCollector   = "OtherCollector"
+	ReasonPolicyError      = "PolicyError"
 
 	ReasonOtherNamespaceController = "OtherNamespaceController"
 

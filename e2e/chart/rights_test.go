@@ -72,6 +72,8 @@ var (
 			{"weir-controller", "update", "", "secrets", namespace, "weir-ca"},
 			{"weir-controller", "update", "", "secrets", namespace, "weir-webhook-token"},
 			{"weir-webhook", "watch", "example.com", "anything", "", ""},
+			{"weir-webhook", "create", "", "events", "default", ""},
+			{"weir-webhook", "patch", "", "events", "default", ""},
 			{"weir-webhook", "patch", "apps", "deployments", "default", ""},
 			{"weir-webhook", "create", "authorization.k8s.io", "subjectaccessreviews", "", ""},
 			{"weir-webhook", "create", "authentication.k8s.io", "tokenreviews", "", ""},
