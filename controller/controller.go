@@ -148,7 +148,7 @@ func New(o Options) (*Controller, error) {
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{
 			Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
-			Policies: o.Policies, Webhooks: o.Webhooks, Collects: !o.Companion, Drains: c.drainer != nil, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+			Policies: o.Policies, Webhooks: o.Webhooks, Collects: !o.Companion, Drains: c.drainer != nil, FilesIn: o.Canary, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
 		})
 		if err != nil {
 			return nil, err

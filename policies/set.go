@@ -128,6 +128,8 @@ type Status struct {
 	Propagates, Conditions bool
 	// Waves are those of a DrainPolicy, in their order.
 	Waves string
+	// Spec is what a file says; nil of an object. It must not be written to.
+	Spec map[string]any
 }
 
 // Name is a resource that a policy names in one of the groups, and where.
@@ -144,6 +146,9 @@ func (s *Set) Statuses() []Status {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
 			FailsClosed: c.drain == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
 			Propagates: c.deletion != nil && c.deletion.propagation != nil, Conditions: len(c.conditions) > 0, Waves: c.waves()}
+		if c.source.File != "" {
+			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)
+		}
 	}
 	return out
 }

@@ -51,6 +51,8 @@ type Options struct {
 	Collects bool
 	// Drains: namespaces are drained by this process, all of them where it collects, else those that a DrainPolicy selects.
 	Drains bool
+	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
+	FilesIn string
 	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
 	Registry    prometheus.Registerer
@@ -83,6 +85,13 @@ func New(o Options) (*Enforcer, error) {
 	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
 	e.census = newCensus(s, lister, o.Policies, o.Log)
 	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
+	core, err := typedcorev1.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for namespaces, ConfigMaps and the webhook's Service: %w", err)
+	}
+	if o.FilesIn != "" {
+		e.status.files = &fileReport{maps: core.ConfigMaps(o.FilesIn), namespace: o.FilesIn}
+	}
 	if o.Webhooks != nil {
 		admission, err := typedadmissionregistrationv1.NewForConfigAndClient(config, client)
 		if err != nil {
@@ -91,10 +100,6 @@ func New(o Options) (*Enforcer, error) {
 		leases, err := typedcoordinationv1.NewForConfigAndClient(config, client)
 		if err != nil {
 			return nil, fmt.Errorf("make a leases client: %w", err)
-		}
-		core, err := typedcorev1.NewForConfigAndClient(config, client)
-		if err != nil {
-			return nil, fmt.Errorf("make a client for namespaces and the webhook's Service: %w", err)
 		}
 		if o.Webhooks.CanaryNamespace != "" {
 			knocker := &knocker{target: o.Webhooks, services: core, port: servicePort}

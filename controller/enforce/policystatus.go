@@ -36,6 +36,7 @@ type statusWriter struct {
 	canary   *canary // nil: nobody has the API server ask
 	served   func() *served
 	order    orderer
+	files    *fileReport // nil: nobody has said where
 	census   *census
 	// tell makes an Event on a policy.
 	tell    func(policy map[string]any, eventType, reason, message string)
@@ -88,7 +89,8 @@ func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 	ready, broken := 0, w.policies.Unreadable()
 	events := mostPolicyEvents
 	w.metrics.policy.Reset()
-	for _, s := range w.policies.Set().Statuses() {
+	all := w.policies.Set().Statuses()
+	for _, s := range all {
 		if s.Ready {
 			ready++
 		} else {
@@ -103,6 +105,10 @@ func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 			w.log.Info("cannot write the status of a policy", "policy", s.Policy.String(), "err", err.Error())
 			failed = true
 		}
+	}
+	if err := w.files.write(ctx, all, f); err != nil && ctx.Err() == nil {
+		w.log.Info("cannot tell of policies that are files", "err", err.Error())
+		failed = true
 	}
 	w.metrics.policies.WithLabelValues("ready").Set(float64(ready))
 	w.metrics.policies.WithLabelValues("broken").Set(float64(broken))

@@ -31,7 +31,7 @@ const (
 	ReasonNotEnforced      = "NotEnforced"
 	ReasonCascade          = v1alpha1.ReasonCascade
 	ReasonOtherCollector   = "OtherCollector"
-	ReasonPolicyError      = "PolicyError"
+	ReasonPolicyError      = v1alpha1.ReasonPolicyError
 
 	ReasonOtherNamespaceController = "OtherNamespaceController"
 

@@ -68,6 +68,7 @@ var (
 			{"weir-controller", "patch", "coordination.k8s.io", "leases", namespace, "weir-canary"},
 			{"weir-controller", "create", "", "configmaps", namespace, ""},
 			{"weir-controller", "delete", "", "configmaps", namespace, "weir-collector-canary"},
+			{"weir-controller", "patch", "", "configmaps", namespace, "weir-file-policies"},
 			{"weir-controller", "get", "", "services", namespace, "weir-webhook"},
 			{"weir-controller", "update", "", "secrets", namespace, "weir-ca"},
 			{"weir-controller", "update", "", "secrets", namespace, "weir-webhook-token"},

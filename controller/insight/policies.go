@@ -1,0 +1,140 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// PolicyLine is a policy in short.
+type PolicyLine struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// File is where it was read; empty for an object.
+	File string `json:"file,omitempty"`
+	Does string `json:"does"`
+	// Ready, Enforced and Evaluates are the status of these conditions; empty where it has none.
+	Ready     string `json:"ready,omitempty"`
+	Enforced  string `json:"enforced,omitempty"`
+	Evaluates string `json:"evaluates,omitempty"`
+	Matched   *int64 `json:"matched,omitempty"`
+	// LastError is what the Event PolicyError tells, or else the first of these conditions that is False. Whoever may create Events
+	// can write the first.
+	LastError string `json:"lastError,omitempty"`
+}
+
+// Policies are lines of policies, with the last error that Events tell of each, by kind and name.
+func Policies(all []v1alpha1.FilePolicy, events []corev1.Event) []PolicyLine {
+	out := make([]PolicyLine, 0, len(all))
+	for _, p := range all {
+		l := PolicyLine{Kind: p.Kind, Name: p.Name, File: p.File, Does: does(p.Kind, p.Spec), Matched: p.Status.Matched}
+		for _, c := range []struct {
+			of  string
+			say *string
+		}{{v1alpha1.ConditionReady, &l.Ready}, {v1alpha1.ConditionEnforced, &l.Enforced}, {v1alpha1.ConditionEvaluates, &l.Evaluates}} {
+			found := meta.FindStatusCondition(p.Status.Conditions, c.of)
+			if found == nil {
+				continue
+			}
+			*c.say = string(found.Status)
+			if found.Status == metav1.ConditionFalse && l.LastError == "" {
+				l.LastError = c.of + ": " + found.Message
+			}
+		}
+		var last *corev1.Event
+		for i := range events {
+			e := &events[i]
+			if e.Reason == v1alpha1.ReasonPolicyError && e.Source.Component == component && e.InvolvedObject.Kind == p.Kind && e.InvolvedObject.Name == p.Name && p.File == "" &&
+				(last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
+				last = e
+			}
+		}
+		if last != nil {
+			l.LastError = last.Message
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b PolicyLine) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.File, b.File))
+	})
+	return out
+}
+
+// does is what a policy asks for, and what happens to what it does not accept.
+func does(kind string, spec map[string]any) string {
+	var parts []string
+	field := func(path ...string) any {
+		var at any = spec
+		for _, p := range path {
+			m, _ := at.(map[string]any)
+			at = m[p]
+		}
+		return at
+	}
+	switch kind {
+	case "DeletionPolicy":
+		if d := field("propagation", "default"); d != nil {
+			parts = append(parts, fmt.Sprint("propagation ", d))
+		} else if field("propagation") != nil {
+			parts = append(parts, "propagation")
+		}
+		if field("protection") != nil {
+			parts = append(parts, "protection")
+		}
+	case "OwnerReferencePolicy":
+		for _, f := range []string{"blockOwnerDeletion", "changes"} {
+			if v := field(f); v != nil && v != "Allow" {
+				parts = append(parts, fmt.Sprint(f, " ", v))
+			}
+		}
+		if field("rules") != nil {
+			parts = append(parts, "rules")
+		}
+	case "DrainPolicy":
+		waves, _ := field("waves").([]any)
+		return fmt.Sprintf("%d waves", len(waves))
+	}
+	var actions []string
+	said, _ := field("validationActions").([]any)
+	for _, a := range said {
+		actions = append(actions, fmt.Sprint(a))
+	}
+	if len(actions) == 0 {
+		actions = []string{"Deny"}
+	}
+	return strings.Join(parts, ", ") + ": " + strings.Join(actions, " ")
+}
+
+// DrawPolicies writes them as a table. What fails is told when it is flushed.
+func DrawPolicies(out io.Writer, all []PolicyLine) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "There is no policy.")
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	row := func(cells ...string) {
+		for i, c := range cells {
+			cells[i] = words.Printable(cmp.Or(c, "-"))
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	row("KIND", "NAME", "FROM", "DOES", "READY", "ENFORCED", "EVALUATES", "MATCHED", "LAST ERROR")
+	for _, l := range all {
+		matched := ""
+		if l.Matched != nil {
+			matched = fmt.Sprint(*l.Matched)
+		}
+		row(l.Kind, l.Name, cmp.Or(l.File, "object"), l.Does, l.Ready, l.Enforced, l.Evaluates, matched, l.LastError)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,22 @@
+package v1alpha1
+
+const (
+	// FilePolicies is the name of the ConfigMap in Weir's namespace in which the controller shows the policies that are files, and
+	// FilePoliciesKey where in it: a list of FilePolicy, as JSON. Nothing goes by what is written there.
+	FilePolicies    = "weir-file-policies"
+	FilePoliciesKey = "policies"
+)
+
+// ReasonPolicyError is that of the webhook's Event on a policy that could not be judged about a request.
+const ReasonPolicyError = "PolicyError"
+
+// FilePolicy is a policy in short, and its status. It is no API object.
+//
+// +kubebuilder:object:generate=false
+type FilePolicy struct {
+	Kind   string               `json:"kind"`
+	Name   string               `json:"name"`
+	File   string               `json:"file,omitempty"`
+	Spec   map[string]any       `json:"spec,omitempty"`
+	Status DeletionPolicyStatus `json:"status"`
+}
