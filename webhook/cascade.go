@@ -80,7 +80,7 @@ func (j *judge) look(ctx context.Context, c *policies.Cascade, l *policies.Look)
 	saw := func(object map[string]any, m *metav1.ObjectMeta) (bool, error) {
 		var namespace map[string]any
 		if m.Namespace != "" {
-			ns, err := j.policies.NamespaceNow(ctx, m.Namespace)
+			ns, err := j.namespace(ctx, m.Namespace)
 			if err != nil {
 				return false, err
 			}

@@ -46,7 +46,7 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	now, err := c.read(ctx)
 	if err != nil {
 		c.log.say("could not find out who collects garbage, so no foreground deletion is let through whose dependents are to be kept", "err", err.Error())
-		return policies.CollectorUnknown
+		now = policies.CollectorUnknown
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

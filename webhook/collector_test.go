@@ -31,7 +31,8 @@ func TestWhoCollectsIsAskedOnceASecond(t *testing.T) {
 			{rememberCollector / 2, policies.OthersCollect, nil, policies.WeirCollects, 1},
 			{rememberCollector, policies.OthersCollect, nil, policies.OthersCollect, 2},
 			{rememberCollector, policies.WeirCollects, errors.New("no"), policies.CollectorUnknown, 3},
-			{0, policies.WeirCollects, nil, policies.WeirCollects, 4},
+			{rememberCollector / 2, policies.WeirCollects, nil, policies.CollectorUnknown, 3},
+			{rememberCollector, policies.WeirCollects, nil, policies.WeirCollects, 4},
 		} {
 			time.Sleep(step.after)
 			answer, trouble = step.answer, step.trouble

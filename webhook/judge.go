@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
@@ -45,6 +46,7 @@ type judge struct {
 	// who collects, for what of a deletion depends on that
 	collector *collector
 	arm       *armer
+	pace      flowcontrol.RateLimiter // of what is asked of the API server
 	metrics   *metrics
 	blames    *blamer
 	log       *sayer
@@ -65,7 +67,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	q.Asked, q.Facts, q.Now = asked, j.facts, time.Now()
 	q.ServerTime, q.Sealed = j.policies.Now(), j.sealed
 	if q.Namespace != "" && q.Resource.GroupResource() != namespaces {
-		ns, err := j.policies.NamespaceNow(ctx, q.Namespace)
+		ns, err := j.namespace(ctx, q.Namespace)
 		if err != nil {
 			return answer{err: err}
 		}
@@ -114,6 +116,17 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 		return refused(d, wait)
 	}
 	return allowed(d)
+}
+
+// namespace is a Namespace, nil if there is none. One that was not seen yet is read, in its turn: a review can name any.
+func (j *judge) namespace(ctx context.Context, name string) (map[string]any, error) {
+	if ns := j.policies.Namespace(name); ns != nil {
+		return ns, nil
+	}
+	if err := j.pace.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return j.policies.NamespaceNow(ctx, name)
 }
 
 // summary is what falls with an object whose delete is only tried, or refused; empty where that is not told. The API server

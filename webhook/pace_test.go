@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -40,6 +41,42 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 		_, err = a.ask(b.Context(), policies.User{Name: "alice"}, []policies.Access{{Verb: "get", Resource: "a"}, {Verb: "get", Resource: "b"}})
 		if !errors.Is(err, errBusy) {
 			b.Errorf("error %v", err)
+		}
+	})
+}
+
+// Whoever sends reviews can name a Namespace in each that was not seen yet: these are read in their turn, and what was seen is
+// judged without it. Adding the finalizer is waited for by nobody, so it is an error there, which lets the request pass.
+func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.policies(kept)
+		arm, err := newArmer(Options{Config: b.api.Config(), Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
+		if err != nil {
+			b.Fatal(err)
+		}
+		j := &judge{policies: b.state, arm: arm, pace: newPace(0.1, 1), metrics: testMetrics(t), log: newSayer(logr.Discard())}
+		for _, c := range []struct {
+			namespace string
+			asked     policies.Webhook
+			want      string
+		}{
+			{"new", policies.WebhookDelete, "passes"},
+			{"newer", policies.WebhookDelete, "429"},
+			{"newer", policies.WebhookStamp, "error"},
+			{"shop", policies.WebhookDelete, "passes"},
+		} {
+			a := j.answer(b.Context(), c.asked, policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: c.namespace, Name: "one",
+				OldObject: map[string]any{"metadata": map[string]any{"name": "one", "namespace": c.namespace, "uid": "u"}}})
+			got := "error"
+			switch {
+			case a.err == nil && a.response.Allowed:
+				got = "passes"
+			case a.err == nil:
+				got = fmt.Sprint(a.response.Result.Code)
+			}
+			if got != c.want {
+				t.Errorf("%s in %s: %s (%v), want %s", c.asked, c.namespace, got, a.err, c.want)
+			}
 		}
 	})
 }

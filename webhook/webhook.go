@@ -74,7 +74,8 @@ func New(o Options) (http.Handler, error) {
 	// A request of the API server waits for every request of ours, for ten seconds at most: it may not wait for client-go's
 	// own limit of five in a second.
 	o.Config = rest.CopyConfig(o.Config)
-	o.Config.RateLimiter = newPace(requestsASecond, requestsAtOnce)
+	pace := newPace(requestsASecond, requestsAtOnce)
+	o.Config.RateLimiter = pace
 	m, err := newMetrics(o.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -88,7 +89,8 @@ func New(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, pace: pace, metrics: m,
+		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
 	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:
