@@ -148,9 +148,6 @@ type pass struct {
 	errs    []error
 }
 
-// tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
-type tally struct{ matched, stamped int64 }
-
 func (b *backFill) newPass(seen *pass) *pass {
 	p := &pass{
 		backFill: b, set: b.policies.Set(), seen: seen,
@@ -213,9 +210,11 @@ func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped 
 	}
 	if some {
 		for _, namespace := range namespaces {
-			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+			of := &listed{}
+			again := func() { of = p.forget(k.GroupResource(), of) }
+			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, again, func(object map[string]any, m *metav1.ObjectMeta) error {
 				delete(stamped, m.UID)
-				p.object(ctx, gvk, gvr, object, m)
+				p.object(ctx, gvk, gvr, object, m, of)
 				return ctx.Err()
 			}); err != nil {
 				return err
@@ -225,10 +224,11 @@ func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped 
 			return nil
 		}
 	}
+	of := &listed{} // each object is judged once, however often it is listed
 	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
 		if _, left := stamped[m.UID]; left {
 			delete(stamped, m.UID)
-			p.object(ctx, gvk, gvr, object, m)
+			p.object(ctx, gvk, gvr, object, m, of)
 		}
 		return ctx.Err()
 	}
@@ -273,23 +273,23 @@ const (
 )
 
 // object brings one object in line.
-func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta) {
+func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
 	if m.DeletionTimestamp != nil {
 		return
 	}
 	mark, errs := p.set.FinalizersFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
 	switch {
 	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
-		p.count(gvr.GroupResource(), mark.By, tally{1, 1})
+		p.count(gvr.GroupResource(), mark.By, tally{1, 1}, of)
 	case mark.By != "":
-		p.count(gvr.GroupResource(), mark.By, tally{1, 0})
+		p.count(gvr.GroupResource(), mark.By, tally{1, 0}, of)
 		p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
 			result, err := p.stamper.Put(ctx, gvr, m, mark)
 			switch result {
 			case finalizers.Done, finalizers.Already:
-				p.count(gvr.GroupResource(), mark.By, tally{0, 1})
+				p.count(gvr.GroupResource(), mark.By, tally{0, 1}, of)
 			case finalizers.Gone:
-				p.count(gvr.GroupResource(), mark.By, tally{-1, 0})
+				p.count(gvr.GroupResource(), mark.By, tally{-1, 0}, of)
 			case finalizers.Changed, finalizers.Failed:
 			}
 			return result, err
@@ -355,31 +355,6 @@ func (p *pass) unchanged(kind schema.GroupResource) bool {
 	defer p.mu.Unlock()
 	p.tallies[kind] = p.seen.tallies[kind]
 	return true
-}
-
-func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.stamped + o.stamped} }
-
-func (p *pass) begin(kind schema.GroupResource) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tallies[kind] = map[string]tally{}
-}
-
-func (p *pass) count(kind schema.GroupResource, by string, t tally) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tallies[kind][by] = p.tallies[kind][by].plus(t)
-}
-
-// totalsLocked are the tallies of policies, of all kinds.
-func (p *pass) totalsLocked() map[string]tally {
-	out := map[string]tally{}
-	for _, kind := range p.tallies {
-		for by, t := range kind {
-			out[by] = out[by].plus(t)
-		}
-	}
-	return out
 }
 
 func (p *pass) failed(err error) {

@@ -69,6 +69,6 @@ func (p *pass) allCarry(kind schema.GroupResource, carry carrying) bool {
 	}
 	n := int64(c.carry - c.leaving)
 	p.begin(kind)
-	p.count(kind, c.by, tally{n, n})
+	p.count(kind, c.by, tally{n, n}, &listed{})
 	return true
 }

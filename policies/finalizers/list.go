@@ -44,14 +44,9 @@ func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, name
 	return l.each(ctx, gvr, namespace, "", whole, nil, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects.
-func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, namespace, selector, whole, nil, f)
-}
-
-// EachSelected is EachOf, in all namespaces. Again is called when the list begins anew.
-func (l *Lister) EachSelected(ctx context.Context, gvr schema.GroupVersionResource, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, "", selector, whole, again, f)
+// EachOf is Each for the objects with labels that a selector selects. Again is called when the list begins anew.
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, selector, whole, again, f)
 }
 
 func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
