@@ -189,13 +189,5 @@ func (w *world) canaryHoldsUpNothing() {
 // tokenWritten is the token in the webhook configurations.
 func (w *world) tokenWritten() string {
 	w.Helper()
-	c, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	u, err := url.Parse(*c.Webhooks[0].ClientConfig.URL)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return strings.Split(u.Path, "/")[1]
+	return strings.Split(w.webhookURL().Path, "/")[1]
 }

@@ -24,8 +24,8 @@ func (w *world) webhookToken() string {
 	return string(secret.Data["token"])
 }
 
-// stranger sends the webhook what it likes, at the address that the API server calls.
-func (w *world) stranger(path, body string) (int, string) {
+// webhookURL is what the API server calls.
+func (w *world) webhookURL() *url.URL {
 	w.Helper()
 	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
 	if err != nil {
@@ -35,6 +35,13 @@ func (w *world) stranger(path, body string) (int, string) {
 	if err != nil {
 		w.Fatal(err)
 	}
+	return u
+}
+
+// stranger sends the webhook what it likes, at the address that the API server calls.
+func (w *world) stranger(path, body string) (int, string) {
+	w.Helper()
+	u := w.webhookURL()
 	u.Path = path
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, u.String(), strings.NewReader(body))

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"net/url"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,38 +26,23 @@ func TestTokenIsReplacedWhileRequestsFlow(t *testing.T) {
   failurePolicy: Fail`)
 	flow := w.beginDeletes("one")
 	before := w.webhookToken()
-	if written := w.writtenToken(); written != before {
+	if written := w.tokenWritten(); written != before {
 		t.Fatalf("the configurations have another token than the Secret")
 	}
 	if err := w.typed.CoreV1().Secrets(metav1.NamespaceSystem).Delete(t.Context(), "weir-webhook-token", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the configurations have another token", func(context.Context) (bool, error) { return w.writtenToken() != before, nil })
+	w.until("the configurations have another token", func(context.Context) (bool, error) { return w.tokenWritten() != before, nil })
 	flow.until(w, "requests go on under it", flow.sent()+100)
 	flow.end()
 	for _, err := range flow.failed {
 		t.Error(err)
 	}
 	secret, err := w.typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "weir-webhook-token", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && string(secret.Data["token"]) != w.writtenToken() {
+	if apierrors.IsNotFound(err) || err == nil && string(secret.Data["token"]) != w.tokenWritten() {
 		t.Errorf("the Secret does not have the token that is written: %v", err)
 	}
 	t.Logf("%d deletes", flow.sent())
-}
-
-// writtenToken is what the path of a webhook configuration begins with.
-func (w *world) writtenToken() string {
-	w.Helper()
-	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	u, err := url.Parse(*configuration.Webhooks[0].ClientConfig.URL)
-	if err != nil {
-		w.Fatal(err)
-	}
-	token, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	return token
 }
 
 // deletes are sent one after the other, as dry runs.

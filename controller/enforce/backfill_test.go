@@ -3,7 +3,6 @@ package enforce
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +24,6 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 func settlePolicies(*live.State) {
@@ -249,141 +247,6 @@ func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 				}
 				if got := finalizersOf(api, "configmaps/other/stray") + finalizersOf(api, "configmaps/n000/c"); got != "[][weir.dev/propagation]" {
 					t.Errorf("they have %s", got)
-				}
-			})
-		})
-	}
-}
-
-// A policy that changes has those kinds looked at again that it is about.
-func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
-	api := apitest.New()
-	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-	for i := range 3 {
-		fixture.PutConfigMap(api, fmt.Sprint("c", i), kept)
-	}
-	api.Put("deletionpolicies", keptOnly)
-	api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Foreground}"))
-	inForce(t, api, func(t *testing.T, state *live.State) {
-		var mu sync.Mutex
-		var lists []string
-		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			mu.Lock()
-			defer mu.Unlock()
-			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && r.Method == "GET" && kind != "namespaces" {
-				lists = append(lists, kind)
-			}
-			return nil
-		})
-		b := filler(t, api, state, 1000)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			b.run(ctx)
-		}()
-		synctest.Wait()
-		for _, step := range []struct {
-			what string
-			do   func()
-			want []string
-		}{
-			{"at the start", func() {}, []string{"configmaps", "secrets"}},
-			{"a policy about secrets", func() {
-				api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Orphan}"))
-			}, []string{"secrets"}},
-			{"a policy about something else", func() {
-				api.Put("deletionpolicies", delpol("services", "services", "propagation: {default: Orphan}"))
-			}, nil},
-			{"a policy about both", func() {
-				api.Put("deletionpolicies", delpol("both", "secrets, configmaps", "propagation: {default: Orphan}"))
-			}, []string{"configmaps", "secrets"}},
-			{"it goes", func() { api.Remove("deletionpolicies.weir.dev/both") }, []string{"configmaps", "secrets"}},
-			{"labels of a namespace", func() {
-				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
-			}, []string{"configmaps", "secrets"}},
-			{"time", func() { <-time.After(backFillEvery) }, nil},
-			{"time, and a Secret that changed", func() {
-				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7"}})
-				<-time.After(backFillEvery)
-			}, []string{"secrets"}},
-			{"time, and a Secret that went", func() {
-				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"})
-				<-time.After(backFillEvery)
-			}, nil},
-			{"time, and a Secret that came with the finalizer", func() {
-				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7",
-					Finalizers: []string{v1alpha1.Finalizer}}})
-				<-time.After(backFillEvery)
-			}, nil},
-			{"time, and one that came without it", func() {
-				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "t", Namespace: "shop", Name: "t", ResourceVersion: "7"}})
-				<-time.After(backFillEvery)
-			}, []string{"secrets"}},
-			{"time, and neither is there", func() {
-				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"}, graph.Gone{Kind: fixture.Secrets, UID: "t"})
-				<-time.After(backFillEvery)
-			}, nil},
-			{"a change, and then a policy about something else", func() {
-				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "8"}})
-				api.Remove("deletionpolicies.weir.dev/services")
-			}, nil},
-			{"which is seen to when its time has come", func() { <-time.After(backFillEvery) }, []string{"secrets"}},
-			{"time, and a kind that cannot be followed", func() {
-				b.store.Apply(graph.Behind{Kind: fixture.ConfigMaps, Reason: "conversion fails"})
-				<-time.After(backFillEvery)
-				b.store.Apply(graph.CaughtUp{Kind: fixture.ConfigMaps})
-			}, []string{"configmaps"}},
-			{"an hour", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
-		} {
-			step.do()
-			settlePolicies(state)
-			mu.Lock()
-			slices.Sort(lists)
-			if diff := cmp.Diff(step.want, lists); diff != "" {
-				t.Errorf("%s: kinds listed (-want +have):\n%s", step.what, diff)
-			}
-			lists = nil
-			mu.Unlock()
-			if tallies, done, _ := b.progress(); !done || tallies["p"].plus(tallies["both"]) != (tally{3, 3}) {
-				t.Errorf("%s: done %t, %v", step.what, done, tallies)
-			}
-		}
-		cancel()
-		<-done
-	})
-}
-
-// A list that grows too old goes on where it was, or begins anew where the API does not offer that: nothing is counted twice.
-func TestBackFillCountsNothingTwice(t *testing.T) {
-	const n = 1200
-	for offered, with := range map[bool]string{true: kept + withStamp, false: kept} {
-		t.Run(fmt.Sprint("the API says where it goes on: ", offered), func(t *testing.T) {
-			api := apitest.New()
-			for i := range n {
-				fixture.PutConfigMap(api, fmt.Sprintf("c%05d", i), with)
-			}
-			api.Put("deletionpolicies", keptOnly)
-			inForce(t, api, func(t *testing.T, state *live.State) {
-				expired := false
-				api.Intercept(func(r apitest.Request) *apitest.Reply {
-					query, _ := url.ParseQuery(r.Query)
-					if at := query.Get("continue"); at != "" && !expired {
-						expired = true
-						reply := apitest.Refuse(410, "Expired", "the provided continue parameter is too old")
-						if offered {
-							reply.Body.(map[string]any)["metadata"] = map[string]any{"continue": at}
-						}
-						return reply
-					}
-					return nil
-				})
-				b := filler(t, api, state, 10_000)
-				if err := b.newPass(nil).run(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if tallies, _, _ := b.progress(); !expired || tallies["p"] != (tally{n, n}) {
-					t.Errorf("expired: %t; %v, want %d", expired, tallies, n)
 				}
 			})
 		})
