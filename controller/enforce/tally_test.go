@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"testing"
 
-
 	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
