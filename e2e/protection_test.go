@@ -137,7 +137,13 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 		w.mustRefuse([]string{"2 objects would also be deleted", "it was confirmed for other objects than would be deleted now"}, "delete", "configmap", "owner")
 		w.alive("owner")
 		confirm()
-		w.mustKubectl("delete", "configmap", "owner")
+		w.until("what was confirmed is deleted", func(context.Context) (bool, error) {
+			out, err := w.kubectl("delete", "configmap", "owner")
+			if err != nil && strings.Contains(out, "it is not known yet") {
+				return false, nil // a kind was defined a moment ago, and may have dependents
+			}
+			return err == nil, err
+		})
 		w.awaitGone("owner", "one", "two")
 	})
 }
