@@ -49,10 +49,9 @@ type backFill struct {
 	metrics  *metrics
 	log      logr.Logger
 
-	mu      sync.Mutex
-	tallies map[string]tally // by policy, as far as is known
-	done    bool             // a pass over the present policies is complete
-	told    chan struct{}    // closed and replaced when the two above change
+	mu   sync.Mutex
+	now  progress
+	told chan struct{} // closed and replaced when that changes
 }
 
 // newBackFill stamps at most qps objects a second; 0: as many as there is room for.
@@ -65,17 +64,26 @@ func newBackFill(s *follow.Store, lister *finalizers.Lister, stamper *finalizers
 		pace: pace, told: make(chan struct{})}
 }
 
-// progress is how far the policies have been carried out on what exists, and a channel that is closed when that changes.
-func (b *backFill) progress() (tallies map[string]tally, done bool, changed <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.tallies), b.done, b.told
+// progress is how far the policies have been carried out on what exists.
+type progress struct {
+	tallies map[string]tally // by policy, as far as is known
+	done    bool             // a pass over the present policies is complete
+	speed   headway          // of one that is under way
 }
 
-func (b *backFill) publish(tallies map[string]tally, done bool) {
+// progress tells of it, and closes the channel when it changes.
+func (b *backFill) progress() (progress, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tallies, b.done = tallies, done
+	now := b.now
+	now.tallies = maps.Clone(now.tallies)
+	return now, b.told
+}
+
+func (b *backFill) publish(now progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = now
 	close(b.told)
 	b.told = make(chan struct{})
 }
@@ -95,7 +103,7 @@ func (b *backFill) run(ctx context.Context) {
 			}
 			cancel()
 		}()
-		b.publish(nil, false)
+		b.publish(progress{})
 		next := b.newPass(last)
 		err := next.run(passCtx)
 		cut := passCtx.Err() != nil
@@ -142,6 +150,10 @@ type pass struct {
 	rested  bool
 
 	mu      sync.Mutex
+	began   time.Time
+	ahead   map[schema.GroupResource]int64 // objects of the kinds to look at; known: these are all, and no more
+	known   bool
+	looked  int64
 	tallies map[schema.GroupResource]map[string]tally // by kind and policy
 	changed map[finalizers.Result]int64
 	pending int64
@@ -151,7 +163,7 @@ type pass struct {
 func (b *backFill) newPass(seen *pass) *pass {
 	p := &pass{
 		backFill: b, set: b.policies.Set(), seen: seen,
-		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, changes: map[schema.GroupResource]uint64{},
+		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, ahead: map[schema.GroupResource]int64{}, changes: map[schema.GroupResource]uint64{},
 	}
 	p.group.SetLimit(backFillPar)
 	return p
@@ -159,6 +171,7 @@ func (b *backFill) newPass(seen *pass) *pass {
 
 func (p *pass) run(ctx context.Context) error {
 	kinds := p.store.Stats().Kinds
+	p.reckon(kinds)
 	carry := p.countAll(kinds)
 	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
 	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
@@ -180,6 +193,7 @@ func (p *pass) run(ctx context.Context) error {
 			continue
 		}
 		if p.unchanged(k.GroupResource()) || p.allCarry(k.GroupResource(), carry) {
+			p.skip(k.GroupResource())
 			continue
 		}
 		p.begin(k.GroupResource())
@@ -274,6 +288,9 @@ const (
 
 // object brings one object in line.
 func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
+	p.mu.Lock()
+	p.looked++
+	p.mu.Unlock()
 	if m.DeletionTimestamp != nil {
 		return
 	}
@@ -324,7 +341,7 @@ func (p *pass) do(ctx context.Context, kind schema.GroupResource, change func(co
 		p.pending--
 		p.changed[result]++
 		if result == finalizers.Done && p.changed[finalizers.Done]%showEvery == 0 {
-			p.publish(p.totalsLocked(), false)
+			p.publish(progress{tallies: p.totalsLocked(), speed: p.headwayLocked()})
 		}
 		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
 		if err != nil && ctx.Err() == nil {
@@ -384,7 +401,7 @@ func (p *pass) end(ctx context.Context) error {
 	if n := p.changed[finalizers.Done] + p.changed[finalizers.Failed]; n > 0 {
 		p.log.Info("back-fill", "done", total, "changed", p.changed[finalizers.Done], "failed", p.changed[finalizers.Failed])
 	}
-	p.publish(tallies, len(p.errs) == 0)
+	p.publish(progress{tallies: tallies, done: len(p.errs) == 0})
 	if len(p.errs) > 0 {
 		return errors.Join(p.errs...)
 	}

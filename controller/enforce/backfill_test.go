@@ -136,9 +136,9 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 						t.Errorf("%s has %s, want %s", key, got, want)
 					}
 				}
-				tallies, done, _ := b.progress()
-				if diff := cmp.Diff(c.tallies, tallies, cmp.AllowUnexported(tally{})); diff != "" || !done {
-					t.Errorf("done=%t, tallies (-want +got):\n%s", done, diff)
+				now, _ := b.progress()
+				if diff := cmp.Diff(c.tallies, now.tallies, cmp.AllowUnexported(tally{})); diff != "" || !now.done {
+					t.Errorf("done=%t, tallies (-want +got):\n%s", now.done, diff)
 				}
 				api.Requests()
 				if err := b.newPass(nil).run(t.Context()); err != nil {
@@ -191,8 +191,8 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 				if reads.Load() != int64(want) {
 					t.Errorf("%d requests, want %d", reads.Load(), want)
 				}
-				if tallies, _, _ := b.progress(); tallies["p"] != (tally{selected, selected}) {
-					t.Errorf("%v, want %d of %[2]d", tallies, selected)
+				if now, _ := b.progress(); now.tallies["p"] != (tally{selected, selected}) {
+					t.Errorf("%v, want %d of %[2]d", now.tallies, selected)
 				}
 				for i := selected; i < selected+stray; i++ {
 					if got := finalizersOf(api, fmt.Sprintf("configmaps/shop/c%05d", i)); got != "[]" {
@@ -242,8 +242,8 @@ func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 				if diff := cmp.Diff(want, reads); diff != "" {
 					t.Errorf("requests (-want +have):\n%s", diff)
 				}
-				if tallies, done, _ := b.progress(); !done || tallies["p"] != (tally{int64(selected), int64(selected)}) {
-					t.Errorf("done %t, %v", done, tallies)
+				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{int64(selected), int64(selected)}) {
+					t.Errorf("done %t, %v", now.done, now.tallies)
 				}
 				if got := finalizersOf(api, "configmaps/other/stray") + finalizersOf(api, "configmaps/n000/c"); got != "[][weir.dev/propagation]" {
 					t.Errorf("they have %s", got)
@@ -288,8 +288,8 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
 			t.Errorf("error %v", err)
 		}
-		if tallies, done, _ := b.progress(); done || tallies["p"] != (tally{2, 1}) {
-			t.Errorf("done=%t, %v; want 1 of 2 stamped", done, tallies)
+		if now, _ := b.progress(); now.done || now.tallies["p"] != (tally{2, 1}) {
+			t.Errorf("done=%t, %v; want 1 of 2 stamped", now.done, now.tallies)
 		}
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Path == "/api/v1/configmaps" {
@@ -371,9 +371,9 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 		awaitPass := func(changed <-chan struct{}) map[string]tally {
 			<-changed
 			for {
-				tallies, done, changed := b.progress()
-				if done {
-					return tallies
+				now, changed := b.progress()
+				if now.done {
+					return now.tallies
 				}
 				<-changed
 			}
@@ -381,7 +381,7 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		began := time.Now()
-		_, _, changed := b.progress()
+		_, changed := b.progress()
 		go func() {
 			b.run(ctx)
 			close(ended)
@@ -400,7 +400,7 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 		// The labels of a namespace bring objects under a policy, and take them away.
 		other := finalizers.MetaOf(api.Get("secrets/shop/other"))
 		b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: other.UID, Namespace: "shop", Name: "other", ResourceVersion: other.ResourceVersion, Finalizers: other.Finalizers}})
-		_, _, changed = b.progress()
+		_, changed = b.progress()
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
 		awaitPass(changed)
 		if took := time.Since(began); took > backFillEvery || finalizersOf(api, "secrets/shop/other") != "[]" {
@@ -408,7 +408,7 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 		}
 		// It looks again by itself, too.
 		rested := time.Now()
-		_, _, changed = b.progress()
+		_, changed = b.progress()
 		awaitPass(changed)
 		if took := time.Since(rested); took < backFillEvery || took > backFillEvery+time.Minute {
 			t.Errorf("looked again after %s, want %s", took, backFillEvery)

@@ -109,8 +109,8 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			}
 			lists = nil
 			mu.Unlock()
-			if tallies, done, _ := b.progress(); !done || tallies["p"].plus(tallies["both"]) != (tally{3, 3}) {
-				t.Errorf("%s: done %t, %v", step.what, done, tallies)
+			if now, _ := b.progress(); !now.done || now.tallies["p"].plus(now.tallies["both"]) != (tally{3, 3}) {
+				t.Errorf("%s: done %t, %v", step.what, now.done, now.tallies)
 			}
 		}
 		cancel()

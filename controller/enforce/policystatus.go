@@ -47,11 +47,11 @@ type statusWriter struct {
 func (w *statusWriter) run(ctx context.Context) {
 	for {
 		changed := w.policies.Changed()
-		tallies, done, progress := w.backFill.progress()
+		filled, progress := w.backFill.progress()
 		reached, of, seen := w.canary.now()
 		set := w.policies.Set()
 		counts, counting := w.census.now(set)
-		failed := w.write(ctx, facts{tallies: tallies, done: done, reached: enforcedBy(reached, of, set), order: w.order, counts: counts, serves: w.served()})
+		failed := w.write(ctx, facts{filled: filled, reached: enforcedBy(reached, of, set), order: w.order, counts: counts, serves: w.served()})
 		var again <-chan time.Time
 		if failed {
 			again = time.After(5 * statusEvery)
@@ -76,8 +76,7 @@ func (w *statusWriter) run(ctx context.Context) {
 
 // facts are what the status of policies says, as far as is known.
 type facts struct {
-	tallies map[string]tally // of back-fill, which is done or not
-	done    bool
+	filled  progress // of back-fill
 	reached reach
 	order   orderer
 	counts  map[policies.PolicyKey]counted
@@ -157,9 +156,9 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	} else {
 		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
 	}
-	if t, ok := f.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.done) && (s.Propagates || !s.Ready) {
+	if t, ok := f.filled.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.filled.done) && (s.Propagates || !s.Ready) {
 		want.Matched, want.Stamped = &t.matched, &t.stamped
-		set(backFilled(f.done, generation))
+		set(backFilled(f.filled, generation))
 	}
 	if c, ok := f.counts[s.Policy]; ok {
 		if !c.unknown && !s.Propagates {
@@ -243,12 +242,15 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 	return c
 }
 
-func backFilled(done bool, generation int64) metav1.Condition {
+func backFilled(now progress, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
-	if !done {
+	if !now.done {
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonInProgress
 		c.Message = "the finalizer is being added to objects that existed before; status.stamped says how far"
+		if s := now.speed.String(); s != "" {
+			c.Message += ": " + s
+		}
 	}
 	return c
 }

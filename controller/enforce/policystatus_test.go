@@ -83,7 +83,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		step := func(what string, tallies map[string]tally, done bool, patches int, key string, want ...string) {
 			t.Helper()
 			api.Requests()
-			if w.write(t.Context(), facts{tallies: tallies, done: done, reached: seen, order: order, serves: serves}) {
+			if w.write(t.Context(), facts{filled: progress{tallies: tallies, done: done}, reached: seen, order: order, serves: serves}) {
 				t.Errorf("%s: it failed", what)
 			}
 			if got := api.Requests(); len(got) != patches {
@@ -184,7 +184,7 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		counts = map[policies.PolicyKey]counted{guard: {matched: 1, unknown: true}}
 		step("it does no more, and not all could be counted", facts{counts: counts}, []string{"guard Normal Evaluates Evaluated"}, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
-		step("back-fill says nothing of a policy that stamps nothing", facts{done: true, tallies: map[string]tally{}}, nil, guards,
+		step("back-fill says nothing of a policy that stamps nothing", facts{filled: progress{done: true, tallies: map[string]tally{}}}, nil, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
 		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,

@@ -38,8 +38,8 @@ func TestBackFillCountsNothingTwice(t *testing.T) {
 				if err := b.newPass(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if tallies, _, _ := b.progress(); !expired || tallies["p"] != (tally{n, n}) {
-					t.Errorf("expired: %t; %v, want %d", expired, tallies, n)
+				if now, _ := b.progress(); !expired || now.tallies["p"] != (tally{n, n}) {
+					t.Errorf("expired: %t; %v, want %d", expired, now.tallies, n)
 				}
 			})
 		})
