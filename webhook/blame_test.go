@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,14 @@ func failing(name, why string) []policies.PolicyError {
 // Each policy is told of at once, then once a minute while it fails, with its last error: not once for each request.
 func TestPolicyThatFailsIsToldOfOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var told []string
 		var b *blamer
 		b = newBlamer(func(policy map[string]any, message string) {
 			_, why, _ := strings.Cut(message, ": ")
+			mu.Lock()
 			told = append(told, fmt.Sprint(policy["name"], " ", why))
+			mu.Unlock()
 			b.failed(failing("another", "from within")) // nobody is told under the lock
 		}, func(key policies.PolicyKey) map[string]any {
 			if key.Name == "another" || key.Name == "file" {
@@ -35,6 +39,8 @@ func TestPolicyThatFailsIsToldOfOnceAMinute(t *testing.T) {
 		})
 		step := func(what string, want ...string) {
 			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
