@@ -23,7 +23,11 @@ type controllerFlags struct {
 }
 
 func (f *controllerFlags) check() error {
-	return errors.Join(f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check())
+	errs := []error{f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check()}
+	if len(f.brakeUsers) > 0 && !f.set() {
+		errs = append(errs, errors.New("--brake-users: the webhook holds what others delete, so --webhook-service or --webhook-url must say where it is"))
+	}
+	return errors.Join(errs...)
 }
 
 func controllerCommand() *cobra.Command {
@@ -109,11 +113,12 @@ func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs
 	o := controller.Options{
 		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
-		Policies: b.state, Brake: f.brake, BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(),
+		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(),
 		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token
+		o.Webhooks.BrakeUsers = f.braking()
 	}
 	c, err := controller.New(o)
 	if err != nil {

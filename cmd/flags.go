@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -102,7 +101,7 @@ type collectorFlags struct {
 	shadowReport string
 	beside       bool
 	canary       time.Duration
-	brake        brake.Limits
+	brakeFlags
 
 	leaderElect          bool
 	leaderElectNamespace string
@@ -136,9 +135,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without it Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
-	fs.IntVar(&f.brake.Most, "brake-most", brake.DefaultLimits.Most, "in replace mode: most objects that are deleted within an hour for owners of one kind that were not seen to be deleted; more is held until a person decides (HeldCollection); 0 for no limit")
-	fs.IntVar(&f.brake.Objects, "brake-objects", brake.DefaultLimits.Objects, "the same, where it would be more than --brake-share of all objects of any one kind")
-	fs.Float64Var(&f.brake.Share, "brake-share", brake.DefaultLimits.Share, "the share of a kind past which --brake-objects is the limit: 0.1 is a tenth")
+	f.brakeFlags.register(fs)
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
@@ -179,8 +176,9 @@ func (f *collectorFlags) check() error {
 	if f.canary < minCanary || f.canary > maxCanary {
 		errs = append(errs, fmt.Errorf("--canary-time %s: must be between %s and %s", f.canary, minCanary, maxCanary))
 	}
-	if f.brake.Most < 0 || f.brake.Objects < 0 || f.brake.Share < 0 || f.brake.Share > 1 {
-		errs = append(errs, fmt.Errorf("--brake-most %d, --brake-objects %d, --brake-share %g: must not be less than 0, and the share not more than 1", f.brake.Most, f.brake.Objects, f.brake.Share))
+	errs = append(errs, f.brakeFlags.check())
+	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
+		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself would delete"))
 	}
 	if f.leaseDuration < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))

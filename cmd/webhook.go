@@ -66,10 +66,11 @@ type webhookFlags struct {
 	policyFlags
 	targetFlags
 	serverFlags
+	brakeFlags
 }
 
 func (f *webhookFlags) check() error {
-	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check()}
+	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check(), f.brakeFlags.check()}
 	if !f.set() && f.certificates != certificatesFiles {
 		errs = append(errs, errors.New("--webhook-service or --webhook-url: what the certificate is for is not known without it"))
 	}
@@ -92,6 +93,7 @@ for weir controller to say, which writes the webhook configurations.`,
 	f.policyFlags.register(fs)
 	f.targetFlags.register(fs)
 	f.serverFlags.register(fs)
+	f.brakeFlags.register(fs)
 	return cmd
 }
 
@@ -112,22 +114,27 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	m := newManagement(b.config, &f.processFlags, nil)
 	m.graph = c.GraphHandler()
 	m.follow("policies", b.state.Run)
-	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, b.state, c.Follow) })
+	needed := func() bool { return f.holdsOthers() || b.state.Set().NeedsGraph() }
+	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, b.state, needed, c.Follow) })
 	m.ready("policies", b.state.Ready)
 	m.ready("graph", once(func() error {
 		if err := b.state.Ready(); err != nil {
 			return err
 		}
-		if !b.state.Set().NeedsGraph() {
+		if !needed() {
 			return nil
 		}
 		return c.Ready()
 	}))
+	guard, err := f.guard(b, m, c)
+	if err != nil {
+		return err
+	}
 	source := f.source(b.config, true, false, b.log)
 	token := f.tokens(b.config, false, b.log)
 	// Only at the beginning: later a certificate, and a token, is replaced once the new one is trusted everywhere.
 	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
-	ctx, err = f.serve(ctx, m, b, c.Facts(), cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
 	}
@@ -151,11 +158,11 @@ func once(check func() error) func() error {
 	}
 }
 
-// whenNeeded follows the cluster from when there is a policy that asks what the graph knows.
-func whenNeeded(ctx context.Context, state *live.State, follow func(context.Context) error) error {
+// whenNeeded follows the cluster from when something asks what the graph knows: the brake does always, and some policies.
+func whenNeeded(ctx context.Context, state *live.State, needed func() bool, follow func(context.Context) error) error {
 	for {
 		changed := state.Changed()
-		if state.Set().NeedsGraph() {
+		if needed() {
 			return follow(ctx)
 		}
 		select {
@@ -169,7 +176,7 @@ func whenNeeded(ctx context.Context, state *live.State, follow func(context.Cont
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay). canary is the namespace of the object that
 // tells who collects; empty: nobody looks.
-func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
+func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
 		return nil, err
@@ -180,7 +187,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	}
 	m.follow("events", record)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

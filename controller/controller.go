@@ -76,8 +76,10 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode nothing is deleted.
-	Brake brake.Limits
+	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode the built-in collector
+	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
+	Brake      brake.Limits
+	BrakeUsers []string
 	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery.
 	// Negative: never.
 	CompareEvery time.Duration
@@ -136,8 +138,8 @@ func New(o Options) (*Controller, error) {
 	if c.canary != nil {
 		others = either(others, c.canary.Is)
 	}
-	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Log: o.Log, Registry: o.Registry}
-	if !o.Companion && !o.Brake.Off() {
+	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Beside: o.Companion, Log: o.Log, Registry: o.Registry}
+	if !o.Brake.Off() && (!o.Companion || len(o.BrakeUsers) > 0) {
 		if c.brake, err = c.newBrake(rep); err != nil {
 			return nil, err
 		}
@@ -178,6 +180,14 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
 	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
 	return c.register()
+}
+
+// Guard holds what another garbage collector deletes past the limits; nil where nothing of others is held.
+func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string {
+	if c.brake == nil || !c.options.Companion {
+		return nil
+	}
+	return brake.NewGuard(c.brake, c.Ready).Holds
 }
 
 func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
@@ -302,7 +312,7 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	if c.shadow != nil {
 		wg.Go(func() { c.shadow.Run(ctx) })
 	}
-	if !c.options.Companion {
+	if !c.options.Companion || c.brake != nil {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
 	}

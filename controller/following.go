@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -133,6 +134,14 @@ func (f *Following) Ready() error { return f.watcher.Ready() }
 // Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
 // then, and holds up events for as long. Follow must be running.
 func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
+
+// NewBrake makes a brake that goes by this graph: all of its options but the Store, which is known. It hears of a history that went back.
+func (f *Following) NewBrake(o brake.Options) *brake.Brake {
+	o.Store = f.store
+	b := brake.New(o)
+	f.watcher.Listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound})
+	return b
+}
 
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }

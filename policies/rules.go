@@ -31,6 +31,8 @@ const (
 	WebhookCascade Webhook = "cascade.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
 	WebhookCanary Webhook = "canary.weir.dev"
+	// WebhookBrake judges what another garbage collector deletes.
+	WebhookBrake Webhook = "brake.weir.dev"
 	// WebhookPolicies refuses policies that cannot work.
 	WebhookPolicies Webhook = "policies.weir.dev"
 )

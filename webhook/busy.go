@@ -46,6 +46,8 @@ func (in *intake) mayRefuse(asked policies.Webhook, part policies.Part) bool {
 	switch asked {
 	case policies.WebhookStamp, policies.WebhookCanary, policies.WebhookPolicies:
 		return false // what these are asked for nothing waits for
+	case policies.WebhookBrake:
+		return true // the other collector asks again
 	}
 	return in.refuses(part)
 }

@@ -33,7 +33,7 @@ var Paths = map[policies.Webhook]string{
 	policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
 	policies.WebhookCascade: "/cascade",
-	policies.WebhookCanary:  "/canary", policies.WebhookPolicies: "/policies",
+	policies.WebhookCanary:  "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
 }
 
 // Options are what a handler needs to know. Config, Policies and Takes must be set.
@@ -48,6 +48,8 @@ type Options struct {
 	Facts policies.Facts
 	// Collector finds out who collects the garbage of the cluster, by a request; nil: nobody knows.
 	Collector func(context.Context) (policies.Collector, error)
+	// Brake holds what another garbage collector deletes; nil: nothing is held.
+	Brake Brake
 	// ArmingWindow is how long after a stamp no DELETE of the object is let through; DefaultArmingWindow. With less, an
 	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
 	// those may take 60 s.
@@ -97,6 +99,8 @@ func New(o Options) (http.Handler, error) {
 			return canary
 		case policies.WebhookPolicies:
 			return check
+		case policies.WebhookBrake:
+			return brake(o.Brake)
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
 	}, o.Takes, o.Policies.Ready, newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) }), m, log), nil

@@ -77,6 +77,13 @@ func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
 	return true, 0
 }
 
+// Proceeds tells whether a person has decided that an object goes.
+func (b *Brake) Proceeds(a graph.Action) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledger.Proceeds(a.Inferred.Owners, a.Object.UID)
+}
+
 func (b *Brake) ask(a graph.Action) Answer {
 	b.mu.Lock()
 	answer := b.ledger.Ask(time.Now(), a)

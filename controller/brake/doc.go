@@ -7,4 +7,7 @@
 //
 // Ledger is the bookkeeping, without a clock or a lock. Brake has the lock around it, under which nothing can block; its one goroutine,
 // joined by Run, keeps a HeldCollection for each kind of owner of which something is held, and reads there what a person decides.
+//
+// Where another collector deletes, a Guard answers for each of its deletes, in the webhook. Heed, whose one goroutine is the caller's, has a
+// process hold what the leader's HeldCollections say.
 package brake

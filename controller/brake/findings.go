@@ -41,7 +41,7 @@ const (
 // find looks for what is held. While everything is listed again nothing is known.
 func (b *Brake) find(owners schema.GroupResource) findings {
 	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
-	if b.Store.Stats().Rewound != "" {
+	if b.Store.Rewound() != "" {
 		f.open = 1
 		return f
 	}

@@ -48,6 +48,7 @@ type hold struct {
 	why   string
 	// decided are objects that a person has let go; true once it was asked about.
 	decided map[types.UID]bool
+	written bool // a HeldCollection has said so (Heed)
 }
 
 // NewLedger makes one that counts from a start.
@@ -278,6 +279,16 @@ func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
 			acc.held.decided[uid] = false
 		}
 	}
+}
+
+// Proceeds tells whether a person has decided that an object goes.
+func (l *Ledger) Proceeds(owners schema.GroupResource, uid types.UID) bool {
+	acc := l.causes[owners]
+	if acc == nil || acc.held == nil {
+		return false
+	}
+	_, decided := acc.held.decided[uid]
+	return decided
 }
 
 // Waits tells whether an object is held, and waits for a decision.

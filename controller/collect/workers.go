@@ -34,6 +34,8 @@ type Options struct {
 	Others func(ref graph.Ref, awaited bool) bool
 	// Brake holds what nobody has asked for, past its limits; nil: nothing is held.
 	Brake Brake
+	// Beside another collector nothing is deleted but what the Brake says a person has let go. Lookups are sent.
+	Beside bool
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
 	Shadow   Shadow
 	Log      logr.Logger
@@ -52,6 +54,7 @@ type Workers struct {
 	coOwners  *coOwners
 	cascades  *cascades
 	others    func(ref graph.Ref, awaited bool) bool
+	beside    bool
 	shadow    Shadow
 	brake     Brake
 }
@@ -62,6 +65,8 @@ type Brake interface {
 	Allows(a graph.Action) (yes bool, again time.Duration)
 	// Deleted is told of what was deleted.
 	Deleted(a graph.Action)
+	// Proceeds tells whether a person has let an object go that was held.
+	Proceeds(a graph.Action) bool
 }
 
 // Shadow compares decisions with what others do.
@@ -72,7 +77,7 @@ type Shadow interface {
 // New prepares them.
 func New(o Options) *Workers {
 	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
-		others: o.Others, shadow: o.Shadow, brake: o.Brake}
+		others: o.Others, beside: o.Beside, shadow: o.Shadow, brake: o.Brake}
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
@@ -150,13 +155,19 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 			return
 		}
 	}
-	w.reporter.Decided(a)
+	if w.beside && !concerns(a) {
+		w.done(uid)
+		return
+	}
+	if !w.beside {
+		w.reporter.Decided(a)
+	}
 	if a.Verb == graph.Delete && w.others(a.Object, a.Awaited) {
 		w.log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		w.done(uid)
 		return
 	}
-	if w.held(a) {
+	if w.held(a) || w.beside && a.Verb == graph.Delete && !w.brake.Proceeds(a) {
 		w.done(uid)
 		return
 	}
@@ -188,6 +199,12 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		}
 		w.settle(ctx, a, err)
 	}
+}
+
+// concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for
+// no delete that was seen, and to delete what of it a person has let go.
+func concerns(a graph.Action) bool {
+	return a.Verb == graph.Look && !a.LowPriority || a.Verb == graph.Delete && a.Inferred.Conclusion != graph.Asked
 }
 
 // held tells whether an object is not to be deleted before a person has decided.

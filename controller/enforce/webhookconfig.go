@@ -49,6 +49,8 @@ type WebhookTarget struct {
 	Certificates Bundler
 	// CanaryNamespace is where the Lease is by which Weir finds out whether the API server asks it; empty: it does not.
 	CanaryNamespace string
+	// BrakeUsers are other garbage collectors, about whose deletes the brake is asked; none: it is not.
+	BrakeUsers []string
 }
 
 // Tokener says which token the paths begin with.
@@ -170,6 +172,9 @@ func (c *configurator) apply(ctx context.Context) error {
 	rules := set.Webhooks(kept)
 	var by called
 	fresh := managed()
+	if len(c.target.BrakeUsers) > 0 {
+		rules = append(rules, policies.BrakeRules(c.target.BrakeUsers))
+	}
 	if len(rules) > 0 || c.canary != nil {
 		var err error
 		if by, err = c.called(ctx); err != nil {

@@ -120,6 +120,13 @@ func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
 }
 
+// Rewound says why everything is being listed again; "" if it is not.
+func (s *Store) Rewound() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Rewinding()
+}
+
 // History is in which history of the API server a live read is begun: see graph.NotFound.
 func (s *Store) History() uint32 {
 	s.mu.Lock()

@@ -38,3 +38,6 @@ func (g *Graph) relisted() {
 		}
 	}
 }
+
+// Rewinding says why everything is being listed again; "" if it is not.
+func (g *Graph) Rewinding() string { return g.rewound }

@@ -35,6 +35,7 @@
 //	                                     what falls with an object, as far as N references tell
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
+//	basis UID                            what a delete of it by another collector rests on
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what falls with a namespace
 //	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace

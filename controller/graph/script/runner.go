@@ -71,6 +71,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.weigh(words)
 	case "inferred":
 		return r.inferred(words)
+	case "basis":
+		return r.basis(words)
 	case "send":
 		return r.send(words)
 	}

@@ -1,0 +1,73 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/webhook"
+)
+
+// allControllers is who each controller of a kube-controller-manager is that has one identity for all.
+const allControllers = "system:kube-controller-manager"
+
+// brakeFlags are those of the brake: of the controller, and of the webhook beside another collector.
+type brakeFlags struct {
+	brake      brake.Limits
+	brakeUsers []string
+}
+
+func (f *brakeFlags) register(fs *pflag.FlagSet) {
+	fs.IntVar(&f.brake.Most, "brake-most", brake.DefaultLimits.Most, "most objects that are deleted within an hour for owners of one kind that were not seen to be deleted; more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
+	fs.IntVar(&f.brake.Objects, "brake-objects", brake.DefaultLimits.Objects, "the same, where it would be more than --brake-share of all objects of any one kind")
+	fs.Float64Var(&f.brake.Share, "brake-share", brake.DefaultLimits.Share, "the share of a kind past which --brake-objects is the limit: 0.1 is a tenth")
+	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users whose deletes are held past these limits by the webhook, which are garbage collectors; "+
+		policies.GarbageCollector+" is the built-in one where kube-controller-manager runs with --use-service-account-credentials; default: none. Give the webhook the same flags")
+}
+
+func (f *brakeFlags) check() error {
+	var errs []error
+	if f.brake.Most < 0 || f.brake.Objects < 0 || f.brake.Share < 0 || f.brake.Share > 1 {
+		errs = append(errs, fmt.Errorf("--brake-most %d, --brake-objects %d, --brake-share %g: must not be less than 0, and the share not more than 1", f.brake.Most, f.brake.Objects, f.brake.Share))
+	}
+	if slices.Contains(f.brakeUsers, "") {
+		errs = append(errs, errors.New("--brake-users: must not have an empty name"))
+	}
+	if slices.Contains(f.brakeUsers, allControllers) {
+		errs = append(errs, fmt.Errorf("--brake-users %s: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name %s", allControllers, policies.GarbageCollector))
+	}
+	return errors.Join(errs...)
+}
+
+// holdsOthers tells whether what another garbage collector deletes is held past the limits.
+func (f *brakeFlags) holdsOthers() bool { return len(f.brakeUsers) > 0 && !f.brake.Off() }
+
+// braking are the users whose deletes come to the webhook for the brake.
+func (f *brakeFlags) braking() []string {
+	if !f.holdsOthers() {
+		return nil
+	}
+	return f.brakeUsers
+}
+
+// guard makes what holds the deletes of another garbage collector in a process that does not keep HeldCollections; nil: nothing does.
+func (f *brakeFlags) guard(b *begun, m *management, c *controller.Following) (webhook.Brake, error) {
+	if !f.holdsOthers() {
+		return nil, nil
+	}
+	client, err := dynamic.NewForConfig(b.config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
+	}
+	held := c.NewBrake(brake.Options{Limits: f.brake, Client: client, Registry: metrics.Registry, Log: b.log.WithName("brake")})
+	m.follow("held collections", func(ctx context.Context) error { held.Heed(ctx); return nil })
+	return brake.NewGuard(held, c.Ready).Holds, nil
+}

@@ -1,0 +1,115 @@
+package brake
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+const (
+	// behind is how long this graph may need to show what another collector has seen. What it does not show by then is concluded.
+	behind = 2 * time.Second
+	// waits is how long the first answer about an object waits for the graph: mostly it is behind by milliseconds, and who asks again
+	// spends a request. The other collector's worker waits meanwhile, so it is short.
+	waits, polls = 100 * time.Millisecond, 5 * time.Millisecond
+	// mostRemembered bounds the objects that were asked about in the last minutes.
+	mostRemembered = 20_000
+)
+
+// Guard answers for what another collector deletes, where Weir does not collect: the API server asks before each delete. It deletes
+// nothing and keeps nothing for long that is not past the limits.
+type Guard struct {
+	*Brake
+	ready func() error // nil once the graph has all kinds; only asked until then
+	known atomic.Bool
+
+	mu         sync.Mutex
+	asked, old map[types.UID]time.Time // when an object was first asked about
+	turned     time.Time
+}
+
+// NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing is known.
+func NewGuard(b *Brake, ready func() error) *Guard {
+	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}}
+}
+
+// Holds says why an object must not be deleted now; "" if it may be. The other collector asks again by itself.
+func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
+	if !g.known.Load() {
+		if err := g.ready(); err != nil {
+			return "Weir does not know the cluster yet: " + err.Error()
+		}
+		g.known.Store(true)
+	}
+	if why := g.Store.Rewound(); why != "" {
+		return "Weir lists everything again (" + why + ")"
+	}
+	basis := g.basis(ctx, uid)
+	if basis.Settled && basis.Inference.Conclusion == graph.Asked {
+		return ""
+	}
+	if !basis.Settled && time.Since(g.first(uid)) < behind {
+		return "Weir does not see yet that all owners of this object are gone"
+	}
+	if basis.Object.UID == "" {
+		return "" // of a kind that Weir does not follow, or without owners: there is nothing to go by
+	}
+	yes, again := g.Allows(graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference})
+	switch {
+	case yes:
+		return ""
+	case again > 0:
+		return fmt.Sprintf("nobody was seen to delete its owner (%s), and Weir counts how much else would be deleted for that", basis.Inference.Owners)
+	}
+	return fmt.Sprintf("nobody was seen to delete its owner, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
+}
+
+// basis looks at the graph, and the first time waits a moment for it to come to know.
+func (g *Guard) basis(ctx context.Context, uid types.UID) (b graph.Basis) {
+	look := func() bool {
+		g.Store.Read(func(gr *graph.Graph) { b = gr.BasisOf(uid) })
+		return b.Settled
+	}
+	if look() || time.Since(g.first(uid)) > waits {
+		return b
+	}
+	ctx, cancel := context.WithTimeout(ctx, waits)
+	defer cancel()
+	tick := time.NewTicker(polls)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return b
+		case <-tick.C:
+			if look() {
+				return b
+			}
+		}
+	}
+}
+
+// first is when an object was first asked about.
+func (g *Guard) first(uid types.UID) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if now.Sub(g.turned) > window || len(g.asked) >= mostRemembered {
+		g.old, g.asked, g.turned = g.asked, map[types.UID]time.Time{}, now
+	}
+	if at, ok := g.asked[uid]; ok {
+		return at
+	}
+	at, ok := g.old[uid]
+	if !ok {
+		at = now
+	}
+	g.asked[uid] = at
+	return at
+}

@@ -1,0 +1,91 @@
+package brake
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
+const own = time.Minute
+
+// Heed has this process hold what the leader does, until ctx ends. It is for processes that do not keep HeldCollections. What this process holds by
+// itself counts until the leader has had time to hold it, too: nobody is told of it otherwise.
+func (b *Brake) Heed(ctx context.Context) {
+	h := heeder{Brake: b}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		h.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+type heeder struct {
+	*Brake
+	said time.Time // when trouble was logged
+}
+
+func (h *heeder) look(ctx context.Context) {
+	items, err := h.list(ctx)
+	if err != nil {
+		if ctx.Err() == nil && time.Since(h.said) >= troubleEvery {
+			h.said = time.Now()
+			h.Log.Error(err, "cannot read what is held: what was held before stays held")
+		}
+		return
+	}
+	h.heed(time.Now(), items)
+}
+
+// heed takes over what HeldCollections say. One without a status was made by somebody else, and holds nothing.
+func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
+	written := map[schema.GroupResource]time.Time{}
+	for i := range items {
+		if since := items[i].Status.Since; since != nil {
+			written[schema.ParseGroupResource(items[i].Name)] = since.Time
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.ledger.Heed(now, written) {
+		b.Log.Info(c.what, "owners", c.owners.String())
+	}
+}
+
+// change is what becomes of a cause when HeldCollections are read.
+type change struct {
+	owners schema.GroupResource
+	what   string
+}
+
+// Heed holds what is written, and lets go of what is not written any more, or was not for a time.
+func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time) (changes []change) {
+	for owners, since := range written {
+		acc := l.causes[owners]
+		if acc == nil || acc.held == nil {
+			l.Hold(now, owners, since, "its HeldCollection says so")
+			acc = l.causes[owners]
+			changes = append(changes, change{owners, "held, as a HeldCollection says"})
+		}
+		acc.held.written = true
+	}
+	for owners, acc := range l.causes {
+		if acc.held == nil {
+			continue
+		}
+		if _, still := written[owners]; still || !acc.held.written && now.Sub(acc.held.since) < own {
+			continue
+		}
+		l.Ends(owners)
+		changes = append(changes, change{owners, "no HeldCollection holds it any more"})
+	}
+	return changes
+}

@@ -1,0 +1,70 @@
+package graph
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Basis is what another collector's delete of an object rests on, as far as this graph knows.
+type Basis struct {
+	Object     Ref
+	Dependents int32
+	// Inference is the zero value if an owner was seen to be deleted. Where it is not Settled it says what the delete would be concluded
+	// from if this graph never comes to know more.
+	Inference Inference
+	// Settled: all owners are gone, or wait for the object. If not, an owner is there or is not known: this graph is behind, or the other
+	// collector knows better, or is wrong.
+	Settled bool
+}
+
+// BasisOf tells what a delete of an object by another collector rests on. Without Object it is not in the graph, or names no owners. While
+// everything is listed again nothing is settled.
+func (g *Graph) BasisOf(uid types.UID) Basis {
+	entryID := g.find(uid)
+	if entryID == 0 {
+		return Basis{}
+	}
+	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+		n := g.nodes.at(id)
+		if len(n.owners) == 0 {
+			continue
+		}
+		b := Basis{Object: g.refOf(id), Dependents: n.dependents, Settled: g.rewound == ""}
+		b.Inference = g.inferenceOf(g.causeOfDelete(n))
+		if open := g.openOwner(n); open != 0 {
+			b.Settled = false
+			if b.Inference.Conclusion == Asked {
+				b.Inference = Inference{Conclusion: OwnerNotFound, Owners: g.kindOfClaim(open)}
+			}
+		}
+		return b
+	}
+	return Basis{}
+}
+
+// openOwner is the first claim of which it is not known that the owner is gone or waits; 0 if there is none.
+func (g *Graph) openOwner(n *node) uint32 {
+	for _, e := range n.owners {
+		if v := g.claims.at(e.claim).verdict; v != absent && v != waiting {
+			return e.claim
+		}
+	}
+	return 0
+}
+
+// kindOfClaim is the kind that a claim means; one made of its words, where the cluster serves none.
+func (g *Graph) kindOfClaim(id uint32) schema.GroupResource {
+	c := g.claims.at(id)
+	if slotID := g.typeInfos[c.typ].slot; slotID != 0 {
+		return g.slots[slotID].GroupResource()
+	}
+	t := g.types.val(c.typ)
+	group, _, found := strings.Cut(t.apiVersion, "/")
+	if !found {
+		group = ""
+	}
+	return schema.GroupResource{Group: group, Resource: strings.ToLower(cmp.Or(t.kind, "unknown"))}
+}

@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// lifted are flags of a kube-controller-manager whose collectors are as fast as they can be: what holds them holds slower ones.
+var lifted = []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}
+
+// newHoldableCompanion is newHoldable with a built-in collector, which Weir holds past the limits that users have.
+func newHoldableCompanion(t *testing.T, controllers plane.Controllers) (*world, pair, *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	w, p := newPaired(t, companion, plane.Options{Controllers: controllers, ControllerManagerFlags: lifted, Audit: true}, "--brake-most=5000", "--brake-users="+builtinCollector)
+	w.until("the API server asks before what the collector deletes", func(ctx context.Context) (bool, error) {
+		return slices.Contains(w.webhooksWritten(ctx), "brake.weir.dev"), nil
+	})
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(crd)
+	return w, p, crd
+}
+
+// TestBuiltInCollectorIsHeldPastTheLimits: where the built-in collector collects, a definition goes with 600 instances. What these own is held, also
+// by the webhook and the controller that come after those that are killed, and whatever asks for a delete of its owner goes on.
+func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
+	t.Parallel()
+	w, p, crd := newHoldableCompanion(t, plane.Collectors)
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	w.undefine(crd)
+
+	held := w.awaitHeld(crd.Name, 1)
+	w.delete("boss", background) // somebody asks for that
+	w.awaitGone("leaf")
+	left := w.countLeft(owned)
+	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if gone := len(owned) - left; gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	if because := status(held, "conclusion"); because != "DefinitionGone" {
+		t.Errorf("held because of %s, want DefinitionGone", because)
+	}
+	w.awaitEventOn("HeldCollection", crd.Name, "CollectionHeld", "kubectl patch held "+crd.Name)
+
+	p.hook.Kill()
+	p.controller.Kill()
+	if err := w.plane.StopController(); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []interface{ Restart(context.Context) error }{p.hook, p.controller} {
+		if err := again.Restart(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crd.ResourceVersion, crd.UID = "", "" // the owners are known to be gone when their kind is served again
+	w.define(crd)
+	if err := w.plane.StartController(context.WithoutCancel(t.Context()), plane.Collectors, lifted...); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCollectorRefused(5)
+	w.until("the weir that was started says how many", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "conclusion") == "OwnerNotFound" && status(held, "held") == strconv.Itoa(w.countLeft(owned)), nil
+	})
+	if now := w.countLeft(owned); now != left {
+		t.Errorf("%d are left after the restart, want %d", now, left)
+	}
+	w.proceed(crd.Name, status(held, "digest"))
+	w.awaitGone(owned...)
+	w.awaitNotHeld(crd.Name)
+}
+
+// TestBuiltInCollectorIsHeldForWrittenReferences has a controller write nonsense into 600 objects. When they are repaired nothing is held any more.
+func TestBuiltInCollectorIsHeldForWrittenReferences(t *testing.T) {
+	t.Parallel()
+	w, _, crd := newHoldableCompanion(t, plane.Collectors)
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	w.rewrite(owned, func(string) types.UID { return uuid.NewUUID() })
+
+	held := w.awaitHeld(crd.Name, 1)
+	w.until("all owners have been looked up", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
+	})
+	left := w.countLeft(owned)
+	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if gone := len(owned) - left; gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	w.delete("boss", background)
+	w.awaitGone("leaf")
+	w.rewrite(w.stillThere(owned), func(name string) types.UID { return w.of("widget" + strings.TrimPrefix(name, "owned")).uid })
+	w.awaitNotHeld(crd.Name)
+	if now := w.countLeft(owned); now != left {
+		t.Errorf("%d are left after they were repaired, want %d", now, left)
+	}
+}
+
+// TestBuiltInCollectorIsHeldAtItsStart: 600 owners went while no collector ran. When it is started it finds their dependents.
+func TestBuiltInCollectorIsHeldAtItsStart(t *testing.T) {
+	t.Parallel()
+	w, _, crd := newHoldableCompanion(t, plane.None)
+	owners, owned := numbered("widget", 600), numbered("owned", 600)
+	w.makePairs("widget", owners, owned)
+	w.hook.Kill() // which would have seen them go
+	w.weir.Kill()
+	w.deleteAll("widget")
+	for _, again := range []interface{ Restart(context.Context) error }{w.hook, w.weir} {
+		if err := again.Restart(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.plane.StartController(context.WithoutCancel(t.Context()), plane.Collectors, lifted...); err != nil {
+		t.Fatal(err)
+	}
+	held := w.awaitHeld(crd.Name, 100)
+	w.awaitCollectorRefused(5)
+	t.Logf("%d of 600 are left; held: %s", w.countLeft(owned), status(held, "message"))
+	if gone := 600 - w.countLeft(owned); gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	w.until("all of them are held", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
+	})
+	w.proceed(crd.Name, status(held, "digest"))
+	w.awaitGone(owned...)
+	w.awaitNotHeld(crd.Name)
+}
+
+// webhooksWritten are the names of the entries that the API server knows of Weir's validating webhooks.
+func (w *world) webhooksWritten(ctx context.Context) (names []string) {
+	w.Helper()
+	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := range configuration.Webhooks {
+		names = append(names, configuration.Webhooks[i].Name)
+	}
+	return names
+}
+
+// awaitCollectorRefused waits until the built-in collector was told to come again, from now on, at least so many times.
+func (w *world) awaitCollectorRefused(times int) {
+	w.Helper()
+	refused := func() int {
+		return len(slices.DeleteFunc(w.audit(builtinCollector), func(r request) bool { return r.Verb != "delete" || r.Status.Code != http.StatusTooManyRequests }))
+	}
+	before := refused()
+	w.until("the built-in collector is refused", func(context.Context) (bool, error) { return refused() >= before+times, nil })
+}

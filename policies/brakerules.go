@@ -1,0 +1,31 @@
+package policies
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// GarbageCollector is who the built-in collector is, where kube-controller-manager runs with --use-service-account-credentials.
+const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
+
+// BrakeRules are the entry for what another garbage collector deletes, whoever it is. The failurePolicy is Ignore: without Weir it works as it
+// always does.
+func BrakeRules(users []string) WebhookRules {
+	quoted := make([]string, len(users))
+	for i, u := range users {
+		quoted[i] = celString(u)
+	}
+	scope := admissionregistrationv1.AllScopes
+	return WebhookRules{
+		Name: string(WebhookBrake), Webhook: WebhookBrake, FailurePolicy: admissionregistrationv1.Ignore,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Scope: &scope},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "is-a-collector", Expression: "request.userInfo.username in [" + strings.Join(quoted, ", ") + "]"},
+			{Name: "not-terminating", Expression: notTerminating},
+		},
+	}
+}
