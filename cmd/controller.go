@@ -110,11 +110,15 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 // controller makes the collector. Without a source nobody has the API server call the webhook. once: it ends where another garbage
 // collector works, instead of waiting for the end of that.
 func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
+	migration, err := f.migration(b)
+	if err != nil {
+		return nil, err
+	}
 	o := controller.Options{
 		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
 		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), BackFillQPS: f.backFillQPS, CompareEvery: f.compareEvery(),
-		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
+		Migration: migration, Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token

@@ -103,6 +103,7 @@ type collectorFlags struct {
 	canary       time.Duration
 	brakeFlags
 
+	migrationLease       string
 	leaderElect          bool
 	leaderElectNamespace string
 	leaseDuration        time.Duration
@@ -136,6 +137,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
 	f.brakeFlags.register(fs)
+	fs.StringVar(&f.migrationLease, "migration-lease", "", "in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and its namespace controller, too (--enable-leader-migration): whoever holds it collects")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
@@ -179,6 +181,12 @@ func (f *collectorFlags) check() error {
 	errs = append(errs, f.brakeFlags.check())
 	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
 		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself would delete"))
+	}
+	if namespace, name, _ := strings.Cut(f.migrationLease, "/"); f.migrationLease != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
+		errs = append(errs, fmt.Errorf("--migration-lease %q: must be NAMESPACE/NAME", f.migrationLease))
+	}
+	if f.migrationLease != "" && f.mode != modeReplace {
+		errs = append(errs, errors.New("--migration-lease is for --mode replace: in other modes Weir does not collect"))
 	}
 	if f.leaseDuration < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))

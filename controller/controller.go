@@ -76,6 +76,9 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
+	// Migration is the Lease under which Weir, or a kube-controller-manager, collects: Lead waits for it, and not for the canary. nil: Weir
+	// does not share the work.
+	Migration *beside.Migration
 	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode the built-in collector
 	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
 	Brake      brake.Limits
@@ -196,7 +199,7 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
 	}
 	o := c.options
-	return brake.New(brake.Options{Limits: o.Brake, Store: c.store, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
+	return brake.New(brake.Options{Limits: o.Brake, Beside: o.Companion, Store: c.store, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
@@ -236,7 +239,7 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 	}
 	var alone time.Duration
 	var other func(bool)
-	if c.canary != nil {
+	if c.canary != nil && o.Migration == nil {
 		alone, other = c.canary.Stands, c.canary.OtherNamespaceController
 	}
 	return namespaces.New(namespaces.Options{
@@ -279,16 +282,22 @@ func (c *Controller) Lead(ctx context.Context) error {
 	if !listed || ctx.Err() != nil {
 		return nil
 	}
-	c.leads.Store(true)
-	defer c.leads.Store(false)
-	st := c.store.Stats()
-	c.options.Log.Info("leading", "collecting", !c.options.Companion && c.shadow == nil, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
-	return c.work(ctx)
+	lead := func(ctx context.Context) error {
+		c.leads.Store(true)
+		defer c.leads.Store(false)
+		st := c.store.Stats()
+		c.options.Log.Info("leading", "collecting", !c.options.Companion && c.shadow == nil, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
+		return c.work(ctx)
+	}
+	if c.options.Migration != nil {
+		return c.options.Migration.Hold(ctx, lead)
+	}
+	return lead(ctx)
 }
 
 // awaitAlone returns when no other garbage collector works, where that matters, or ctx ends.
 func (c *Controller) awaitAlone(ctx context.Context) error {
-	if c.canary == nil || c.options.Companion {
+	if c.canary == nil || c.options.Companion || c.options.Migration != nil {
 		return nil
 	}
 	if err := c.canary.Await(ctx); ctx.Err() == nil {

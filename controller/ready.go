@@ -11,11 +11,11 @@ import "errors"
 //   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is ready, and the old one goes; also
 //     where there is one replica. An old leader that is not ready is the first to go. Without leader election none is waited for.
 //   - In replace mode who leads waits for the end of another collector, which may never come: it is ready while it does, and enforces
-//     nothing.
+//     nothing. The same is so while another process holds the migration Lease.
 //
 // A process that serves the webhook itself must not ask: its Service would send it nothing before it is ready.
 func (c *Controller) Enforced() error {
-	if c.enforced == nil || !c.began.Load() || c.canary != nil && c.canary.Waits() {
+	if c.enforced == nil || !c.began.Load() || c.canary != nil && c.canary.Waits() || c.options.Migration != nil && c.options.Migration.Waits() {
 		return nil
 	}
 	if err := c.enforced.Reached(); err == nil || c.leads.Load() {

@@ -26,7 +26,9 @@ type Reporter interface {
 
 // Options are what a Brake needs to know.
 type Options struct {
-	Limits   Limits
+	Limits Limits
+	// Beside: another collector deletes, and Guard holds it.
+	Beside   bool
 	Store    *follow.Store
 	Client   dynamic.Interface // for HeldCollections
 	Reporter Reporter
@@ -47,7 +49,11 @@ type Brake struct {
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
-	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now())}
+	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now())}
+	if o.Beside {
+		b.ledger.Beside()
+	}
+	return b
 }
 
 // Rewound is told that the history of the API server went back.

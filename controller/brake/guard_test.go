@@ -34,7 +34,7 @@ func newGuarded(t *testing.T, n int, l brake.Limits) *guarded {
 		store.Apply(graph.Observed{Object: &graph.Object{Kind: widgets, UID: uid("widget", i), Namespace: "x", Name: fmt.Sprint("widget", i), ResourceVersion: "1"}},
 			graph.Observed{Object: pod(i, uid("widget", i))})
 	}
-	b := brake.New(brake.Options{Limits: l, Store: store, Registry: prometheus.NewRegistry(), Log: logr.Discard()})
+	b := brake.New(brake.Options{Limits: l, Beside: true, Store: store, Registry: prometheus.NewRegistry(), Log: logr.Discard()})
 	return &guarded{T: t, store: store, Guard: brake.NewGuard(b, func() error { return nil })}
 }
 
@@ -154,5 +154,25 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	b.Heed(b.now, nil)
 	if !b.ask(action(pods, gadgets, "4", false), nil) {
 		t.Error("held for good by this process alone")
+	}
+}
+
+// TestLedgerBesideHoldsWhatItLetGo: the other collector may not have deleted it yet, and is refused from then on.
+func TestLedgerBesideHoldsWhatItLetGo(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		b := newBench(t, small)
+		if beside {
+			b.Beside()
+		}
+		first := action(pods, widgets, "1", false)
+		if !b.ask(first, nil) {
+			t.Fatal("the first is held")
+		}
+		if b.ask(action(pods, widgets, "2", false), map[schema.GroupResource]int{secrets: 1000}) {
+			t.Fatal("the second is not held")
+		}
+		if waits := b.Waits(first.Inferred, first.Object); waits != beside {
+			t.Errorf("beside another collector %t: the first waits for a decision: %t", beside, waits)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type counts = map[schema.GroupResource]int
 // Ledger counts what goes by inference. It has no clock: moments come in as arguments, and must not go back.
 type Ledger struct {
 	limits  Limits
+	beside  bool                              // another collector deletes
 	causes  map[schema.GroupResource]*account // by the kind of the owners
 	common  *account                          // of all kinds, while it counts
 	until   time.Time                         // when it ends
@@ -57,6 +58,10 @@ func NewLedger(l Limits, now time.Time) *Ledger {
 	led.Settle(now, "after the start")
 	return led
 }
+
+// Beside has it count what another collector deletes: what was let go and is still there may wait for that collector, so it is held with the
+// rest when something is.
+func (l *Ledger) Beside() { l.beside = true }
 
 // Settle begins to count all causes together for a while.
 func (l *Ledger) Settle(now time.Time, why string) {
@@ -186,7 +191,7 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (goes, held bo
 		return true, false
 	}
 	if why := l.exceeds(now, acc, a, load); why != "" {
-		acc.hold(now, why)
+		l.hold(acc, now, why)
 		l.common.take(acc.common)
 		acc.common = counts{}
 		return false, true
@@ -257,14 +262,17 @@ func (l *Ledger) Gone(a graph.Action) {
 	}
 }
 
-func (a *account) hold(since time.Time, why string) {
+func (l *Ledger) hold(a *account, since time.Time, why string) {
 	a.held = &hold{since: since, why: why, decided: map[types.UID]bool{}}
+	if l.beside {
+		a.let, a.letThen, a.follows = map[types.UID]struct{}{}, nil, counts{}
+	}
 }
 
 // Hold holds a cause that was held before the process began.
 func (l *Ledger) Hold(now time.Time, owners schema.GroupResource, since time.Time, why string) {
 	acc := newAccount(now)
-	acc.hold(since, why)
+	l.hold(acc, since, why)
 	l.causes[owners] = acc
 }
 
