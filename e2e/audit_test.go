@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // request is one that the API server answered, as its audit log has it.
@@ -24,6 +25,7 @@ type request struct {
 	Status struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	Ended time.Time `json:"stageTimestamp"`
 }
 
 // requests are those of a user about objects in the world's namespace, by verb:

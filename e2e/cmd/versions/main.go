@@ -32,8 +32,8 @@ var parts = []part{
 	{"webhook configurations", ".", `^(TestPoliciesComeAndGo|TestAWebhookThatIsNotAskedIsSeen)$`},
 	{"namespaces", ".", `^(TestNamespaceGoesWithAllKindsOfContent|TestPodsGoBefore.*|TestDrainPolicy|TestNamespaceControllerWaitsForTheWavesOfAPolicy|TestConditionsHave.*|` +
 		`TestEmptyNamespace.*|TestCreateThatASlowWebhook.*)$`},
-	{"beside the built-in", ".", `^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*)$`},
-	{"brake", ".", `^TestBrake.*$`},
+	{"beside the built-in", ".", `^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*|TestCollectingIsHandedOver)$`},
+	{"brake", ".", `^(TestBrake|TestBuiltInCollectorIsHeld).*$`},
 	{"questions", ".", `^(TestPlan.*|TestWhy.*|TestDoctor.*)$`},
 	{"chart", "./chart", `.`},
 }
