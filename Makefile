@@ -7,6 +7,7 @@ SIM_STEPS ?= 2000
 SIM_SEED ?= 0
 WORLDS ?= 200
 ROUNDS ?= 10
+NAMESPACES ?= 50
 KILLS ?= 100
 # The race detector takes a C compiler; Go leaves cgo out where there is none. With it unit tests are run, and the Weir is
 # built that is killed and compared in e2e. E2E_BUILD=-race builds that of all the other tests so, too: it takes a machine
@@ -22,7 +23,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos handover e2e-versions
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos handover churn e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +118,9 @@ sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is th
 
 handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
+
+churn: build ## applications come, are rolled out and go under the brake's default limits: NAMESPACES=50
+	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)
 
 e2e-versions: build ## a part of the tests on Kubernetes 1.30, 1.32, 1.34, 1.35 and 1.36, and a table: VERSIONS="v1.34 v1.36"
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) run ./cmd/versions $(VERSIONS_ARGS) $(VERSIONS)
