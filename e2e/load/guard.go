@@ -47,8 +47,8 @@ func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, pol
 	return g, err
 }
 
-// StartWeirPair runs weir's webhook and its controller in a mode, with a directory of policies.
-func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, policies, mode string) (*Guard, error) {
+// StartWeirPair runs weir's webhook and its controller in a mode, with a directory of policies, and each with these flags as well.
+func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, policies, mode string, flags ...string) (*Guard, error) {
 	ports := make([]int, 3)
 	for i := range ports {
 		var err error
@@ -57,6 +57,7 @@ func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, poli
 		}
 	}
 	both := []string{"--kubeconfig", kubeconfig, "--policy-dir", policies, "--webhook-url", fmt.Sprintf("https://localhost:%d", ports[0])}
+	both = append(both, flags...)
 	hook := plane.Command("weir-webhook", binary, filepath.Join(p.Dir, "weir-webhook.log"), append([]string{"webhook",
 		"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[0]), "--shutdown-delay", "0s",
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--metrics-secure=false",

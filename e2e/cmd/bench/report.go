@@ -20,6 +20,7 @@ type report struct {
 	samples    map[string][]sample // by work
 	admitted   map[string][]admitted
 	enforced   map[string][]enforcedSample
+	braked     []brakedSample
 	backFilled *backFilled
 	limited    map[string]load.Result
 	empty      map[string]weight // by system
@@ -64,6 +65,7 @@ func (r *report) write(out io.Writer) error {
 	r.writeNamespaces(&s)
 	r.writeAdmitted(&s)
 	r.writeEnforced(&s)
+	r.writeBraked(&s)
 	r.writeBackFill(&s)
 	r.writeMemory(&s)
 	r.writeLeft(&s)

@@ -110,6 +110,11 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
+	if b.weir != "" && b.only.MatchString(braked) {
+		if err := b.measureBrake(ctx, r); err != nil {
+			return err
+		}
+	}
 	if b.only.MatchString(followingName) {
 		if err := b.measureFollowing(ctx, r); err != nil {
 			return fmt.Errorf("%s: %w", followingName, err)
