@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/namespaces", "controller/request", "controller/shadow", "policies", "policies/live"},
 	"controller/beside":      {"controller/graph", "controller/kinds", "policies", "policies/v1alpha1"},
-	"controller/brake":       {"controller/follow", "controller/graph", "policies/v1alpha1"},
+	"controller/brake":       {"controller/follow", "controller/graph", "controller/words", "policies/v1alpha1"},
 	"controller/collect":     {"controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/compare":     {"controller/follow", "controller/graph", "controller/kinds", "controller/request"},
 	"controller/doctor":      {},

@@ -5,15 +5,18 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -65,27 +68,22 @@ func TestCollectingIsHandedOver(t *testing.T) {
 		}
 	}
 	start()
-	w.awaitMigrationLease(func(holder string) bool { return holder != "" })
+	w.awaitMigrationLease(false)
 	w.startWeir("--mode=replace", "--migration-lease=kube-system/"+migrationLease, "--leader-elect-lease-duration="+lease.String())
 
 	l := w.traffic()
-	collects := func(user string) {
-		t.Helper()
-		before := len(w.collected(user))
-		w.until(user+" collects", func(context.Context) (bool, error) { return len(w.collected(user)) > before, nil })
-	}
-	collects(builtinCollector)
+	w.awaitCollector(false)
 	for range *handOvers {
 		if err := w.plane.StopController(); err != nil {
 			t.Fatal(err)
 		}
-		collects(weirUser)
+		w.awaitCollector(true)
 		start() // it waits now
-		collects(weirUser)
+		w.awaitCollector(true)
 		if err := w.weir.Stop(plane.DefaultGrace); err != nil {
 			t.Fatal(err)
 		}
-		collects(builtinCollector)
+		w.awaitCollector(false)
 		if err := w.weir.Restart(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +93,7 @@ func TestCollectingIsHandedOver(t *testing.T) {
 		left, err := w.typed.CoreV1().Secrets(w.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(left.Items) == 0, err
 	})
-	w.mustHandOver(2**handOvers, lease+retry)
+	w.mustHandOver(2**handOvers, lease+2*retry) // which come with some jitter
 }
 
 // mustHandOver looks at what was collected: each object once, by one of the two at a time, and never for long by none. A delete that was under way
@@ -136,15 +134,42 @@ func (w *world) collected(user string) []request {
 	})
 }
 
-// awaitMigrationLease waits until the Lease has a holder of a kind.
-func (w *world) awaitMigrationLease(wanted func(holder string) bool) {
+// awaitCollector waits until Weir, or the other, holds the Lease, and what is garbage then is gone.
+func (w *world) awaitCollector(isWeir bool) {
+	w.Helper()
+	w.awaitMigrationLease(isWeir)
+	secrets := func(ctx context.Context) map[types.UID]bool {
+		list, err := w.typed.CoreV1().Secrets(w.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		there := map[types.UID]bool{}
+		for i := range list.Items {
+			there[list.Items[i].UID] = true
+		}
+		return there
+	}
+	var garbage map[types.UID]bool
+	w.until("there is garbage", func(ctx context.Context) (bool, error) {
+		garbage = secrets(ctx)
+		return len(garbage) > 0, nil
+	})
+	w.until("it is collected", func(ctx context.Context) (bool, error) {
+		there := secrets(ctx)
+		maps.DeleteFunc(garbage, func(uid types.UID, _ bool) bool { return !there[uid] })
+		return len(garbage) == 0, nil
+	})
+}
+
+// awaitMigrationLease waits until Weir holds the Lease, or another process does.
+func (w *world) awaitMigrationLease(isWeir bool) {
 	w.Helper()
 	w.until("the migration Lease is held", func(ctx context.Context) (bool, error) {
 		lease, err := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, migrationLease, metav1.GetOptions{})
-		if err != nil {
+		if err != nil || lease.Spec.HolderIdentity == nil {
 			return false, nil //nolint:nilerr // it may not be there yet
 		}
-		return lease.Spec.HolderIdentity != nil && wanted(*lease.Spec.HolderIdentity), nil
+		return *lease.Spec.HolderIdentity != "" && strings.HasPrefix(*lease.Spec.HolderIdentity, "weir_") == isWeir, nil
 	})
 }
 

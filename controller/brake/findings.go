@@ -28,6 +28,7 @@ type findings struct {
 	weight   counts // what goes, in all
 	complete bool   // and no more
 	samples  []graph.Inferred
+	writers  map[types.UID]writer // of the samples
 	since    time.Time
 	why      string
 }
@@ -139,7 +140,7 @@ func (r *record) status() *v1alpha1.HeldCollectionStatus {
 		st.Kinds = append(st.Kinds, v1alpha1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
 	}
 	for _, s := range f.samples {
-		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
+		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024), WrittenBy: f.writers[s.UID].String()})
 	}
 	return st
 }
@@ -164,9 +165,12 @@ func (r *record) message() string {
 			least = "at least "
 		}
 		parts = append(parts, fmt.Sprintf("Held: %d objects, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
-			len(f.uids), least, f.objects(), r.owners, strings.Join(because, "; "), f.why),
-			fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-				"To keep them, repair or remove their owner references; this goes away by itself then.", r.owners, f.digest))
+			len(f.uids), least, f.objects(), r.owners, strings.Join(because, "; "), f.why))
+		if text := by(f.writers); text != "" {
+			parts = append(parts, text)
+		}
+		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
+			"To keep them, repair or remove their owner references; this goes away by itself then.", r.owners, f.digest))
 	case f.open > 0:
 		parts = append(parts, fmt.Sprintf("Nothing is held now, but of %d owners it is not known whether they are there.", f.open))
 	default:

@@ -45,10 +45,11 @@ type keeper struct {
 type record struct {
 	owners  schema.GroupResource
 	seen    findings
-	sets    []set     // those that were written, the newest last
-	next    time.Time // when it is counted again
-	empty   time.Time // since when nothing was held; zero: something is
-	ended   bool      // nothing is held any more, and the object is to go
+	sets    []set                // those that were written, the newest last
+	writers map[types.UID]writer // of the samples of the newest
+	next    time.Time            // when it is counted again
+	empty   time.Time            // since when nothing was held; zero: something is
+	ended   bool                 // nothing is held any more, and the object is to go
 	told    bool
 	applied string // the digest of the last decision that was carried out
 	outcome string // of the last decision
@@ -146,7 +147,7 @@ func (k *keeper) look(ctx context.Context) {
 			object = &items[i]
 		}
 		if !r.ended {
-			k.follow(r, held[owners], object)
+			k.follow(ctx, r, held[owners], object)
 		}
 		if err != nil {
 			continue // it cannot be written either
@@ -166,7 +167,7 @@ func (k *keeper) trouble(ctx context.Context, err error) {
 }
 
 // follow brings a record up to date: with a decision, and with what the graph says.
-func (k *keeper) follow(r *record, h hold, object *v1alpha1.HeldCollection) {
+func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1.HeldCollection) {
 	if object != nil && k.decide(r, object.Spec) {
 		r.next = time.Time{}
 	}
@@ -194,7 +195,9 @@ func (k *keeper) follow(r *record, h hold, object *v1alpha1.HeldCollection) {
 	if digest := r.seen.digest; digest != "" && (len(r.sets) == 0 || r.sets[len(r.sets)-1].digest != digest) {
 		r.sets = append(r.sets, set{digest, r.seen.uids})
 		r.sets = r.sets[max(0, len(r.sets)-2):]
+		r.writers = k.writers(ctx, r.seen.samples)
 	}
+	r.seen.writers = r.writers
 	r.seen.since, r.seen.why = h.since, h.why
 }
 

@@ -17,7 +17,7 @@ type Limits struct {
 	Most    int
 }
 
-// DefaultLimits. A cluster's churn makes some objects an hour whose owner was gone before they were seen; docs/operating.md has figures.
+// DefaultLimits are more than a cluster's own life leaves behind, which docs/operating.md tells.
 var DefaultLimits = Limits{Objects: 500, Share: 0.1, Most: 5000}
 
 // Off tells whether nothing is limited.

@@ -138,6 +138,13 @@ type HeldSample struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Why string `json:"why"`
+
+	// WrittenBy is which client wrote its owner references last, and when, as managedFields tell: a client chooses that name itself. Left
+	// out, it is not known.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	WrittenBy string `json:"writtenBy,omitempty"`
 }
 
 // HeldCollectionList is a list of HeldCollection.
