@@ -8,7 +8,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -194,63 +193,4 @@ func orNull(m map[string]any) any {
 		return nil
 	}
 	return m
-}
-
-// asRequest is the variable request, field by field as the API server makes it of an AdmissionRequest.
-func (q *Question) asRequest() map[string]any {
-	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)
-	requestKind, requestResource, requestSubresource := kind, resource, q.RequestSubresource
-	if q.RequestKind != q.Kind && !q.RequestKind.Empty() {
-		requestKind = kindMap(q.RequestKind)
-	}
-	if q.RequestResource.Empty() {
-		requestSubresource = q.Subresource
-	} else if q.RequestResource != q.Resource {
-		requestResource = resourceMap(q.RequestResource)
-	}
-	user := map[string]any{}
-	setString(user, "username", q.User.Name)
-	setString(user, "uid", q.User.UID)
-	if len(q.User.Groups) > 0 {
-		user["groups"] = anyList(q.User.Groups)
-	}
-	if len(q.User.Extra) > 0 {
-		extra := map[string]any{}
-		for k, v := range q.User.Extra {
-			extra[k] = anyList(v)
-		}
-		user["extra"] = extra
-	}
-	r := map[string]any{
-		"uid": "", "kind": kind, "resource": resource, "requestKind": requestKind, "requestResource": requestResource,
-		"operation": string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
-		"object": nil, "oldObject": nil, "options": orNull(q.Options),
-	}
-	setString(r, "subResource", q.Subresource)
-	setString(r, "requestSubResource", requestSubresource)
-	setString(r, "name", q.Name)
-	setString(r, "namespace", q.Namespace)
-	return r
-}
-
-func kindMap(k schema.GroupVersionKind) map[string]any {
-	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
-}
-
-func resourceMap(r schema.GroupVersionResource) map[string]any {
-	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
-}
-
-func setString(m map[string]any, key, value string) {
-	if value != "" {
-		m[key] = value
-	}
-}
-
-func anyList(in []string) []any {
-	out := make([]any, len(in))
-	for i, s := range in {
-		out[i] = s
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
 // A condition about object in a DeletionPolicy compiles, and never holds: object is null at a DELETE. CEL finds that out
@@ -199,21 +198,4 @@ func equal(a, b outcomes) outcomes {
 		out |= isTrue | isFalse
 	}
 	return out
-}
-
-// checkConditions finds conditions of a DeletionPolicy that cannot be meant.
-func (c *compiled) checkConditions() {
-	propagates := c.deletion.propagation != nil
-	for i := range c.conditions {
-		at, expression := c.conditions[i].at, c.conditions[i].expression
-		switch {
-		case neverTrue(expression, admissioncel.ObjectVarName):
-			c.mistake(at, "it can never be true, so the policy would be about nothing: object is null at a DELETE, as which conditions are always asked. The object is oldObject")
-		case looksInto(expression, admissioncel.ObjectVarName):
-			c.warn(at, "object is null at a DELETE, as which conditions are always asked: what looks into it fails. The object is oldObject")
-		}
-		if propagates && mentions(expression, admissioncel.RequestVarName) {
-			c.mistake(at, "a policy with propagation cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
-		}
-	}
 }
