@@ -27,7 +27,7 @@ func (s *Set) askDeletions(q *Question, v *verdict) *evaluator {
 }
 
 func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
-	a := &evaluator{e: evaluation{q: q, shared: x.shared}, ranked: x.perhaps(q), judged: judged, v: v}
+	a := &evaluator{e: evaluate(q, x.shared), ranked: x.perhaps(q), judged: judged, v: v}
 	a.said = make([]saying, len(a.policies))
 	for _, i := range a.broken {
 		if !q.Part.has(a.policies[i]) {

@@ -32,7 +32,7 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 		}
 		out.Some = append(out.Some, c.key)
 		selectors = append(selectors, c.objects)
-		out.Whole = out.Whole || slices.ContainsFunc(c.conditions, func(c condition) bool { return c.whole })
+		out.Whole = out.Whole || c.looksBeyondMetadata()
 	}
 	if len(out.Some) > 0 {
 		out.Selector = common(selectors)
@@ -59,8 +59,8 @@ func (s *Set) counting(gr schema.GroupResource) []*compiled {
 // About are those of CensusOf's Some that a stored object passes: a DeletionPolicy as at its DELETE, another as at an
 // UPDATE that changes nothing. Of DrainPolicies the first that selects a namespace holds, and is the only one.
 func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
-	asDelete := evaluation{q: q.asDelete(), shared: s.deletion.shared}
-	asUpdate := evaluation{q: &q, shared: s.owners.shared}
+	asDelete := evaluate(q.asDelete(), s.deletion.shared)
+	asUpdate := evaluate(&q, s.owners.shared)
 	drained := false
 	for _, c := range s.counting(q.Resource.GroupResource()) {
 		e := &asUpdate

@@ -8,25 +8,23 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
-
-	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// condition is a compiled CEL expression.
-type condition struct {
-	name       string
-	expression string
-	at         string // the field
-	program    cel.Program
+// Condition is a compiled CEL expression. It never changes.
+type Condition struct {
+	Name, Expression string
+	At               string // the field of the policy
+	program          cel.Program
 	// most is what the program costs at most, of one without a meter; 0 of one with.
-	most uint64
-	// whole tells that the program may look at more of objects than their essence.
-	whole bool
+	most         uint64
+	metadataOnly bool
 }
+
+// MetadataOnly tells that it looks at nothing of objects but their metadata, without managedFields, and what names their kind.
+func (c *Condition) MetadataOnly() bool { return c.metadataOnly }
 
 // The compiler is the API server's own for admission policies: its variables, libraries and limit per expression.
 var compiler = sync.OnceValue(func() admissioncel.Compiler {
@@ -42,34 +40,47 @@ func (e expression) GetExpression() string { return string(e) }
 // ReturnTypes implements cel.ExpressionAccessor.
 func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 
-func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]condition, field.ErrorList) {
-	var out []condition
-	var errs field.ErrorList
-	for i, c := range in {
-		// The stored environment is that of configuration files: everything this version of Kubernetes knows.
-		r := compiler().CompileCELExpression(expression(c.Expression), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
-		if r.Error != nil {
-			errs = append(errs, field.Invalid(at.Index(i).Child("expression"), field.OmitValueType{}, oneLine(r.Error.Detail)))
-			continue
-		}
-		compiled := condition{name: c.Name, expression: c.Expression, at: at.Index(i).Child("expression").String(), program: r.Program, whole: !metadataOnly(c.Expression)}
-		if p := unmetered(c.Expression); p != nil {
-			compiled.program, compiled.most = p, uint64(len(c.Expression))
-		}
-		out = append(out, compiled)
+// Compile compiles an expression for a policy whose field is at. An error is one line.
+func Compile(name, text, at string) (Condition, error) {
+	// The stored environment is that of configuration files: everything this version of Kubernetes knows.
+	r := compiler().CompileCELExpression(expression(text), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	if r.Error != nil {
+		return Condition{}, errors.New(oneLine(r.Error.Detail))
 	}
-	return out, errs
+	c := Condition{Name: name, Expression: text, At: at, program: r.Program, metadataOnly: metadataOnly(text)}
+	if p := unmetered(text); p != nil {
+		c.program, c.most = p, uint64(len(text))
+	}
+	return c, nil
 }
 
-// evaluation is a question as CEL sees it. Its variables are made once, when the first expression asks.
-type evaluation struct {
-	q       *Question
-	request map[string]any
-	whole   bool // of the condition that is asked
+// Variables are what conditions are about. An Evaluation asks for what an expression names, and not before.
+type Variables interface {
+	// Object and OldObject are those of the request, nil for null. Where full is false, a condition that is MetadataOnly asks.
+	Object(full bool) (map[string]any, error)
+	OldObject(full bool) (map[string]any, error)
+	// NamespaceObject is nil for what is in no namespace.
+	NamespaceObject() map[string]any
+	// Request is asked for once.
+	Request() map[string]any
+}
 
-	// shared are the expressions that several policies have, and places in outcomes, which are of those that were asked.
-	shared   map[string]int
-	outcomes []*outcome
+// Evaluation asks conditions about the same variables.
+type Evaluation struct {
+	variables Variables
+	request   map[string]any
+	full      bool // what the condition that is asked needs of objects
+
+	shared   Shared
+	outcomes []*outcome // of the shared expressions that were asked
+}
+
+// Shared are the expressions that several conditions have, each with its number. An Evaluation asks such a one once.
+type Shared map[string]int
+
+// Evaluate gives an Evaluation that is asked by one goroutine.
+func Evaluate(variables Variables, shared Shared) Evaluation {
+	return Evaluation{variables: variables, shared: shared}
 }
 
 // outcome is what an expression came to.
@@ -79,20 +90,20 @@ type outcome struct {
 	cost  uint64
 }
 
-// all tells whether all conditions are true. One that is false decides, whatever the others would say.
-func (e *evaluation) all(conditions []condition) (bool, error) {
+// All tells whether all conditions are true. One that is false decides, whatever the others would say.
+func (e *Evaluation) All(conditions []Condition) (bool, error) {
 	var failed error
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for i := range conditions {
 		c := &conditions[i]
 		o := e.ask(c)
 		if o.err != nil {
-			failed = errors.Join(failed, fmt.Errorf("condition %q: %w", c.name, o.err))
+			failed = errors.Join(failed, fmt.Errorf("condition %q: %w", c.Name, o.err))
 		} else if !o.holds {
 			return false, nil
 		}
 		if o.cost > budget {
-			return false, fmt.Errorf("condition %q: %w: the conditions together cost too much", c.name, errCost)
+			return false, fmt.Errorf("condition %q: %w: the conditions together cost too much", c.Name, ErrCost)
 		}
 		budget -= o.cost
 	}
@@ -100,8 +111,8 @@ func (e *evaluation) all(conditions []condition) (bool, error) {
 }
 
 // ask asks a condition, and one that several policies have only once.
-func (e *evaluation) ask(c *condition) outcome {
-	at, shared := e.shared[c.expression]
+func (e *Evaluation) ask(c *Condition) outcome {
+	at, shared := e.shared[c.Expression]
 	if !shared {
 		return e.run(c)
 	}
@@ -115,8 +126,8 @@ func (e *evaluation) ask(c *condition) outcome {
 	return *e.outcomes[at]
 }
 
-func (e *evaluation) run(c *condition) outcome {
-	e.whole = c.whole
+func (e *Evaluation) run(c *Condition) outcome {
+	e.full = !c.metadataOnly
 	// Eval needs no context: the limit of cost in the program ends what would run for long.
 	val, details, err := c.program.Eval(e)
 	o := outcome{holds: err == nil && val == types.True, err: failureOf(err), cost: c.most}
@@ -126,8 +137,8 @@ func (e *evaluation) run(c *condition) outcome {
 	return o
 }
 
-// errCost is a condition that costs too much. How much it costs the object decides, and so does whoever wrote that.
-var errCost = errors.New("the object is too large for it")
+// ErrCost is a condition that costs too much. How much it costs the object decides, and so does whoever wrote that.
+var ErrCost = errors.New("the object is too large for it")
 
 // failureOf is the error of an expression, in one line.
 func failureOf(err error) error {
@@ -135,39 +146,38 @@ func failureOf(err error) error {
 		return nil
 	}
 	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		return fmt.Errorf("%w: %s", errCost, oneLine(err.Error()))
+		return fmt.Errorf("%w: %s", ErrCost, oneLine(err.Error()))
 	}
 	return errors.New(oneLine(err.Error()))
 }
 
-// sharedBy are the expressions that more than one of the policies have, numbered.
-func sharedBy(list []*compiled) map[string]int {
-	seen, shared := map[string]bool{}, map[string]int{}
-	for _, c := range list {
-		for _, cond := range c.conditions {
-			if _, already := shared[cond.expression]; seen[cond.expression] && !already {
-				shared[cond.expression] = len(shared)
-			}
-			seen[cond.expression] = true
+// SharedIn are the expressions that more than one of the conditions have.
+func SharedIn(conditions []Condition) Shared {
+	seen, shared := map[string]bool{}, Shared{}
+	for i := range conditions {
+		text := conditions[i].Expression
+		if _, already := shared[text]; seen[text] && !already {
+			shared[text] = len(shared)
 		}
+		seen[text] = true
 	}
 	return shared
 }
 
-var _ interpreter.Activation = (*evaluation)(nil)
+var _ interpreter.Activation = (*Evaluation)(nil)
 
 // ResolveName implements interpreter.Activation.
-func (e *evaluation) ResolveName(name string) (any, bool) {
+func (e *Evaluation) ResolveName(name string) (any, bool) {
 	switch name {
 	case admissioncel.ObjectVarName:
-		return e.object(e.q.Object, e.q.object), true
+		return value(e.variables.Object(e.full)), true
 	case admissioncel.OldObjectVarName:
-		return e.object(e.q.OldObject, e.q.oldObject), true
+		return value(e.variables.OldObject(e.full)), true
 	case admissioncel.NamespaceVarName:
-		return orNull(e.q.NamespaceObject), true
+		return value(e.variables.NamespaceObject(), nil), true
 	case admissioncel.RequestVarName:
 		if e.request == nil {
-			e.request = e.q.asRequest()
+			e.request = e.variables.Request()
 		}
 		return e.request, true
 	}
@@ -175,21 +185,14 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 }
 
 // Parent implements interpreter.Activation.
-func (e *evaluation) Parent() interpreter.Activation { return nil }
+func (e *Evaluation) Parent() interpreter.Activation { return nil }
 
-func (e *evaluation) object(essence map[string]any, t *text) any {
-	if !e.whole {
-		return orNull(essence)
-	}
-	whole, err := t.whole(essence)
-	if err != nil {
+// value is an object for CEL: null, and not an empty one, where there is none.
+func value(m map[string]any, err error) any {
+	switch {
+	case err != nil:
 		return types.WrapErr(err)
-	}
-	return orNull(whole)
-}
-
-func orNull(m map[string]any) any {
-	if m == nil {
+	case m == nil:
 		return nil
 	}
 	return m

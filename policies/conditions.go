@@ -1,29 +1,98 @@
 package policies
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
+
+func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]Condition, field.ErrorList) {
+	var out []Condition
+	var errs field.ErrorList
+	for i, c := range in {
+		at := at.Index(i).Child("expression")
+		compiled, err := Compile(c.Name, c.Expression, at.String())
+		if err != nil {
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
+			continue
+		}
+		out = append(out, compiled)
+	}
+	return out, errs
+}
 
 // checkConditions finds conditions of a DeletionPolicy that cannot be meant.
 func (c *compiled) checkConditions() {
 	propagates := c.deletion.propagation != nil
 	for i := range c.conditions {
-		at, expression := c.conditions[i].at, c.conditions[i].expression
+		at, expression := c.conditions[i].At, c.conditions[i].Expression
 		switch {
-		case neverTrue(expression, admissioncel.ObjectVarName):
+		case NeverTrue(expression, admissioncel.ObjectVarName):
 			c.mistake(at, "it can never be true, so the policy would be about nothing: object is null at a DELETE, as which conditions are always asked. The object is oldObject")
-		case looksInto(expression, admissioncel.ObjectVarName):
+		case LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "object is null at a DELETE, as which conditions are always asked: what looks into it fails. The object is oldObject")
 		}
-		if propagates && mentions(expression, admissioncel.RequestVarName) {
+		if propagates && Mentions(expression, admissioncel.RequestVarName) {
 			c.mistake(at, "a policy with propagation cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
 		}
 	}
 }
 
-// asRequest is the variable request, field by field as the API server makes it of an AdmissionRequest.
-func (q *Question) asRequest() map[string]any {
+// looksBeyondMetadata tells whether any of its conditions needs more of an object than its metadata.
+func (c *compiled) looksBeyondMetadata() bool {
+	return slices.ContainsFunc(c.conditions, func(cond Condition) bool { return !cond.MetadataOnly() })
+}
+
+// evaluation is a question that conditions are asked about.
+type evaluation struct {
+	q *Question
+	Evaluation
+}
+
+func evaluate(q *Question, shared Shared) evaluation {
+	return evaluation{q: q, Evaluation: Evaluate(variables{q}, shared)}
+}
+
+// sharedBy are the expressions that more than one of the policies have.
+func sharedBy(list []*compiled) Shared {
+	var all []Condition
+	for _, c := range list {
+		all = append(all, c.conditions...)
+	}
+	return SharedIn(all)
+}
+
+// variables are a question as conditions see it.
+type variables struct{ q *Question }
+
+var _ Variables = variables{}
+
+// Object implements Variables.
+func (v variables) Object(full bool) (map[string]any, error) {
+	if !full {
+		return v.q.Object, nil
+	}
+	return v.q.object.whole(v.q.Object)
+}
+
+// OldObject implements Variables.
+func (v variables) OldObject(full bool) (map[string]any, error) {
+	if !full {
+		return v.q.OldObject, nil
+	}
+	return v.q.oldObject.whole(v.q.OldObject)
+}
+
+// NamespaceObject implements Variables.
+func (v variables) NamespaceObject() map[string]any { return v.q.NamespaceObject }
+
+// Request implements Variables: field by field as the API server makes it of an AdmissionRequest.
+func (v variables) Request() map[string]any {
+	q := v.q
 	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)
 	requestKind, requestResource, requestSubresource := kind, resource, q.RequestSubresource
 	if q.RequestKind != q.Kind && !q.RequestKind.Empty() {
@@ -47,10 +116,14 @@ func (q *Question) asRequest() map[string]any {
 		}
 		user["extra"] = extra
 	}
+	var options any // null, and not an empty map
+	if q.Options != nil {
+		options = q.Options
+	}
 	r := map[string]any{
 		"uid": "", "kind": kind, "resource": resource, "requestKind": requestKind, "requestResource": requestResource,
 		"operation": string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
-		"object": nil, "oldObject": nil, "options": orNull(q.Options),
+		"object": nil, "oldObject": nil, "options": options,
 	}
 	setString(r, "subResource", q.Subresource)
 	setString(r, "requestSubResource", requestSubresource)

@@ -153,7 +153,7 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 	}
 	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why.Error()})
 	switch {
-	case errors.Is(why, errCost):
+	case errors.Is(why, ErrCost):
 		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged: " + why.Error(),
 			way:  "Make the object smaller, or have the policy's condition changed.",

@@ -146,7 +146,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if m, ok := want["metadata"].(map[string]any); ok {
-			delete(m, managedFields)
+			delete(m, ManagedFields)
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: read %v, decoded %v", raw, got, want)

@@ -14,7 +14,7 @@ type index struct {
 	wild  *list // whose rules have a '*': they have to be asked
 	all   []*compiled
 	// shared are the expressions that several policies have.
-	shared map[string]int
+	shared Shared
 }
 
 func newIndex(all []*compiled) index {

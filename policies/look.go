@@ -61,7 +61,7 @@ func (c *Cascade) look(o Caught) Look {
 	var selectors []labels.Selector
 	for _, p := range c.about(o.Resource.GroupResource()) {
 		selectors = append(selectors, p.objects)
-		l.Whole = l.Whole || slices.ContainsFunc(p.conditions, func(cond condition) bool { return cond.whole })
+		l.Whole = l.Whole || p.looksBeyondMetadata()
 	}
 	l.Selector = common(selectors)
 	return l

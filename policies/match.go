@@ -22,7 +22,7 @@ type matcher struct {
 	spared     excluded
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
-	conditions []condition
+	conditions []Condition
 	// broken says why conditions cannot be asked.
 	broken string
 }
@@ -114,7 +114,7 @@ func (m *matcher) matches(e *evaluation) (bool, error) {
 	if m.broken != "" {
 		return false, fmt.Errorf("%s", m.broken)
 	}
-	return e.all(m.conditions)
+	return e.All(m.conditions)
 }
 
 func (m *matcher) selects(q *Question) (bool, error) {

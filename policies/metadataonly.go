@@ -12,7 +12,10 @@ import (
 )
 
 // Most conditions are about labels, annotations and names: for those an object's metadata is decoded, and the rest of it
-// never is (FromRequest).
+// never is.
+
+// ManagedFields is what is left out of metadata: it is long, and hardly ever asked about.
+const ManagedFields = "managedFields"
 
 var parser = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(cel.OptionalTypes())
@@ -74,7 +77,7 @@ func selectsEssence(s ast.SelectExpr) bool {
 		return false
 	}
 	metadata := s.Operand().AsSelect()
-	return namesObject(metadata.Operand()) && metadata.FieldName() == "metadata" && s.FieldName() != managedFields
+	return namesObject(metadata.Operand()) && metadata.FieldName() == "metadata" && s.FieldName() != ManagedFields
 }
 
 // comparesWithNull: oldObject == null.

@@ -73,37 +73,3 @@ func TestResourcesAreLookedAtEverywhere(t *testing.T) {
 		}
 	}
 }
-
-func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
-	for rest, want := range map[string]string{
-		"protection: {maxDependents: 0}; object.spec.replicas > 1":                             "5: error: it can never be true",
-		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "5: warning: object is null at a DELETE",
-		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                          "",
-		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                   "",
-		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":               "5: error: a policy with propagation cannot ask about the request",
-		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'": "",
-	} {
-		spec, expression, _ := strings.Cut(rest, "; ")
-		text := "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
-		var got []string
-		set := Build(nil, sources(t, "p.yaml", text), Options{})
-		for _, p := range set.Problems() {
-			level := "error"
-			if p.Warning {
-				level = "warning"
-			}
-			message, _, _ := strings.Cut(p.Message, ",")
-			message, _, _ = strings.Cut(message, ":")
-			got = append(got, fmt.Sprintf("%d: %s: %s", p.Line, level, message))
-		}
-		if len(got) == 0 && want == "" {
-			continue
-		}
-		if len(got) != 1 || !strings.HasPrefix(got[0], want) || want == "" {
-			t.Errorf("%s: %v, want %s", rest, got, want)
-		}
-		if ready := set.Statuses()[0].Ready; ready != !strings.Contains(want, "error") {
-			t.Errorf("%s: ready: %t", rest, ready)
-		}
-	}
-}

@@ -27,8 +27,8 @@ func (o outcomes) can(x outcomes) bool { return o&x != 0 }
 // only tells that nothing else can come of it.
 func (o outcomes) only(x outcomes) bool { return o != 0 && o&^x == 0 }
 
-// neverTrue tells whether an expression cannot be true because a variable is null.
-func neverTrue(expression, null string) bool {
+// NeverTrue tells whether an expression cannot be true because a variable is null.
+func NeverTrue(expression, null string) bool {
 	parsed, issues := parser().Parse(expression)
 	if issues.Err() != nil {
 		return false
@@ -37,13 +37,13 @@ func neverTrue(expression, null string) bool {
 	return !outcomesOf(e, null).can(isTrue) && outcomesOf(e, "").can(isTrue)
 }
 
-// mentions tells whether an expression is about a variable at all.
-func mentions(expression, variable string) bool {
+// Mentions tells whether an expression is about a variable at all.
+func Mentions(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool { return isVariable(e, variable) })
 }
 
-// looksInto tells whether an expression reads a field of a variable.
-func looksInto(expression, variable string) bool {
+// LooksInto tells whether an expression reads a field of a variable.
+func LooksInto(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool {
 		switch e.Kind() {
 		case ast.SelectKind:

@@ -4,9 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/common/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // What never holds is an error, and nothing else is: each verdict is checked against what CEL makes of the expression
@@ -47,7 +44,7 @@ func TestConditionsThatNeverHold(t *testing.T) {
 		"true":                                                           false,
 		"oldObject.spec.replicas > 1 || oldObject.spec.list.exists(x, x == object)": false,
 	} {
-		if got := neverTrue(expression, "object"); got != never {
+		if got := NeverTrue(expression, "object"); got != never {
 			t.Errorf("%s: never true: %t, want %t", expression, got, never)
 		}
 		if holdsForSome(t, expression) && never {
@@ -59,13 +56,13 @@ func TestConditionsThatNeverHold(t *testing.T) {
 // holdsForSome asks CEL itself.
 func holdsForSome(t *testing.T, expression string) bool {
 	t.Helper()
-	compiled, errs := compileConditions([]v1alpha1.Condition{{Name: "c", Expression: expression}}, field.NewPath("spec"))
-	if len(errs) > 0 {
-		t.Fatalf("%s: %v", expression, errs)
+	compiled, err := Compile("c", expression, "spec")
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
 	}
 	for _, spec := range []map[string]any{{}, {"replicas": int64(0)}, {"replicas": int64(2), "list": []any{int64(1)}, "object": map[string]any{"replicas": int64(2)}}, {"replicas": "10"}} {
-		e := evaluation{q: &Question{Operation: Delete, OldObject: map[string]any{"spec": spec}}}
-		if val, _, err := compiled[0].program.Eval(&e); err == nil && val == types.True {
+		e := Evaluate(&values{oldObject: map[string]any{"spec": spec}}, nil)
+		if val, _, err := compiled.program.Eval(&e); err == nil && val == types.True {
 			return true
 		}
 	}

@@ -83,7 +83,7 @@ func metadataOf(v gjson.Result) (any, error) {
 		return valueOf(v, 0)
 	}
 	return mapOf(v, func(key string, value gjson.Result) (any, bool, error) {
-		if key == managedFields {
+		if key == ManagedFields {
 			return nil, false, nil
 		}
 		return keep(valueOf(value, 0))
@@ -133,8 +133,6 @@ func mapOf(v gjson.Result, field func(key string, value gjson.Result) (any, bool
 	})
 	return m, err
 }
-
-const managedFields = "managedFields"
 
 // text is an object as it came.
 type text struct {

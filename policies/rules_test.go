@@ -149,9 +149,9 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 	}
 }
 
-var compiledOnce = map[string][]condition{} // tests of this file are not parallel
+var compiledOnce = map[string][]Condition{} // tests of this file are not parallel
 
-func matchConditions(w WebhookRules) ([]condition, error) {
+func matchConditions(w WebhookRules) ([]Condition, error) {
 	key := fmt.Sprint(w.MatchConditions)
 	if c, ok := compiledOnce[key]; ok {
 		return c, nil
@@ -177,8 +177,7 @@ func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := evaluation{q: q}
-	yes, err := e.all(compiled)
+	yes, err := all(q, compiled)
 	if err != nil {
 		t.Fatal(w.Name, err)
 	}
@@ -427,7 +426,7 @@ func TestRequestIsWhatTheAPIServerMakesOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := q.asRequest()
+	got := variables{&q}.Request()
 	want["options"] = map[string]any{"kind": "UpdateOptions"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-apiserver +ours):\n%s", diff)

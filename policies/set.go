@@ -194,9 +194,7 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, whole bool) {
 // LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more of an object than its
 // metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
-	return slices.ContainsFunc(s.deletion.about(gr), func(c *compiled) bool {
-		return slices.ContainsFunc(c.conditions, func(cond condition) bool { return cond.whole })
-	})
+	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).looksBeyondMetadata)
 }
 
 // FinalizerSelector selects the objects of a resource that some policy may want stamped, and as few others as can be said in one

@@ -1,0 +1,130 @@
+package policies
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// values are variables as they are. asked counts how often an object was asked for.
+type values struct {
+	object, oldObject, namespace, request map[string]any
+	asked                                 int
+	full                                  bool // of the last time
+	err                                   error
+}
+
+func (v *values) Object(full bool) (map[string]any, error) {
+	v.asked, v.full = v.asked+1, full
+	return v.object, v.err
+}
+
+func (v *values) OldObject(full bool) (map[string]any, error) {
+	v.asked, v.full = v.asked+1, full
+	return v.oldObject, v.err
+}
+
+func (v *values) NamespaceObject() map[string]any { return v.namespace }
+func (v *values) Request() map[string]any         { v.asked++; return v.request }
+
+func mustCompile(t *testing.T, text string) Condition {
+	t.Helper()
+	c, err := Compile("c", text, "spec.match.conditions[0].expression")
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
+}
+
+func TestWhatDoesNotCompileIsAnErrorOfOneLine(t *testing.T) {
+	for text, want := range map[string]string{"oldObject.": "Syntax error", "nobody == 1": "undeclared reference to 'nobody'", "1": "must evaluate to bool"} {
+		_, err := Compile("c", text, "")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAConditionThatIsFalseDecides(t *testing.T) {
+	yes, no, fails := mustCompile(t, "oldObject.metadata.name == 'web'"), mustCompile(t, "oldObject.metadata.name == 'other'"), mustCompile(t, "oldObject.metadata.none == 1")
+	for name, c := range map[string]struct {
+		conditions   []Condition
+		want, failed bool
+	}{
+		"none":              {nil, true, false},
+		"true":              {[]Condition{yes, yes}, true, false},
+		"false":             {[]Condition{yes, no}, false, false},
+		"one fails":         {[]Condition{fails, yes}, false, true},
+		"one fails, false":  {[]Condition{fails, no}, false, false},
+		"false, then fails": {[]Condition{no, fails}, false, false},
+	} {
+		e := Evaluate(&values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}}, nil)
+		if got, err := e.All(c.conditions); got != c.want || (err != nil) != c.failed || err != nil && !strings.HasPrefix(err.Error(), `condition "c": `) {
+			t.Errorf("%s: %t (%v), want %t", name, got, err, c.want)
+		}
+	}
+}
+
+func TestAnExpressionThatManyHaveIsAskedOnce(t *testing.T) {
+	many, own := mustCompile(t, "oldObject.metadata.name == 'web'"), mustCompile(t, "oldObject.metadata.name != 'other'")
+	shared := SharedIn([]Condition{many, own, many, many})
+	if len(shared) != 1 {
+		t.Fatalf("shared: %v", shared)
+	}
+	v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}}
+	e := Evaluate(&v, shared)
+	for _, conditions := range [][]Condition{{many}, {own, many}, {many}} {
+		if ok, err := e.All(conditions); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if v.asked != 2 {
+		t.Errorf("asked for the object %d times, want one for each of two expressions", v.asked)
+	}
+}
+
+func TestOnlyAConditionThatNeedsAllOfAnObjectGetsIt(t *testing.T) {
+	for text, full := range map[string]bool{"oldObject.metadata.name == 'web'": false, "oldObject.spec.n == 1": true} {
+		c := mustCompile(t, text)
+		v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"n": int64(1)}}}
+		e := Evaluate(&v, nil)
+		if ok, err := e.All([]Condition{c}); !ok || err != nil || v.full != full || c.MetadataOnly() == full {
+			t.Errorf("%s: %t (%v), full: %t, metadata only: %t", text, ok, err, v.full, c.MetadataOnly())
+		}
+	}
+}
+
+// What cannot be decoded is an error, and not null: a condition about null may be true.
+func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
+	for _, text := range []string{"object == null", "oldObject == null", "oldObject.spec.n == 1"} {
+		e := Evaluate(&values{err: errors.New("is nested too deep")}, nil)
+		if ok, err := e.All([]Condition{mustCompile(t, text)}); ok || err == nil || !strings.Contains(err.Error(), "nested too deep") {
+			t.Errorf("%s: %t, %v", text, ok, err)
+		}
+	}
+}
+
+// How much a condition costs the object decides; the conditions of a policy share what they may cost.
+func TestWhatCostsTooMuchIsToldApart(t *testing.T) {
+	list := make([]any, 330)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	v := values{oldObject: map[string]any{"spec": map[string]any{"list": list}}}
+	two, three := "oldObject.spec.list.all(a, oldObject.spec.list.all(b, a + b >= 0))", "oldObject.spec.list.all(a, oldObject.spec.list.all(b, oldObject.spec.list.all(c, a + b + c >= 0)))"
+	for name, c := range map[string]struct {
+		conditions []Condition
+		dear       bool
+		says       string
+	}{
+		"one that is cheap enough": {[]Condition{mustCompile(t, two)}, false, ""},
+		"one that is not":          {[]Condition{mustCompile(t, three)}, true, "actual cost limit exceeded"},
+		"four together":            {[]Condition{mustCompile(t, two), mustCompile(t, two), mustCompile(t, two), mustCompile(t, two)}, true, "together cost too much"},
+	} {
+		e := Evaluate(&v, nil)
+		ok, err := e.All(c.conditions)
+		if ok == c.dear || errors.Is(err, ErrCost) != c.dear || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %t, %v", name, ok, err)
+		}
+	}
+}
