@@ -51,8 +51,9 @@ var allowed = map[string][]string{
 	"controller/drain":        {},
 	"webhook":                 {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"certs":                   {},
-	"policies":                {"controller/words", "policies/v1alpha1"},
+	"policies":                {"controller/words", "policies/cel", "policies/v1alpha1"},
 	"policies/apitest":        {},
+	"policies/cel":            {},
 	"policies/live":           {"policies", "policies/v1alpha1"},
 	"policies/finalizers":     {"policies", "policies/v1alpha1"},
 	"policies/v1alpha1":       {},
@@ -66,6 +67,7 @@ var forbidden = map[string][]string{
 	"controller/doctor":      {"context", "net", "os", "sync", "log", "math/rand", "k8s.io"},
 	"controller/words":       {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io"},
 	"controller/policyfacts": {"context", "net", "os", "sync", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
+	"policies/cel":           {"context", "net", "os", "time", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 	// A moment comes in as an argument: insight tells ages.
 	"controller/insight": {"context", "net", "os", "log", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
 }

@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]Condition, field.ErrorList) {
-	var out []Condition
+func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]cel.Condition, field.ErrorList) {
+	var out []cel.Condition
 	var errs field.ErrorList
 	for i, c := range in {
 		at := at.Index(i).Child("expression")
-		compiled, err := Compile(c.Name, c.Expression, at.String())
+		compiled, err := cel.Compile(c.Name, c.Expression, at.String())
 		if err != nil {
 			errs = append(errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
 			continue
@@ -31,12 +32,12 @@ func (c *compiled) checkConditions() {
 	for i := range c.conditions {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
 		switch {
-		case NeverTrue(expression, admissioncel.ObjectVarName):
+		case cel.NeverTrue(expression, admissioncel.ObjectVarName):
 			c.mistake(at, "it can never be true, so the policy would be about nothing: object is null at a DELETE, as which conditions are always asked. The object is oldObject")
-		case LooksInto(expression, admissioncel.ObjectVarName):
+		case cel.LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "object is null at a DELETE, as which conditions are always asked: what looks into it fails. The object is oldObject")
 		}
-		if propagates && Mentions(expression, admissioncel.RequestVarName) {
+		if propagates && cel.Mentions(expression, admissioncel.RequestVarName) {
 			c.mistake(at, "a policy with propagation cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
 		}
 	}
@@ -44,34 +45,34 @@ func (c *compiled) checkConditions() {
 
 // looksBeyondMetadata tells whether any of its conditions needs more of an object than its metadata.
 func (c *compiled) looksBeyondMetadata() bool {
-	return slices.ContainsFunc(c.conditions, func(cond Condition) bool { return !cond.MetadataOnly() })
+	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.MetadataOnly() })
 }
 
 // evaluation is a question that conditions are asked about.
 type evaluation struct {
 	q *Question
-	Evaluation
+	cel.Evaluation
 }
 
-func evaluate(q *Question, shared Shared) evaluation {
-	return evaluation{q: q, Evaluation: Evaluate(variables{q}, shared)}
+func evaluate(q *Question, shared cel.Shared) evaluation {
+	return evaluation{q: q, Evaluation: cel.Evaluate(variables{q}, shared)}
 }
 
 // sharedBy are the expressions that more than one of the policies have.
-func sharedBy(list []*compiled) Shared {
-	var all []Condition
+func sharedBy(list []*compiled) cel.Shared {
+	var all []cel.Condition
 	for _, c := range list {
 		all = append(all, c.conditions...)
 	}
-	return SharedIn(all)
+	return cel.SharedIn(all)
 }
 
 // variables are a question as conditions see it.
 type variables struct{ q *Question }
 
-var _ Variables = variables{}
+var _ cel.Variables = variables{}
 
-// Object implements Variables.
+// Object implements cel.Variables.
 func (v variables) Object(full bool) (map[string]any, error) {
 	if !full {
 		return v.q.Object, nil
@@ -79,7 +80,7 @@ func (v variables) Object(full bool) (map[string]any, error) {
 	return v.q.object.whole(v.q.Object)
 }
 
-// OldObject implements Variables.
+// OldObject implements cel.Variables.
 func (v variables) OldObject(full bool) (map[string]any, error) {
 	if !full {
 		return v.q.OldObject, nil
@@ -87,10 +88,10 @@ func (v variables) OldObject(full bool) (map[string]any, error) {
 	return v.q.oldObject.whole(v.q.OldObject)
 }
 
-// NamespaceObject implements Variables.
+// NamespaceObject implements cel.Variables.
 func (v variables) NamespaceObject() map[string]any { return v.q.NamespaceObject }
 
-// Request implements Variables: field by field as the API server makes it of an AdmissionRequest.
+// Request implements cel.Variables: field by field as the API server makes it of an AdmissionRequest.
 func (v variables) Request() map[string]any {
 	q := v.q
 	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)

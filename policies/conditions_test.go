@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -59,7 +60,7 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 	}
 }
 
-func all(q *Question, conditions []Condition) (bool, error) {
+func all(q *Question, conditions []cel.Condition) (bool, error) {
 	e := evaluate(q, nil)
 	return e.All(conditions)
 }

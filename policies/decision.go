@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -153,7 +154,7 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 	}
 	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why.Error()})
 	switch {
-	case errors.Is(why, ErrCost):
+	case errors.Is(why, cel.ErrCost):
 		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged: " + why.Error(),
 			way:  "Make the object smaller, or have the policy's condition changed.",

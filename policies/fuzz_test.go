@@ -9,6 +9,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-dev/weir/policies/cel"
 )
 
 // Whatever is in a file of policies gives policies, or problems with a text, and never a panic; and whatever compiles
@@ -146,7 +148,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if m, ok := want["metadata"].(map[string]any); ok {
-			delete(m, ManagedFields)
+			delete(m, cel.ManagedFields)
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: read %v, decoded %v", raw, got, want)

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/cel"
 )
 
 // index finds the policies about a resource without asking each.
@@ -14,7 +16,7 @@ type index struct {
 	wild  *list // whose rules have a '*': they have to be asked
 	all   []*compiled
 	// shared are the expressions that several policies have.
-	shared Shared
+	shared cel.Shared
 }
 
 func newIndex(all []*compiled) index {

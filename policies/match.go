@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -22,7 +23,7 @@ type matcher struct {
 	spared     excluded
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
-	conditions []Condition
+	conditions []cel.Condition
 	// broken says why conditions cannot be asked.
 	broken string
 }

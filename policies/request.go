@@ -10,6 +10,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/weir-dev/weir/policies/cel"
 )
 
 // FromRequest makes a question of an admission request. Facts, answers and the namespace are the caller's to add.
@@ -83,7 +85,7 @@ func metadataOf(v gjson.Result) (any, error) {
 		return valueOf(v, 0)
 	}
 	return mapOf(v, func(key string, value gjson.Result) (any, bool, error) {
-		if key == ManagedFields {
+		if key == cel.ManagedFields {
 			return nil, false, nil
 		}
 		return keep(valueOf(value, 0))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -149,9 +150,9 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 	}
 }
 
-var compiledOnce = map[string][]Condition{} // tests of this file are not parallel
+var compiledOnce = map[string][]cel.Condition{} // tests of this file are not parallel
 
-func matchConditions(w WebhookRules) ([]Condition, error) {
+func matchConditions(w WebhookRules) ([]cel.Condition, error) {
 	key := fmt.Sprint(w.MatchConditions)
 	if c, ok := compiledOnce[key]; ok {
 		return c, nil

@@ -1,4 +1,4 @@
-package policies
+package cel
 
 import (
 	"github.com/google/cel-go/common/ast"

@@ -1,4 +1,4 @@
-package policies
+package cel
 
 import (
 	"sync"
@@ -22,7 +22,7 @@ var plainEnv = sync.OnceValue(func() *cel.Env {
 		cel.CrossTypeNumericComparisons(true), cel.HomogeneousAggregateLiterals(),
 	)
 	if err != nil {
-		panic("policies: plain CEL: " + err.Error())
+		panic("cel: plain CEL: " + err.Error())
 	}
 	return env
 })

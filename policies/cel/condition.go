@@ -1,8 +1,9 @@
-package policies
+package cel
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -53,6 +54,8 @@ func Compile(name, text, at string) (Condition, error) {
 	}
 	return c, nil
 }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Variables are what conditions are about. An Evaluation asks for what an expression names, and not before.
 type Variables interface {

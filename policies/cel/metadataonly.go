@@ -1,4 +1,4 @@
-package policies
+package cel
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ const ManagedFields = "managedFields"
 var parser = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(cel.OptionalTypes())
 	if err != nil {
-		panic("policies: parse CEL: " + err.Error())
+		panic("cel: parse CEL: " + err.Error())
 	}
 	return env
 })

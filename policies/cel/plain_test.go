@@ -1,4 +1,4 @@
-package policies
+package cel
 
 import (
 	"testing"
