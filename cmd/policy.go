@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/casefile"
 )
 
 func policyCommand() *cobra.Command {
@@ -137,8 +138,8 @@ for YAML files that have a list of cases; docs/policies/testing.md says what is 
 	return cmd
 }
 
-func runCases(dir string) ([]policies.CaseResult, error) {
-	var results []policies.CaseResult
+func runCases(dir string) ([]casefile.Result, error) {
+	var results []casefile.Result
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || (filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml") {
 			return err
@@ -147,10 +148,10 @@ func runCases(dir string) ([]policies.CaseResult, error) {
 		if err != nil {
 			return err
 		}
-		if !policies.HasCases(data) {
+		if !casefile.HasCases(data) {
 			return nil
 		}
-		r, err := policies.RunCases(path, data, func(p string) ([]byte, error) {
+		r, err := casefile.Run(path, data, func(p string) ([]byte, error) {
 			if !filepath.IsAbs(p) {
 				p = filepath.Join(filepath.Dir(path), p)
 			}
@@ -165,7 +166,7 @@ func runCases(dir string) ([]policies.CaseResult, error) {
 	return results, err
 }
 
-func printResults(w io.Writer, results []policies.CaseResult, verbose bool) (failed int, err error) {
+func printResults(w io.Writer, results []casefile.Result, verbose bool) (failed int, err error) {
 	print := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, format, args...)

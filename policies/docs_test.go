@@ -1,12 +1,14 @@
-package policies
+package policies_test
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/casefile"
 )
 
 var (
@@ -37,12 +39,12 @@ func TestExamplesOfTheDocumentationWork(t *testing.T) {
 				if m := blockName.FindStringSubmatch(b[1]); m != nil {
 					named[m[1]] = b[1]
 				}
-				if HasCases([]byte(b[1])) {
+				if casefile.HasCases([]byte(b[1])) {
 					examplePasses(t, at, b[1], named)
 					continue
 				}
-				sources, problems := Parse(at, []byte(b[1]))
-				problems = append(problems, Build(nil, sources, Options{}).Problems()...)
+				sources, problems := policies.Parse(at, []byte(b[1]))
+				problems = append(problems, policies.Build(nil, sources, policies.Options{}).Problems()...)
 				for _, p := range problems {
 					t.Error(p)
 				}
@@ -56,7 +58,7 @@ func TestExamplesOfTheDocumentationWork(t *testing.T) {
 
 func examplePasses(t *testing.T, at, text string, named map[string]string) {
 	t.Helper()
-	results, err := RunCases(at, []byte(text), func(p string) ([]byte, error) {
+	results, err := casefile.Run(at, []byte(text), func(p string) ([]byte, error) {
 		policy, ok := named[p]
 		if !ok {
 			return nil, fmt.Errorf("no example is named %s", p)
@@ -69,27 +71,6 @@ func examplePasses(t *testing.T, at, text string, named map[string]string) {
 	for _, r := range results {
 		if r.Diff != "" {
 			t.Errorf("%s: %s:\n%s", at, r.Name, r.Diff)
-		}
-	}
-}
-
-// Every field of expect and facts is in the page that explains them.
-func TestTheFormatOfCasesIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/policies/testing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("cases.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := regexp.MustCompile("`json:\"([a-zA-Z]+)").FindAllStringSubmatch(string(source), -1)
-	if len(fields) < 25 {
-		t.Fatalf("found %d fields", len(fields))
-	}
-	for _, f := range fields {
-		if f[1] != "file" && f[1] != "diff" && !strings.Contains(string(text), f[1]) {
-			t.Errorf("field %s is not documented", f[1])
 		}
 	}
 }

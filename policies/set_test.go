@@ -2,8 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,38 +15,6 @@ import (
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
-
-func TestDecisionsAreAsTheCasesSay(t *testing.T) {
-	files, err := filepath.Glob("testdata/semantics/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !HasCases(data) {
-			continue
-		}
-		results, err := RunCases(path, data, func(p string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(path), p)) })
-		if err != nil {
-			t.Error(err)
-		}
-		for _, r := range results {
-			ran++
-			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+"/"+r.Name, func(t *testing.T) {
-				if r.Diff != "" {
-					t.Errorf("-want +got:\n%s", r.Diff)
-				}
-			})
-		}
-	}
-	if ran < 30 {
-		t.Errorf("ran only %d cases", ran)
-	}
-}
 
 // sources parses policies that must parse.
 func sources(t testing.TB, file, text string) []Source {

@@ -1,4 +1,11 @@
-package policies
+// Package casefile is the format of weir policy test: policies, requests, and the decisions that they should have.
+//
+// It is pure: a file comes in as bytes, the policies that it names through a function that reads them, and what became of each
+// case goes out. It keeps nothing, and has no lock and no goroutine. A case is asked of the same Set as a request to the webhook;
+// what the cluster knows stands in the case.
+//
+// It imports policies, and nothing else of ours.
+package casefile
 
 import (
 	"fmt"
@@ -8,14 +15,18 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/policies"
 )
 
-// CaseFile is what weir policy test reads: policies, and requests with the decisions they should have.
-type CaseFile struct {
+// File is what weir policy test reads: policies, and requests with the decisions they should have.
+type File struct {
 	// Policies are files, by their path from this one.
 	Policies []string `json:"policies"`
 	Cases    []Case   `json:"cases"`
@@ -29,33 +40,33 @@ type Case struct {
 	Request admissionv1.AdmissionRequest `json:"request"`
 	// NamespaceObject is the live namespace; left out, one with the request's name and no labels.
 	NamespaceObject *runtime.RawExtension `json:"namespaceObject,omitempty"`
-	Facts           CaseFacts             `json:"facts,omitempty"`
+	Facts           Facts                 `json:"facts,omitempty"`
 	// May are the permissions of the user, beside which there are none.
-	May    []Access `json:"may,omitempty"`
-	Expect Expect   `json:"expect"`
+	May    []policies.Access `json:"may,omitempty"`
+	Expect Expect            `json:"expect"`
 }
 
-// CaseFacts are what the cluster knows.
-type CaseFacts struct {
+// Facts are what the cluster knows.
+type Facts struct {
 	// Falls, Instances and Content are what falls with an object, a CustomResourceDefinition, a Namespace. Left out,
 	// nothing does.
-	Falls     []FallKind `json:"falls,omitempty"`
-	Instances []FallKind `json:"instances,omitempty"`
-	Content   []FallKind `json:"content,omitempty"`
+	Falls     []policies.FallKind `json:"falls,omitempty"`
+	Instances []policies.FallKind `json:"instances,omitempty"`
+	Content   []policies.FallKind `json:"content,omitempty"`
 	// Unknown says that none of these is known.
 	Unknown bool `json:"unknown,omitempty"`
 	// Owners are the objects that owner references may name. Left out, nothing is known about them.
-	Owners []CaseOwner `json:"owners,omitempty"`
+	Owners []Owner `json:"owners,omitempty"`
 	// Kinds are those that the cluster serves. Left out, nothing is known about them.
-	Kinds []CaseKind `json:"kinds,omitempty"`
+	Kinds []Kind `json:"kinds,omitempty"`
 	// Depends are uids of owners that depend on the object of the request.
 	Depends []string `json:"depends,omitempty"`
 	// WeirCollects says that Weir collects garbage, and nobody else: replace mode.
 	WeirCollects bool `json:"weirCollects,omitempty"`
 }
 
-// CaseOwner is an object that an owner reference may name.
-type CaseOwner struct {
+// Owner is an object that an owner reference may name.
+type Owner struct {
 	UID        string `json:"uid"`
 	Absent     bool   `json:"absent,omitempty"`
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -64,8 +75,8 @@ type CaseOwner struct {
 	Name       string `json:"name,omitempty"`
 }
 
-// CaseKind is a kind that the cluster serves in a version, or knows and does not.
-type CaseKind struct {
+// Kind is a kind that the cluster serves in a version, or knows and does not.
+type Kind struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources,omitempty"`
@@ -90,11 +101,11 @@ type Expect struct {
 	Stamp string `json:"stamp,omitempty"`
 	Arm   *bool  `json:"arm,omitempty"`
 	// Patch is the whole JSON patch.
-	Patch []PatchOperation `json:"patch,omitempty"`
+	Patch []policies.PatchOperation `json:"patch,omitempty"`
 }
 
-// CaseResult is what became of a case. Diff is empty for one that passed.
-type CaseResult struct {
+// Result is what became of a case. Diff is empty for one that passed.
+type Result struct {
 	File string `json:"file"`
 	Name string `json:"name"`
 	Diff string `json:"diff,omitempty"`
@@ -108,34 +119,34 @@ func HasCases(data []byte) bool {
 	return yaml.Unmarshal(data, &f) == nil && f.Cases != nil
 }
 
-// RunCases runs the cases of a file. read reads a file of policies by the path that stands in the file. An error means
+// Run runs the cases of a file. read reads a file of policies by the path that stands in the file. An error means
 // that the cases could not be run.
-func RunCases(file string, data []byte, read func(path string) ([]byte, error)) ([]CaseResult, error) {
-	var f CaseFile
+func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Result, error) {
+	var f File
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
-		return nil, fmt.Errorf("read cases of %s: %s", file, oneLine(err.Error()))
+		return nil, fmt.Errorf("read cases of %s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if len(f.Policies) == 0 || len(f.Cases) == 0 {
 		return nil, fmt.Errorf("read cases of %s: it names no policies, or has no cases", file)
 	}
-	var sources []Source
-	var problems []Problem
+	var sources []policies.Source
+	var problems []policies.Problem
 	for _, p := range f.Policies {
 		text, err := read(p)
 		if err != nil {
 			return nil, fmt.Errorf("read policies of %s: %w", file, err)
 		}
-		s, bad := Parse(p, text)
+		s, bad := policies.Parse(p, text)
 		sources, problems = append(sources, s...), append(problems, bad...)
 	}
-	set := Build(nil, sources, Options{})
+	set := policies.Build(nil, sources, policies.Options{})
 	problems = append(problems, set.Problems()...)
 	for _, p := range problems {
 		if !p.Warning {
 			return nil, fmt.Errorf("compile policies of %s: %s", file, p)
 		}
 	}
-	var out []CaseResult
+	var out []Result
 	for i, c := range f.Cases {
 		if c.Name == "" {
 			c.Name = fmt.Sprintf("cases[%d]", i)
@@ -144,14 +155,14 @@ func RunCases(file string, data []byte, read func(path string) ([]byte, error)) 
 		if err != nil {
 			return nil, fmt.Errorf("read case %q of %s: %w", c.Name, file, err)
 		}
-		out = append(out, CaseResult{File: file, Name: c.Name, Diff: c.Expect.diff(c.decide(set, q))})
+		out = append(out, Result{File: file, Name: c.Name, Diff: c.Expect.diff(c.decide(set, q))})
 	}
 	return out, nil
 }
 
 // decide asks until nothing is needed any more, with the user's permissions as answers.
-func (c *Case) decide(set *Set, q Question) Decision {
-	q.Answers = map[Access]Answer{}
+func (c *Case) decide(set *policies.Set, q policies.Question) policies.Decision {
+	q.Answers = map[policies.Access]policies.Answer{}
 	for {
 		d := set.Decide(q)
 		asks := append(d.Needs, d.Tells...)
@@ -159,54 +170,58 @@ func (c *Case) decide(set *Set, q Question) Decision {
 			return d
 		}
 		for _, a := range asks {
-			q.Answers[a] = Answer(slices.ContainsFunc(c.May, func(m Access) bool { return m.grants(a) }))
+			q.Answers[a] = policies.Answer(slices.ContainsFunc(c.May, func(m policies.Access) bool { return grants(m, a) }))
 		}
 	}
 }
 
 // grants: a version, namespace or name that is left out is any.
-func (a Access) grants(b Access) bool {
+func grants(a, b policies.Access) bool {
 	return a.Verb == b.Verb && a.Group == b.Group && a.Resource == b.Resource && a.Subresource == b.Subresource &&
 		(a.Version == "" || a.Version == b.Version) && (a.Namespace == "" || a.Namespace == b.Namespace) && (a.Name == "" || a.Name == b.Name)
 }
 
-func (c *Case) question() (Question, error) {
-	q, err := FromRequest(&c.Request)
+func (c *Case) question() (policies.Question, error) {
+	q, err := policies.FromRequest(&c.Request)
 	if err != nil {
-		return Question{}, err
+		return policies.Question{}, err
 	}
-	o := q.judged()
+	o := unstructured.Unstructured{Object: q.Object}
+	if q.Object == nil {
+		o.Object = q.OldObject
+	}
 	if q.Kind.Empty() {
-		q.Kind = schema.FromAPIVersionAndKind(o.str("apiVersion"), o.str("kind"))
+		q.Kind = schema.FromAPIVersionAndKind(o.GetAPIVersion(), o.GetKind())
 	}
 	if q.Resource.Empty() {
 		q.Resource, _ = meta.UnsafeGuessKindToResource(q.Kind)
 	}
+	ofNamespace := q.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}
 	if q.Namespace == "" {
-		if q.Namespace = o.namespace(); q.isNamespace() {
-			q.Namespace = o.name() // as the API server says it
+		if q.Namespace = o.GetNamespace(); ofNamespace {
+			q.Namespace = o.GetName() // as the API server says it
 		}
 	}
 	if q.Name == "" {
-		q.Name = o.name()
+		q.Name = o.GetName()
 	}
 	if c.NamespaceObject != nil {
-		if err := decode(c.NamespaceObject.Raw, &q.NamespaceObject); err != nil {
-			return Question{}, fmt.Errorf("decode namespaceObject: %w", err)
+		if err := json.Unmarshal(c.NamespaceObject.Raw, &q.NamespaceObject); err != nil {
+			return policies.Question{}, fmt.Errorf("decode namespaceObject: %w", err)
 		}
-	} else if q.namespaced() {
+	} else if q.Namespace != "" && !ofNamespace {
 		q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": q.Namespace}}
 	}
-	if q.Facts, q.Collector = c.Facts.facts(), OthersCollect; c.Facts.WeirCollects {
-		q.Collector = WeirCollects
+	if q.Facts, q.Collector = c.Facts.facts(), policies.OthersCollect; c.Facts.WeirCollects {
+		q.Collector = policies.WeirCollects
 	}
 	return q, nil
 }
 
-func (f *CaseFacts) facts() Facts {
-	out := Facts{
-		Falls: func(_ types.UID, spared func(schema.GroupResource) bool) (Fall, bool) {
-			var fall Fall
+func (f *Facts) facts() policies.Facts {
+	out := policies.Facts{
+		Falls: func(_ types.UID, spared func(schema.GroupResource) bool) (policies.Fall, bool) {
+			var fall policies.Fall
 			for _, k := range f.Falls {
 				if !spared(schema.ParseGroupResource(k.Resource)) {
 					fall.Kinds = append(fall.Kinds, k)
@@ -214,42 +229,42 @@ func (f *CaseFacts) facts() Facts {
 			}
 			return fall, !f.Unknown
 		},
-		Instances: func(schema.GroupResource) (Fall, bool) { return Fall{Kinds: f.Instances}, !f.Unknown },
-		Content:   func(string) (Fall, bool) { return Fall{Kinds: f.Content}, !f.Unknown },
+		Instances: func(schema.GroupResource) (policies.Fall, bool) { return policies.Fall{Kinds: f.Instances}, !f.Unknown },
+		Content:   func(string) (policies.Fall, bool) { return policies.Fall{Kinds: f.Content}, !f.Unknown },
 		Depends:   func(owner, _ types.UID) bool { return slices.Contains(f.Depends, string(owner)) },
 	}
-	out.Owner = func(ref OwnerRef, _ string) Owner {
+	out.Owner = func(ref policies.OwnerRef, _ string) policies.Owner {
 		for _, o := range f.Owners {
 			if o.UID != string(ref.UID) {
 				continue
 			}
 			if o.Absent {
-				return Owner{Presence: Absent}
+				return policies.Owner{Presence: policies.Absent}
 			}
-			return Owner{Presence: Present, Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+			return policies.Owner{Presence: policies.Present, Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
 		}
-		return Owner{}
+		return policies.Owner{}
 	}
-	out.Kind = func(gvk schema.GroupVersionKind) Kind {
+	out.Kind = func(gvk schema.GroupVersionKind) policies.Kind {
 		for _, k := range f.Kinds {
 			if schema.FromAPIVersionAndKind(k.APIVersion, k.Kind) != gvk {
 				continue
 			}
-			kind := Kind{Known: true, Served: !k.Unserved, Namespaced: k.Namespaced}
+			kind := policies.Kind{Known: true, Served: !k.Unserved, Namespaced: k.Namespaced}
 			for _, r := range k.Resources {
 				kind.Resources = append(kind.Resources, schema.GroupResource{Group: gvk.Group, Resource: r})
 			}
 			return kind
 		}
-		return Kind{}
+		return policies.Kind{}
 	}
 	return out
 }
 
-var changeNames = [...]string{KeepFinalizers: "Keep", AddFinalizers: "Put", RemoveFinalizers: "Take"}
+var changeNames = [...]string{policies.KeepFinalizers: "Keep", policies.AddFinalizers: "Put", policies.RemoveFinalizers: "Take"}
 
 // diff says, line by line, what is not as expected.
-func (e *Expect) diff(d Decision) string {
+func (e *Expect) diff(d policies.Decision) string {
 	var b strings.Builder
 	add := func(field string, want, got any) {
 		fmt.Fprintf(&b, "%s:\n  - %s\n  + %s\n", field, indent(want), indent(got))
