@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"net/http"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -43,7 +42,7 @@ func Check(q *Question) (Decision, error) {
 	short := func(p Problem) string { return p.Field + ": " + p.Message }
 	d := Decision{Allowed: len(wrong) == 0, Warnings: texts(likely, short)}
 	if !d.Allowed {
-		d.Code, d.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+		d.Code, d.Reason = 422, metav1.StatusReasonInvalid
 		d.Message = "the policy cannot work: " + strings.Join(texts(wrong, short), "; ")
 	}
 	return d, nil
