@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 // material is what a source was found to hold at one time. What is nil is not there, and Why says what of it should be.
@@ -76,15 +78,15 @@ type holder struct {
 	mu       sync.RWMutex
 	rotation rotation
 	bundle   []byte
-	changed  chan struct{} // closed, and replaced, when bundle changes
-	noBundle error         // while bundle is empty
-	noPair   error         // while nothing is served
+	changed  await.Change // when bundle changes
+	noBundle error        // while bundle is empty
+	noPair   error        // while nothing is served
 }
 
 func newHolder(log logr.Logger, notYet error) holder {
 	return holder{
 		log: log, tell: teller{log: log}, rotation: rotation{settle: settle},
-		changed: make(chan struct{}), noBundle: notYet, noPair: notYet,
+		noBundle: notYet, noPair: notYet,
 	}
 }
 
@@ -137,8 +139,7 @@ func (h *holder) publishLocked() (changed bool) {
 		return false
 	}
 	h.bundle = bundle
-	close(h.changed)
-	h.changed = make(chan struct{})
+	h.changed.Notify()
 	return true
 }
 
@@ -178,7 +179,7 @@ func (h *holder) Bundle() ([]byte, error) {
 func (h *holder) Changed() <-chan struct{} {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.changed
+	return h.changed.Next()
 }
 
 // Expiry is when the certificate that is served ends.

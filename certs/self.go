@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
@@ -61,7 +63,7 @@ type self struct {
 	mu        sync.Mutex
 	ca        caRotation
 	bundle    []byte
-	changed   chan struct{}
+	changed   await.Change
 	rotations []chan<- struct{}
 }
 
@@ -79,9 +81,8 @@ func Self(o SelfOptions) Source {
 	}
 	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
 	s := &self{
-		o:       o,
-		tell:    teller{log: o.Log},
-		changed: make(chan struct{}),
+		o:    o,
+		tell: teller{log: o.Log},
 		authority: &authority.DynamicAuthority{
 			SecretNamespace: o.Namespace, SecretName: o.Name, SecretLabels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
 			RESTConfig: o.Config, CommonName: "weir-webhook-ca", CADuration: o.CADuration, LeafDuration: o.LeafDuration,
@@ -159,8 +160,7 @@ func (s *self) change(do func(time.Time, *caRotation)) {
 	changed := !bytes.Equal(bundle, s.bundle)
 	if changed {
 		s.bundle = bundle
-		close(s.changed)
-		s.changed = make(chan struct{})
+		s.changed.Notify()
 	}
 	rotations := s.rotations
 	s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *self) Bundle() ([]byte, error) {
 func (s *self) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed
+	return s.changed.Next()
 }
 
 // Expiry is when the certificate that is served ends.

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 // TokenOptions are those of a Token.
@@ -45,7 +47,7 @@ type Token struct {
 	found   *corev1.Secret // nil: there is none
 	have    tokens         // outlives a Secret that is lost
 	stage   stage
-	changed chan struct{} // closed, and replaced, when have changes
+	changed await.Change // when have changes
 }
 
 // NewToken prepares a Token; Start follows its Secret.
@@ -53,7 +55,7 @@ func NewToken(o TokenOptions) *Token {
 	if o.Settle == 0 {
 		o.Settle = settle
 	}
-	t := &Token{o: o, changed: make(chan struct{})}
+	t := &Token{o: o}
 	if o.Config == nil {
 		t.have.now = freshToken()
 	} else {
@@ -145,8 +147,7 @@ func (t *Token) takeLocked(fresh tokens) {
 		t.stage = stage{since: time.Now()}
 	}
 	t.have = fresh
-	close(t.changed)
-	t.changed = make(chan struct{})
+	t.changed.Notify()
 }
 
 // Remember takes a token that a process before this one had in memory, and that is still written.
@@ -173,7 +174,7 @@ func (t *Token) Takes(token string) bool {
 func (t *Token) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.changed
+	return t.changed.Next()
 }
 
 // Next is the token to write into the webhook configurations, which hold those that are written now; bundle is their CA

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies"
@@ -184,7 +185,7 @@ func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most ti
 	until := time.Now().Add(within)
 	for every := first; ; every = min(2*every, most) {
 		left := max(0, time.Until(until))
-		if err := pause(ctx, min(every, left)); err != nil {
+		if err := await.Pause(ctx, min(every, left)); err != nil {
 			return stands, err
 		}
 		is, err := c.look(ctx, uid)
@@ -220,7 +221,7 @@ func (c *Canary) Await(ctx context.Context) error {
 			}
 			told, again = true, 6*c.Stands
 		}
-		if err := pause(ctx, again); err != nil {
+		if err := await.Pause(ctx, again); err != nil {
 			return err
 		}
 	}
@@ -257,7 +258,7 @@ func (c *Canary) Watch(ctx context.Context) error {
 			return err
 		case err != nil:
 			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again", "err", err.Error())
-			if pause(ctx, troubleRetry) != nil {
+			if await.Pause(ctx, troubleRetry) != nil {
 				return nil
 			}
 		}
@@ -302,16 +303,4 @@ func (c *Canary) unknown(err error) {
 		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1alpha1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(""), text)
-}
-
-// pause waits; an error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

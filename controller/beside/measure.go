@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ func (c *Canary) Measure(ctx context.Context) {
 				wait = troubleRetry
 			}
 		}
-		if pause(ctx, wait) != nil {
+		if await.Pause(ctx, wait) != nil {
 			return
 		}
 	}

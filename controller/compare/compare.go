@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
@@ -80,7 +81,7 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 	for last := ""; ; {
 		kinds := c.watcher.Followed()
-		if !pause(ctx, c.every/time.Duration(max(len(kinds), 1))) {
+		if await.Pause(ctx, c.every/time.Duration(max(len(kinds), 1))) != nil {
 			return
 		}
 		i := slices.IndexFunc(kinds, func(k follow.Followed) bool { return k.Feed.Kind.String() > last })
@@ -92,18 +93,6 @@ func (c *Comparer) Run(ctx context.Context) {
 		}
 		last = kinds[i].Feed.Kind.String()
 		c.compare(ctx, kinds[i])
-	}
-}
-
-// pause waits; false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -155,7 +144,7 @@ func (c *Comparer) once(ctx context.Context, k follow.Followed, named int) (foun
 				c.log.Error(nil, "the graph was wrong about an object", "object", s.ref.String(), "uid", s.ref.UID, "what", s.what)
 			}
 		}
-		if asked && !pause(ctx, comparePause) {
+		if asked && await.Pause(ctx, comparePause) != nil {
 			return found, false, ctx.Err()
 		}
 	}
@@ -225,7 +214,7 @@ func (c *Comparer) list(ctx context.Context, k follow.Followed, page func([]meta
 		if o.Continue = list.Continue; o.Continue == "" {
 			return of, nil
 		}
-		if !pause(ctx, comparePause) {
+		if await.Pause(ctx, comparePause) != nil {
 			return of, ctx.Err()
 		}
 	}
@@ -238,7 +227,7 @@ func (c *Comparer) passed(ctx context.Context, f *follow.Feed, version uint64) e
 		if waited >= passTime {
 			return fmt.Errorf("its watch has not come to resourceVersion %d within %s", version, passTime)
 		}
-		if !pause(ctx, look) {
+		if await.Pause(ctx, look) != nil {
 			return ctx.Err()
 		}
 	}

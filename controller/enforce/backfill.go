@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
@@ -51,7 +52,7 @@ type backFill struct {
 
 	mu   sync.Mutex
 	now  progress
-	told chan struct{} // closed and replaced when that changes
+	told await.Change // when that changes
 }
 
 // newBackFill stamps at most qps objects a second; 0: as many as there is room for.
@@ -61,7 +62,7 @@ func newBackFill(s *follow.Store, lister *finalizers.Lister, stamper *finalizers
 		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
 	}
 	return &backFill{store: s, lister: lister, stamper: stamper, requests: r, policies: p, metrics: m, log: log,
-		pace: pace, told: make(chan struct{})}
+		pace: pace}
 }
 
 // progress is how far the policies have been carried out on what exists.
@@ -77,15 +78,14 @@ func (b *backFill) progress() (progress, <-chan struct{}) {
 	defer b.mu.Unlock()
 	now := b.now
 	now.tallies = maps.Clone(now.tallies)
-	return now, b.told
+	return now, b.told.Next()
 }
 
 func (b *backFill) publish(now progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now = now
-	close(b.told)
-	b.told = make(chan struct{})
+	b.told.Notify()
 }
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.

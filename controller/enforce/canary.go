@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -49,7 +50,7 @@ type canary struct {
 	seen    reach
 	of      *policies.Set // whose configurations had been written when that was seen
 	reached bool          // once; what came after does not matter
-	changed chan struct{} // closed and replaced when the two above change
+	changed await.Change  // when the two above change
 	news    chan struct{} // what was written is another
 }
 
@@ -61,7 +62,7 @@ type writtenFor struct {
 }
 
 func newCanary(leases typedcoordinationv1.LeaseInterface, knock func(context.Context, called) door, tell func(metav1.ConditionStatus, string, string), m *metrics, log logr.Logger) *canary {
-	return &canary{leases: leases, knock: knock, tell: tell, metrics: m, log: log, changed: make(chan struct{}), news: make(chan struct{}, 1)}
+	return &canary{leases: leases, knock: knock, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
 }
 
 // configured is told by who writes the webhook configurations that they are as a set wants them, and whether they were not.
@@ -106,7 +107,7 @@ func (c *canary) now() (reach, *policies.Set, <-chan struct{}) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen, c.of, c.changed
+	return c.seen, c.of, c.changed.Next()
 }
 
 // wasReached is nil once the API server has asked the webhook and was answered, for good; before that it says what was seen last.
@@ -132,8 +133,7 @@ func (c *canary) see(r reach, of *policies.Set) {
 	same := r == was && c.of == of
 	if !same {
 		c.seen, c.of = r, of
-		close(c.changed)
-		c.changed = make(chan struct{})
+		c.changed.Notify()
 	}
 	c.mu.Unlock()
 	c.metrics.reachable.Reset()

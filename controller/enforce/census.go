@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies"
@@ -34,7 +35,7 @@ type census struct {
 	mu      sync.Mutex
 	counted map[policies.PolicyKey]counted
 	of      *policies.Set // of which that is
-	told    chan struct{} // closed and replaced when the two above change
+	told    await.Change  // when the two above change
 }
 
 // counted is what a policy is about: how many objects, and about how many its conditions fail, one of which last.
@@ -46,7 +47,7 @@ type counted struct {
 }
 
 func newCensus(s *follow.Store, lister *finalizers.Lister, p *live.State, log logr.Logger) *census {
-	return &census{store: s, lister: lister, policies: p, log: log, told: make(chan struct{})}
+	return &census{store: s, lister: lister, policies: p, log: log}
 }
 
 // now is what was last counted, if it is of these policies, and a channel that is closed when that changes.
@@ -54,9 +55,9 @@ func (c *census) now(set *policies.Set) (map[policies.PolicyKey]counted, <-chan 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of != set {
-		return nil, c.told
+		return nil, c.told.Next()
 	}
-	return c.counted, c.told
+	return c.counted, c.told.Next()
 }
 
 // run counts until ctx ends.
@@ -71,8 +72,7 @@ func (c *census) run(ctx context.Context) {
 		last = found
 		c.mu.Lock()
 		c.counted, c.of = found.totals(), found.set
-		close(c.told)
-		c.told = make(chan struct{})
+		c.told.Notify()
 		c.mu.Unlock()
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,8 @@ package follow
 import (
 	"sync"
 	"time"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
@@ -25,11 +27,11 @@ type discoveries struct {
 	began   time.Time // the last that succeeded, at least for some groups
 	failure string    // why the last attempt failed as a whole; empty if it did not
 	rested  time.Time // when the next may be made because somebody wants it
-	next    chan struct{}
+	next    await.Change
 }
 
 func newDiscoveries() *discoveries {
-	return &discoveries{asked: make(chan struct{}, 1), next: make(chan struct{})}
+	return &discoveries{asked: make(chan struct{}, 1)}
 }
 
 // Want asks for a discovery that begins after this call. Many calls cost one.
@@ -60,8 +62,7 @@ func (d *discoveries) ended(began time.Time, err error) {
 		d.began = began
 	}
 	d.rested = time.Now().Add(min(restFactor*time.Since(began), longestPause))
-	close(d.next)
-	d.next = make(chan struct{})
+	d.next.Notify()
 }
 
 // rest is how long a discovery that somebody wants has to wait for its turn.
@@ -76,5 +77,5 @@ func (d *discoveries) rest() time.Duration {
 func (d *discoveries) Since(t time.Time) (done bool, failure string, next <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.began.IsZero() && !d.began.Before(t), d.failure, d.next
+	return !d.began.IsZero() && !d.began.Before(t), d.failure, d.next.Next()
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
@@ -48,9 +49,9 @@ type History struct {
 
 	mu     sync.Mutex
 	losses uint64                                 // of contact, so far
-	opened chan struct{}                          // closed when the gate opens
+	opened await.Change                           // when the gate opens
 	proved time.Time                              // when it was last known that the history goes on
-	looked chan struct{}                          // closed and replaced when a look has ended
+	looked await.Change                           // when a look has ended
 	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
 
 	// What asks remembers, and nobody else sees.
@@ -74,7 +75,7 @@ type following interface {
 func newHistory(client metadata.Interface, d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
 	h := &History{
 		client: client, aggregated: aggregated(d), follows: follows, heartbeat: newHeartbeat(client), log: log, wake: make(chan struct{}, 1),
-		opened: make(chan struct{}), looked: make(chan struct{}), broken: map[schema.GroupVersionResource]string{},
+		broken: map[schema.GroupVersionResource]string{},
 	}
 	h.tether = &tether{namespaces: client.Resource(kinds.Namespaces.WithVersion("v1")), lost: h.lost}
 	return h
@@ -94,7 +95,7 @@ func (h *History) Enter(ctx context.Context) (context.Context, error) {
 	}
 	for h.closed.Load() {
 		h.mu.Lock()
-		opened := h.opened
+		opened := h.opened.Next()
 		h.mu.Unlock()
 		if !h.closed.Load() {
 			break
@@ -118,7 +119,7 @@ func (h *History) prove(ctx context.Context) error {
 	const looks = 2 // that may fail
 	for n := 0; ; n++ {
 		h.mu.Lock()
-		age, looked := time.Since(h.proved), h.looked
+		age, looked := time.Since(h.proved), h.looked.Next()
 		h.mu.Unlock()
 		if age > freshFor/2 && !h.closed.Load() {
 			h.ask()
@@ -144,8 +145,7 @@ func (h *History) hasLooked(proved bool) {
 	if proved {
 		h.proved = time.Now()
 	}
-	close(h.looked)
-	h.looked = make(chan struct{})
+	h.looked.Notify()
 }
 
 // admit is enter for the last moment: it does not wait.
@@ -196,8 +196,7 @@ func (h *History) open(losses uint64) bool {
 		return false
 	}
 	if h.closed.Swap(false) {
-		close(h.opened)
-		h.opened = make(chan struct{})
+		h.opened.Notify()
 	}
 	return true
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 )
@@ -36,7 +37,7 @@ type Follower struct {
 	lost    string           // why discovery does not answer; empty: it does
 	version int64            // counts what has changed
 	in      map[string]int64 // by namespace: the version of the last change in it
-	changed chan struct{}    // closed when something does
+	changed await.Change     // when something does
 }
 
 // rediscovery is how often it is asked which kinds there are.
@@ -71,7 +72,7 @@ func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error
 func newFollower(client metadata.Interface, r *Reader, namespace string) *Follower {
 	return &Follower{
 		client: client, reader: r, namespace: namespace, logger: logr.Discard(),
-		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{}, changed: make(chan struct{}),
+		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{},
 	}
 }
 
@@ -151,15 +152,14 @@ func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 func (f *Follower) note(namespace string) {
 	f.version++
 	f.in[namespace] = f.version
-	close(f.changed)
-	f.changed = make(chan struct{})
+	f.changed.Notify()
 }
 
 // Changed is how far the Follower is, and a channel that is closed when it is further.
 func (f *Follower) Changed() (version int64, further <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.version, f.changed
+	return f.version, f.changed.Next()
 }
 
 // Version is how far the Follower is with what a World of a namespace rests on; of the cluster, if it is empty.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -56,9 +57,9 @@ type State struct {
 	discovery discovery.DiscoveryInterface
 
 	set      atomic.Pointer[policies.Set]
-	compiled atomic.Bool // at least once, with everything
-	changed  signal      // the set is another
-	labelled signal      // the labels of a namespace are others
+	compiled atomic.Bool  // at least once, with everything
+	changed  await.Change // the set is another
+	labelled await.Change // the labels of a namespace are others
 	recheck  chan struct{}
 
 	objects    map[string]*objects // by kind of policy
@@ -98,7 +99,7 @@ func New(o Options) (*State, error) {
 			s.again() // they may be the last that the first compilation waits for
 		}
 		if was.there() && is.there() && is.relabelled(was) {
-			s.labelled.fire()
+			s.labelled.Notify()
 		}
 	})
 	return s, nil
@@ -172,7 +173,7 @@ func (s *State) compile() {
 		s.options.Log.Info("something is wrong with a policy", "problem", p.String())
 	}
 	s.options.Log.Info("policies are in force", "policies", len(sources), "webhooks", set.Asks())
-	s.changed.fire()
+	s.changed.Notify()
 }
 
 // missing says what has not been read yet.
@@ -211,10 +212,10 @@ func (s *State) Set() *policies.Set { return s.set.Load() }
 func (s *State) Now() time.Time { return s.clock.Now() }
 
 // Changed returns a channel that is closed when the next set is in force.
-func (s *State) Changed() <-chan struct{} { return s.changed.next() }
+func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
 
 // Relabelled returns a channel that is closed when the labels of a namespace change. One that is new holds nothing yet.
-func (s *State) Relabelled() <-chan struct{} { return s.labelled.next() }
+func (s *State) Relabelled() <-chan struct{} { return s.labelled.Next() }
 
 // Namespace is a Namespace as last seen, or nil. It must not be written to.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
@@ -263,28 +264,4 @@ func (s *State) Unreadable() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.problems)
-}
-
-// signal tells any number of waiters of the next event.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (s *signal) next() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) fire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
-	}
 }
