@@ -23,7 +23,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate verify fuzz sim bench conformance image chart differential chaos handover churn e2e-versions
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover churn e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,7 +145,7 @@ fuzz: ## fuzz the graph, the watches, the policy compiler and the webhook: FUZZ_
 	  done; \
 	done
 
-generate: ## write what is generated: the command reference, deep copies, CRDs, the chart's copies
+generate: ## write what is generated: the references of commands and of the API, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...
 	cp policies/crds/*.yaml charts/weir/files/crds/
 	cp policies/*.yaml charts/weir/files/policies/
@@ -162,7 +162,15 @@ verify: ## formatting, vet, module files, generated files
 	$(GO) mod tidy -diff
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) run ./cmd/reference "$$dir" && diff -r "$$dir" docs/reference
 
-lint: ## golangci-lint (built from its module; slow the first time)
+# It is not in verify, for which the generators would have to be built.
+generated: ## that what is made of the API's types is as they are
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; set -e; cd policies/v1alpha1; \
+	  $(GO) tool -modfile=../../go.tools.mod controller-gen object crd paths=. output:object:dir=$$dir output:crd:dir=$$dir/crds; \
+	  $(GO) tool -modfile=../../go.tools.mod crd-ref-docs --log-level=ERROR --source-path=. --config=reference/config.yaml \
+	    --templates-dir=reference --renderer=markdown --output-path="$$dir/api.md"; \
+	  diff "$$dir/zz_generated.deepcopy.go" zz_generated.deepcopy.go; diff -r "$$dir/crds" ../crds; diff "$$dir/api.md" ../../docs/api.md
+
+lint: generated ## golangci-lint (built from its module; slow the first time)
 	$(GO) tool -modfile=go.tools.mod golangci-lint run ./...
 	cd e2e && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...
 	cd charts && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...

@@ -145,7 +145,9 @@ type DependentAction string
 
 // The actions on dependents.
 const (
+	// DeleteDependent deletes the dependent with its owner.
 	DeleteDependent DependentAction = "Delete"
+	// OrphanDependent keeps the dependent, and removes its reference to the owner.
 	OrphanDependent DependentAction = "Orphan"
 )
 
@@ -166,7 +168,9 @@ type Confirmation string
 
 // The confirmations.
 const (
-	ConfirmationNone     Confirmation = "None"
+	// ConfirmationNone asks for no confirmation.
+	ConfirmationNone Confirmation = "None"
+	// ConfirmationRequired does not accept a delete that is not confirmed.
 	ConfirmationRequired Confirmation = "Required"
 )
 

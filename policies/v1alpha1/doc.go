@@ -9,3 +9,4 @@
 package v1alpha1
 
 //go:generate go tool -modfile=../../go.tools.mod controller-gen object crd paths=. output:crd:dir=../crds
+//go:generate go tool -modfile=../../go.tools.mod crd-ref-docs --log-level=ERROR --source-path=. --config=reference/config.yaml --templates-dir=reference --renderer=markdown --output-path=../../docs/api.md

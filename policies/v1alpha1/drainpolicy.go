@@ -110,7 +110,9 @@ type OnTimeout string
 
 // What happens to a wave that takes too long.
 const (
-	Wait    OnTimeout = "Wait"
+	// Wait waits on, and says so in the conditions of the namespace.
+	Wait OnTimeout = "Wait"
+	// Proceed begins the next wave.
 	Proceed OnTimeout = "Proceed"
 )
 

@@ -56,8 +56,11 @@ type HeldCollectionSpec struct {
 // +kubebuilder:validation:Enum=Proceed
 type HeldDecision string
 
-// ProceedHeld has what is held deleted.
-const ProceedHeld HeldDecision = "Proceed"
+// The decisions.
+const (
+	// ProceedHeld deletes what is held.
+	ProceedHeld HeldDecision = "Proceed"
+)
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {

@@ -108,9 +108,12 @@ type Scope string
 
 // The scopes.
 const (
-	ClusterScope    Scope = "Cluster"
+	// ClusterScope is objects that are in no namespace.
+	ClusterScope Scope = "Cluster"
+	// NamespacedScope is objects that are in a namespace.
 	NamespacedScope Scope = "Namespaced"
-	AllScopes       Scope = "*"
+	// AllScopes is both.
+	AllScopes Scope = "*"
 )
 
 // ControllerRule is what is done about requests of Kubernetes' own controllers.
@@ -120,8 +123,10 @@ type ControllerRule string
 
 // What is done about requests of Kubernetes' own controllers.
 const (
+	// ExcludeControllers does not judge them.
 	ExcludeControllers ControllerRule = "Exclude"
-	JudgeControllers   ControllerRule = "Judge"
+	// JudgeControllers judges them as those of anyone else.
+	JudgeControllers ControllerRule = "Judge"
 )
 
 // ResourceRule names resources of API groups.
@@ -179,8 +184,11 @@ type ValidationAction string
 
 // The validation actions.
 const (
-	Deny  ValidationAction = "Deny"
-	Warn  ValidationAction = "Warn"
+	// Deny refuses the request.
+	Deny ValidationAction = "Deny"
+	// Warn lets it pass, with a warning to the client.
+	Warn ValidationAction = "Warn"
+	// Audit lets it pass, with an audit annotation.
 	Audit ValidationAction = "Audit"
 )
 
@@ -191,6 +199,8 @@ type FailurePolicy string
 
 // The failure policies.
 const (
+	// Ignore lets the request pass.
 	Ignore FailurePolicy = "Ignore"
-	Fail   FailurePolicy = "Fail"
+	// Fail refuses the request.
+	Fail FailurePolicy = "Fail"
 )

@@ -92,10 +92,14 @@ type BlockOwnerDeletion string
 
 // What is asked of a reference that blocks its owner's deletion.
 const (
-	BlockAllow             BlockOwnerDeletion = "Allow"
+	// BlockAllow accepts them.
+	BlockAllow BlockOwnerDeletion = "Allow"
+	// BlockRequirePermission accepts them from users who may update the owner's finalizers.
 	BlockRequirePermission BlockOwnerDeletion = "RequirePermission"
-	BlockDeny              BlockOwnerDeletion = "Deny"
-	BlockClear             BlockOwnerDeletion = "Clear"
+	// BlockDeny refuses them.
+	BlockDeny BlockOwnerDeletion = "Deny"
+	// BlockClear sets blockOwnerDeletion to false in them.
+	BlockClear BlockOwnerDeletion = "Clear"
 )
 
 // Changes is what is asked of who changes references.
@@ -105,7 +109,9 @@ type Changes string
 
 // What is asked of who changes references.
 const (
-	ChangesAllow             Changes = "Allow"
+	// ChangesAllow accepts them.
+	ChangesAllow Changes = "Allow"
+	// ChangesRequirePermission accepts them from users who may delete the dependent.
 	ChangesRequirePermission Changes = "RequirePermission"
 )
 
@@ -116,10 +122,14 @@ type RuleAction string
 
 // The rule actions.
 const (
+	// RuleIgnore does nothing.
 	RuleIgnore RuleAction = "Ignore"
-	RuleAudit  RuleAction = "Audit"
-	RuleWarn   RuleAction = "Warn"
-	RuleDeny   RuleAction = "Deny"
+	// RuleAudit adds an audit annotation.
+	RuleAudit RuleAction = "Audit"
+	// RuleWarn warns the client.
+	RuleWarn RuleAction = "Warn"
+	// RuleDeny refuses the request.
+	RuleDeny RuleAction = "Deny"
 )
 
 // OwnerRules find references that are likely mistakes. A rule that cannot tell, because the owner's kind cannot be

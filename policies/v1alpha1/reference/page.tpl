@@ -1,0 +1,17 @@
+{{- define "gvList" -}}
+# API reference
+
+<!-- make generate writes this page from the comments of policies/v1alpha1. -->
+
+The kinds of `weir.dev/v1alpha1`, which are all cluster-scoped. [policies/](policies/deletion-policy.md) has what each policy is for, with examples.
+{{ range . }}{{ $group := . }}
+{{- range .SortedKinds }}
+* [{{ . }}](#{{ lower . }})
+{{- end }}
+
+{{ range .SortedKinds }}{{ template "type" ($group.TypeForKind .) }}{{ end }}
+## Types of their fields
+
+{{ range .SortedTypes }}{{ if and (not .GVK) (markdownShouldRenderType .) }}{{ template "type" . }}{{ end }}{{ end }}
+{{- end }}
+{{- end -}}
