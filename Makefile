@@ -145,7 +145,7 @@ fuzz: ## fuzz the graph, the watches, the policy compiler and the webhook: FUZZ_
 	  done; \
 	done
 
-generate: ## write what is generated: the references of commands and of the API, deep copies, CRDs, the chart's copies
+generate: ## write what is generated: the references of commands, metrics and the API, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...
 	cp policies/crds/*.yaml charts/weir/files/crds/
 	cp policies/*.yaml charts/weir/files/policies/
@@ -160,7 +160,8 @@ verify: ## formatting, vet, module files, generated files
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	cd e2e/certs && $(GO) vet ./...
 	$(GO) mod tidy -diff
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) run ./cmd/reference "$$dir" && diff -r "$$dir" docs/reference
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir "$$dir/reference" && $(GO) run ./cmd/reference "$$dir/reference" "$$dir/metrics.md" && \
+	  diff -r "$$dir/reference" docs/reference && diff "$$dir/metrics.md" docs/metrics.md
 
 # It is not in verify, for which the generators would have to be built.
 generated: ## that what is made of the API's types is as they are

@@ -1,3 +1,3 @@
 package cmd
 
-//go:generate go run ./reference ../docs/reference
+//go:generate go run ./reference ../docs/reference ../docs/metrics.md

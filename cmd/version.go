@@ -29,15 +29,19 @@ func versionCommand() *cobra.Command {
 // tellBuild makes the metric by which it is known that a component is there: controllers and webhooks have most of the others
 // in common.
 func tellBuild(component string) error {
+	if err := metrics.Registry.Register(buildInfo(component)); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+func buildInfo(component string) prometheus.Gauge {
 	running := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "1 in each process of Weir, by component: controller or webhook, and by version.",
 		ConstLabels: prometheus.Labels{"component": component, "version": version},
 	})
 	running.Set(1)
-	if err := metrics.Registry.Register(running); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
-	}
-	return nil
+	return running
 }
 
 func moduleVersion(path string) string {

@@ -24,9 +24,9 @@ func newLoadMetrics(works func() bool, oldest func() time.Duration, l *request.L
 	}
 	return &loadMetrics{
 		works: works, oldest: oldest, limiter: l,
-		age:         desc("weir_queue_oldest_seconds", "How long the object that has waited longest has had something to do. Shown by who leads."),
-		concurrency: desc("weir_request_concurrency", "Requests that may be under way at once, as the API server grants them now. Shown by who leads."),
-		putOff:      desc("weir_objects_put_off", "Objects that wait because requests about their kind hang, are slow, fail, or are answered 429. Only kinds in such trouble are shown, by who leads.", "group", "resource"),
+		age:         desc("weir_queue_oldest_seconds", "The longest time for which an object waits for the collector. Shown by the leader."),
+		concurrency: desc("weir_request_concurrency", "Requests that the collector may have under way at once, which follows how the API server answers. Shown by the leader."),
+		putOff:      desc("weir_objects_put_off", "Objects that wait because requests about their kind hang, are slow, fail, or are answered 429. Only such kinds are shown, by the leader.", "group", "resource"),
 	}
 }
 

@@ -247,7 +247,7 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 		result = "error"
 	}
 	if retryAfter > 0 {
-		result = "later"
+		result = "throttled"
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(max(1, (retryAfter+time.Second-1)/time.Second))}
 	}
 	return answer{result: result, response: &admissionv1.AdmissionResponse{

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{failing: map[string]bool{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
-			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, later (429), error (a policy could not be judged, and the failurePolicy decided, be it that the request was refused for that alone) and malformed (left to the failurePolicy), and, unread, unknown (to a path that is none) and busy (more than is taken at once).",
+			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), error (a policy could not be judged, and its failurePolicy decided), malformed (left to the failurePolicy). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
 		}, []string{"webhook", "operation", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_webhook_duration_seconds", Buckets: prometheus.ExponentialBucketsRange(0.0001, 30, 24),
@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"webhook"}),
 		armed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_armed_total",
-			Help: "Objects to which the finalizer had to be added at their DELETE, by result: done, already, gone, changed, failed; and DELETEs that had to wait because it had just been added: waiting.",
+			Help: "Objects to which the webhook had to add the finalizer at their DELETE, by result: done, already, gone, changed, failed. DELETEs that had to wait because it had just been added: waiting.",
 		}, []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_webhook_panics_total",
@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_policy_errors_total",
-			Help: "Requests that a policy could not be judged about, by policy (KIND/NAME): a condition that fails, what is not known yet. Its failurePolicy decided.",
+			Help: "Requests for which a policy could not be judged, by policy (KIND/NAME): a condition failed, or something was not known yet. The failurePolicy decided.",
 		}, []string{"policy"}),
 	}
 	// An increase is seen only of what was there before.

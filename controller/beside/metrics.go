@@ -17,11 +17,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		other: gauge("weir_other_collector",
-			"1 if another garbage collector, or namespace controller, works in the cluster, and Weir therefore leaves that work to it; 0 if none was seen. Shown in replace mode, by who leads or would.", "of"),
+			"1 if another garbage collector, or namespace controller, works in the cluster, and Weir leaves that work to it; 0 if none was seen. Shown in replace mode, by the leader or the one that waits to lead.", "of"),
 		alive: gauge("weir_builtin_collector_alive",
-			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion mode, by who leads."),
+			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion mode, by the leader."),
 		lag: gauge("weir_builtin_collector_lag_seconds",
-			"How long the built-in garbage collector took to delete the last canary, or how long that stands. Shown in companion mode, by who leads."),
+			"How long the built-in garbage collector took to delete the last canary, or for how long it has not. Shown in companion mode, by the leader."),
 	}
 	reg.MustRegister(m.other, m.alive, m.lag)
 	return m

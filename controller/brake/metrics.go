@@ -16,7 +16,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		inferred: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_inferred_deletes_total",
-			Help: "Garbage whose owners were not seen to be deleted, by what it is concluded from, and whether it was let go or held.",
+			Help: "Garbage whose owners were not seen to be deleted, by what Weir concludes it from, and by answer: go (it is deleted) or held.",
 		}, []string{"conclusion", "answer"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_held_objects",

@@ -184,11 +184,11 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_policies", Help: "Policies, by state: broken ones are not in force, and their status says why; of files, the log does, also of what is no policy at all."}, []string{"state"}),
+			Name: "weir_policies", Help: "Policies, by state. A broken policy is not in force: its status says why, and of files the log does."}, []string{"state"}),
 		policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_policy", Help: "1 for each policy, by source, object or file, and state as in weir_policies: policies that are files show nowhere else in the cluster."}, []string{"kind", "name", "source", "state"}),
+			Name: "weir_policy", Help: "1 for each policy, by kind, name, source (object or file) and state, as in weir_policies."}, []string{"kind", "name", "source", "state"}),
 		backFill: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_backfill_objects", Help: "Objects that back-fill looks after, by state: done, which carry the finalizer as policies ask, pending, failed in the last pass."}, []string{"state"}),
+			Name: "weir_backfill_objects", Help: "Objects that back-fill takes care of, by state: done (the finalizer is as policies ask), pending, failed (in the last pass)."}, []string{"state"}),
 		backFillSuccess: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_backfill_last_success_timestamp_seconds", Help: "When back-fill was last complete."}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -196,7 +196,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		enforced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_propagation_enforced_total", Help: "Deletions whose propagation was enforced, by result: done, and failed attempts."}, []string{"result"}),
 		reachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and is answered, 0 while not, with the reason: that of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no webhook configuration."}, []string{"reason"}),
+			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and gets an answer, else 0, with the reason of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no webhook configuration."}, []string{"reason"}),
 	}
 	m.enforced.WithLabelValues("done") // a rate is seen only of what was there before
 	m.enforced.WithLabelValues("failed")

@@ -33,7 +33,7 @@ func NewEndingMetrics(s *Store) *endingMetrics {
 			"Owners that are being deleted with foreground or orphan, by what they wait for: dependents (of which kind one is), lists of kinds that may hold more, or requests of Weir.",
 			[]string{"propagation", "waits_for", "group", "resource"}, nil),
 		oldest: prometheus.NewDesc("weir_ending_owner_oldest_seconds",
-			"For how long this process has seen the owner end that it has seen end for longest.",
+			"The longest time for which this process has seen an owner being deleted with foreground or orphan.",
 			[]string{"propagation"}, nil),
 	}
 }

@@ -12,7 +12,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		discoveryErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_discovery_errors_total",
-			Help: "Discovery passes that failed, wholly or for some API groups.",
+			Help: "Discovery passes that failed, for all API groups or for some.",
 		}),
 		rewound: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_history_rewound_total",

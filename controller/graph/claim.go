@@ -65,7 +65,7 @@ const (
 	verdicts                // how many
 )
 
-var verdictNames = [...]string{"unknown", "asked", "trouble", "present", "waiting", "orphaning", "absent"}
+var verdictNames = [...]string{"unknown", "asked", "unresolvable", "present", "waiting", "orphaning", "absent"}
 
 func (v verdict) String() string { return verdictNames[v] }
 

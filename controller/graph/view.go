@@ -28,7 +28,7 @@ type View struct {
 // OwnerView is one reference and what it means.
 type OwnerView struct {
 	metav1.OwnerReference
-	Verdict string // present, waiting, orphaning, absent, unknown, asked or trouble
+	Verdict string // present, waiting, orphaning, absent, unknown, asked or unresolvable
 }
 
 // Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at the

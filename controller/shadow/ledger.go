@@ -151,7 +151,7 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	}
 	// An owner that can never be told keeps its object with every collector.
 	lives := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool {
-		return slices.Contains([]string{"present", "waiting", "orphaning", "trouble"}, o.Verdict)
+		return slices.Contains([]string{"present", "waiting", "orphaning", "unresolvable"}, o.Verdict)
 	})
 	unknown := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == "unknown" || o.Verdict == "asked" })
 	switch {

@@ -115,7 +115,7 @@ func TestWhatGoesWithoutADecision(t *testing.T) {
 		"before an owner was looked up":      {graph.Look, view("1", owned("unknown", "absent")), "sooner 1"},
 		"an owner lives":                     {graph.Keep, view("1", owned("present", "absent")), "others 1"},
 		"one of two is not known":            {graph.Keep, view("1", owned("present", "unknown")), "others 1"},
-		"an owner cannot be told":            {graph.Keep, view("1", owned("trouble", "absent")), "others 1"},
+		"an owner cannot be told":            {graph.Keep, view("1", owned("unresolvable", "absent")), "others 1"},
 		"kept, although all owners are gone": {graph.Wait, view("1", owned("absent")), "kept 1; difference kept configmaps shop/leaf ended true"},
 	} {
 		t.Run(name, func(t *testing.T) {

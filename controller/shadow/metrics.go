@@ -14,13 +14,13 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		decisions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_decisions",
-			Help: "What Weir would have done since it began, by action, and what became of it: done by the cluster, withdrawn because of what was seen later, open; late is counted besides. drain is about namespaces: also sooner than Weir, kept by Weir, and refused (counted besides)."}, []string{"action", "result"}),
+			Help: "What Weir would have done since it began, by action and result: done by the cluster, withdrawn because of what was seen later, open. What was late is counted a second time, as late. The action drain is about namespaces, which may also be sooner than Weir, kept by Weir, or refused."}, []string{"action", "result"}),
 		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
 			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner lives, or kept by Weir in doubt."}, []string{"result"}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences",
 			Help: "What Weir would have done and the cluster did not, or the other way round, since it began."}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_lag_seconds",
-			Help: "How much later than Weir's decision the cluster deleted, 99 of 100."}),
+			Help: "How much later than Weir's decision the cluster deleted, at the 99th percentile."}),
 	}
 	reg.MustRegister(m.decisions, m.deletes, m.differences, m.lag)
 	return m

@@ -1,0 +1,141 @@
+package cmd
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/webhook"
+)
+
+// WriteMetrics writes a page, in Markdown, of the metrics that Weir's processes register. It makes what registers them, and
+// starts nothing.
+func WriteMetrics(w io.Writer) error {
+	all, err := allMetrics()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, `# Metrics
+
+<!-- make generate writes this page from what the processes register. -->
+
+The processes of Weir serve these at `+"`/metrics`"+`: the controller, which is the shadow where it runs in shadow mode, and the webhook.
+`+"`weir up`"+` has those of both. Each has, besides, the metrics of client-go (`+"`rest_client_*`, `workqueue_*`"+`), of the Go runtime (`+"`go_*`"+`) and of
+the process (`+"`process_*`"+`). [alerts.md](alerts.md) says which of them alerts are made of.
+
+| metric | type | labels | process | what it says |
+|---|---|---|---|---|
+`)
+	for _, m := range all {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), strings.Join(m.processes, ", "), strings.ReplaceAll(m.help, "|", `\|`))
+		}
+	}
+	return err
+}
+
+type metric struct {
+	name, kind, help  string
+	labels, processes []string
+}
+
+// allMetrics makes each process without an API server: none is asked before they run.
+func allMetrics() ([]metric, error) {
+	config := &rest.Config{Host: "https://weir.invalid"}
+	state, err := live.New(live.Options{Config: config})
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]metric{}
+	for _, process := range []struct {
+		name string
+		make func(prometheus.Registerer) error
+	}{
+		{"controller", func(reg prometheus.Registerer) error {
+			_, err := controller.New(controller.Options{Config: config, Policies: state, Canary: "weir-system", Brake: brake.DefaultLimits, Registry: reg})
+			return cmp.Or(err, reg.Register(buildInfo("controller")))
+		}},
+		{"shadow", func(reg prometheus.Registerer) error {
+			_, err := controller.New(controller.Options{Config: config, Shadow: true, Registry: reg})
+			return cmp.Or(err, reg.Register(buildInfo("controller")))
+		}},
+		{"webhook", func(reg prometheus.Registerer) error {
+			_, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
+			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
+			return cmp.Or(followed, err, reg.Register(expiryOf(nil)), reg.Register(buildInfo("webhook")))
+		}},
+	} {
+		var seen registered
+		if err := process.make(&seen); err != nil {
+			return nil, fmt.Errorf("make the %s: %w", process.name, err)
+		}
+		for _, m := range seen.metrics {
+			if m.help == "" || m.name == "" {
+				return nil, fmt.Errorf("the %s has a metric without help, or one that cannot be read: %s %s", process.name, m.name, m.help)
+			}
+			m.processes = append(found[m.name].processes, process.name)
+			found[m.name] = m
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b metric) int { return strings.Compare(a.name, b.name) }), nil
+}
+
+// registered is a registry that keeps what describes the metrics.
+type registered struct{ metrics []metric }
+
+// described is a description as its String has it: what it holds cannot be asked for.
+var described = regexp.MustCompile(`^Desc{fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), (?:unit: "[^"]*", )?constLabels: {([^}]*)}, variableLabels: {([^}]*)}}$`)
+
+// Register implements prometheus.Registerer.
+func (r *registered) Register(c prometheus.Collector) error {
+	ch := make(chan *prometheus.Desc)
+	go func() { c.Describe(ch); close(ch) }()
+	for d := range ch {
+		r.metrics = append(r.metrics, read(d, c))
+	}
+	return nil
+}
+
+// read tells a counter by its name, as Prometheus wants it to be (e2e holds all to that), and a histogram by what it can do.
+func read(d *prometheus.Desc, c prometheus.Collector) metric {
+	at := described.FindStringSubmatch(d.String())
+	if at == nil {
+		return metric{help: d.String()}
+	}
+	m := metric{name: at[1], kind: "gauge", labels: strings.FieldsFunc(at[4], func(r rune) bool { return r == ',' })}
+	m.help, _ = strconv.Unquote(at[2])
+	for _, label := range strings.FieldsFunc(at[3], func(r rune) bool { return r == ',' }) {
+		name, _, _ := strings.Cut(label, "=")
+		m.labels = append(m.labels, name)
+	}
+	_, histograms := c.(*prometheus.HistogramVec)
+	_, histogram := c.(prometheus.Histogram)
+	switch {
+	case histograms, histogram:
+		m.kind = "histogram"
+	case strings.HasSuffix(m.name, "_total"):
+		m.kind = "counter"
+	}
+	return m
+}
+
+// MustRegister implements prometheus.Registerer.
+func (r *registered) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		_ = r.Register(c)
+	}
+}
+
+// Unregister implements prometheus.Registerer.
+func (r *registered) Unregister(prometheus.Collector) bool { return false }
