@@ -171,9 +171,14 @@ generated: ## that what is made of the API's types is as they are
 	    --templates-dir=reference --renderer=markdown --output-path="$$dir/api.md"; \
 	  diff "$$dir/zz_generated.deepcopy.go" zz_generated.deepcopy.go; diff -r "$$dir/crds" ../crds; diff "$$dir/api.md" ../../docs/api.md
 
-lint: generated ## golangci-lint (built from its module; slow the first time)
-	$(GO) tool -modfile=go.tools.mod golangci-lint run ./...
-	cd e2e && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...
-	cd charts && $(GO) tool -modfile=../go.tools.mod golangci-lint run -c ../.golangci.yaml ./...
-	cd e2e/cmd/image && $(GO) tool -modfile=../../../go.tools.mod golangci-lint run -c ../../../.golangci.yaml ./...
-	cd e2e/certs && $(GO) tool -modfile=../../go.tools.mod golangci-lint run -c ../../.golangci.yaml ./...
+# One binary for all modules, in which the linter of the API's types is, too.
+bin/golangci-lint: go.tools.mod go.tools.sum
+	$(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+
+LINT = $(CURDIR)/bin/golangci-lint run --timeout 20m -c $(CURDIR)/.golangci.yaml ./...
+lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the API's types (built from their modules, once)
+	$(LINT)
+	cd e2e && $(LINT)
+	cd charts && $(LINT)
+	cd e2e/cmd/image && $(LINT)
+	cd e2e/certs && $(LINT)

@@ -22,15 +22,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
 type DeletionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every object.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user asks for.
+	// spec is what the user asks for.
 	//
 	// +required
 	Spec DeletionPolicySpec `json:"spec"`
 
-	// Status is what the controller has made of it.
+	// status is what the controller has made of it.
 	//
 	// +optional
 	Status DeletionPolicyStatus `json:"status,omitempty"`
@@ -40,13 +42,13 @@ type DeletionPolicy struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection)",message="set propagation, protection or both: a policy without either asks for nothing"
 type DeletionPolicySpec struct {
-	// Match says which objects the policy is about. Its conditions are asked as for the DELETE of the object (object is
+	// match says which objects the policy is about. Its conditions are asked as for the DELETE of the object (object is
 	// null, oldObject is the object), also to find out, at a CREATE or UPDATE, how its deletion is to be carried out.
 	//
 	// +required
 	Match Match `json:"match"`
 
-	// Priority decides, where several policies match, whose propagation holds: the highest, and of equal ones the
+	// priority decides, where several policies match, whose propagation holds: the highest, and of equal ones the
 	// first by name. Left out, it is 0.
 	//
 	// +optional
@@ -55,17 +57,17 @@ type DeletionPolicySpec struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Priority int32 `json:"priority,omitempty"`
 
-	// Propagation says how far a deletion goes. Left out, as far as Kubernetes takes it.
+	// propagation says how far a deletion goes. Left out, as far as Kubernetes takes it.
 	//
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
 
-	// Protection refuses deletions that are likely mistakes. Left out, no delete is refused because of what would also be deleted.
+	// protection refuses deletions that are likely mistakes. Left out, no delete is refused because of what would also be deleted.
 	//
 	// +optional
 	Protection *Protection `json:"protection,omitempty"`
 
-	// ValidationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
+	// validationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
 	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
 	// Warn together would say the same thing twice. Without Deny the policy is on trial: it refuses nothing, be it that it
 	// cannot be judged, and its propagation changes nothing, and is only told. Left out, it is Deny.
@@ -78,7 +80,7 @@ type DeletionPolicySpec struct {
 	// +listType=set
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
-	// FailurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
+	// failurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
 	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It stands for deletes: to create
 	// or change an object never depends on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
 	// namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
@@ -110,14 +112,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
 type Propagation struct {
-	// Default is how a delete is carried out that asks for Background, or for nothing. These two are one: kubectl asks
+	// default is how a delete is carried out that asks for Background, or for nothing. These two are one: kubectl asks
 	// for Background unless told otherwise. Left out, a delete is carried out as it asks; one of a ReplicationController
 	// or a Job that asks for nothing then orphans, as the API server has it.
 	//
 	// +optional
 	Default PropagationPolicy `json:"default,omitempty"`
 
-	// Allowed are the propagation policies that a delete may ask for. A delete to which Default applies is always
+	// allowed are the propagation policies that a delete may ask for. A delete to which default applies is always
 	// allowed. Left out, all are.
 	//
 	// +optional
@@ -126,7 +128,7 @@ type Propagation struct {
 	// +listType=set
 	Allowed []PropagationPolicy `json:"allowed,omitempty"`
 
-	// Dependents decide per kind of dependent, in this order, and the first that names a kind wins. They are about
+	// dependents decide per kind of dependent, in this order, and the first that names a kind wins. They are about
 	// objects that name the deleted one as their owner, not about the dependents of those, and hold where the deletion
 	// is carried out in Background or Foreground. Left out, and for kinds that none names, dependents share the
 	// deletion's fate.
@@ -155,7 +157,7 @@ const (
 type DependentRule struct {
 	ResourceRule `json:",inline"`
 
-	// Action is Delete, or Orphan: keep the dependent and remove its reference to the deleted owner.
+	// action is Delete, or Orphan: keep the dependent and remove its reference to the deleted owner.
 	//
 	// +required
 	Action DependentAction `json:"action"`
@@ -191,7 +193,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
-	// MaxDependents rejects deletes by which more than so many objects would also be deleted: dependents and
+	// maxDependents rejects deletes by which more than so many objects would also be deleted: dependents and
 	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace. 0 means: while there is any. Orphaned
 	// objects are not counted. Left out, there is no limit.
 	//
@@ -200,16 +202,16 @@ type Protection struct {
 	// +kubebuilder:validation:Maximum=1000000
 	MaxDependents *int32 `json:"maxDependents,omitempty"`
 
-	// Confirmation, when Required, does not accept a delete unless the object carries the annotation
-	// weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete by which more than so many
+	// confirmation says whether a delete has to be confirmed. Required accepts a delete only where the object carries the
+	// annotation weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete by which more than so many
 	// objects would also be deleted has to be confirmed, and a confirmed one is accepted. Left out, it is None.
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
 
-	// InCascades, when Refuse, does not accept the delete of anything else either that would take protected objects with
-	// it, at any depth: of their owners, of their namespace, of the definition of their kind; nor the edit of an object's
-	// owner references by which the garbage collector would delete a protected one. Each is judged as its own delete
+	// inCascades says what becomes of the delete of anything else that would take protected objects with it. Refuse does
+	// not accept it, at any depth: of their owners, of their namespace, of the definition of their kind; nor the edit of an
+	// object's owner references by which the garbage collector would delete a protected one. Each is judged as its own delete
 	// would be: one that is confirmed may go. For this the API server asks Weir about every delete in the namespaces that
 	// the policy selects, and of every cluster-scoped object, always with failurePolicy Ignore. Ignore leaves all
 	// that alone. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
@@ -222,7 +224,7 @@ type Protection struct {
 type DeletionPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// Stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been counted yet.
+	// stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been counted yet.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -17,15 +17,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why waves do not hold, or Reached, or Drained"
 type DrainPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every object.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user asks for.
+	// spec is what the user asks for.
 	//
 	// +required
 	Spec DrainPolicySpec `json:"spec"`
 
-	// Status is what the controller has made of it.
+	// status is what the controller has made of it.
 	//
 	// +optional
 	Status DrainPolicyStatus `json:"status,omitempty"`
@@ -35,7 +37,7 @@ type DrainPolicy struct {
 type DrainPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// Waves are the names of the waves in their order, for kubectl get, which shows one of a list only. Left out, no
+	// waves are the names of the waves in their order, for kubectl get, which shows one of a list only. Left out, no
 	// controller has seen the policy yet.
 	//
 	// +optional
@@ -45,12 +47,12 @@ type DrainPolicyStatus struct {
 
 // DrainPolicySpec is what the user asks for.
 type DrainPolicySpec struct {
-	// NamespaceSelector selects the namespaces that are drained this way, by their labels. Left out, all are.
+	// namespaceSelector selects the namespaces that are drained this way, by their labels. Left out, all are.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// Waves go one after the other: a wave begins when the one before it is gone. An object goes with the first wave
+	// waves go one after the other: a wave begins when the one before it is gone. An object goes with the first wave
 	// that names it, and with the last if none does.
 	//
 	// +required
@@ -65,7 +67,7 @@ type DrainPolicySpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onTimeout) || self.onTimeout == 'Wait' || has(self.timeout)",message="onTimeout Proceed needs a timeout: without one the wave waits for ever"
 type Wave struct {
-	// Name tells the waves of a policy apart, in the namespace's conditions too.
+	// name tells the waves of a policy apart, in the namespace's conditions too.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -73,7 +75,7 @@ type Wave struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Resources are what goes in this wave.
+	// resources are what goes in this wave.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -81,12 +83,12 @@ type Wave struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
-	// ObjectSelector leaves to later waves what it does not select. Left out, all objects of the resources go.
+	// objectSelector leaves to later waves what it does not select. Left out, all objects of the resources go.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// Timeout is how long the wave may take before OnTimeout applies, from 1s to 24h. Left out, as long as it takes.
+	// timeout is how long the wave may take before onTimeout applies, from 1s to 24h. Left out, as long as it takes.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -95,7 +97,7 @@ type Wave struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be between 1s and 24h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// OnTimeout is what happens after Timeout: Wait goes on waiting and says so in the namespace's conditions, Proceed
+	// onTimeout is what happens after timeout: Wait goes on waiting and says so in the namespace's conditions, Proceed
 	// begins the next wave. Left out, it is Wait.
 	//
 	// +optional

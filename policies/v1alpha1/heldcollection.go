@@ -20,15 +20,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
 type HeldCollection struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every object.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what a person decides. Left out, everything stays held.
+	// spec is what a person decides. Left out, everything stays held.
 	//
 	// +optional
 	Spec HeldCollectionSpec `json:"spec,omitempty"`
 
-	// Status is what is held, and why.
+	// status is what is held, and why.
 	//
 	// +optional
 	Status HeldCollectionStatus `json:"status,omitempty"`
@@ -38,12 +40,12 @@ type HeldCollection struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs the digest of what it is about: the status has it"
 type HeldCollectionSpec struct {
-	// Decision is Proceed to have deleted what has the digest. Left out, everything stays held.
+	// decision is Proceed to have deleted what has the digest. Left out, everything stays held.
 	//
 	// +optional
 	Decision HeldDecision `json:"decision,omitempty"`
 
-	// Digest is status.digest as the person saw it. What was found later is not part of the decision.
+	// digest is status.digest as the person saw it. What was found later is not part of the decision.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -64,49 +66,49 @@ const (
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
-	// Conclusion is from what it follows that the objects are garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
+	// conclusion is from what it follows that the objects are garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
 	// separated by commas.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Conclusion string `json:"conclusion,omitempty"`
 
-	// Message says it in a sentence, with the limit that was exceeded and what became of a decision.
+	// message says it in a sentence, with the limit that was exceeded and what became of a decision.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
-	// Since is when the first object was held.
+	// since is when the first object was held.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Digest stands for the set of objects whose owners are gone, by their uids.
+	// digest stands for the set of objects whose owners are gone, by their uids.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
-	// Held is how many objects have that digest. What they own goes with them, and is counted in Objects.
+	// held is how many objects have that digest. What they own goes with them, and is counted in objects.
 	//
 	// +optional
 	Held int64 `json:"held,omitempty"`
 
-	// Objects is how many objects would go, with all that they own and all that namespaces among them contain. Where it is
+	// objects is how many objects would go, with all that they own and all that namespaces among them contain. Where it is
 	// more than 100,000 it may be more than it says.
 	//
 	// +optional
 	Objects int64 `json:"objects,omitempty"`
 
-	// Kinds are the same, by kind, the kinds with most objects first.
+	// kinds are the same, by kind, the kinds with most objects first.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	Kinds []HeldKind `json:"kinds,omitempty"`
 
-	// Samples are some of the objects that have the digest.
+	// samples are some of the objects that have the digest.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
@@ -116,13 +118,13 @@ type HeldCollectionStatus struct {
 
 // HeldKind is how many objects of a kind would go.
 type HeldKind struct {
-	// Resource is the kind, as in "replicasets.apps".
+	// resource is the kind, as in "replicasets.apps".
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	Resource string `json:"resource"`
 
-	// Objects is how many.
+	// objects is how many.
 	//
 	// +required
 	Objects int64 `json:"objects"`
@@ -130,13 +132,13 @@ type HeldKind struct {
 
 // HeldSample is one of the objects that are held.
 type HeldSample struct {
-	// Object is its kind, namespace and name, as in "replicasets.apps shop/web".
+	// object is its kind, namespace and name, as in "replicasets.apps shop/web".
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=640
 	Object string `json:"object"`
 
-	// Why says why it would go.
+	// why says why it would go.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=1024

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Match says which objects a policy is about: those that pass all of its parts.
 type Match struct {
-	// Resources are the kinds that the policy is about, in any version. An object passes if one of the entries names it.
+	// resources are the kinds that the policy is about, in any version. An object passes if one of the entries names it.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -12,7 +12,7 @@ type Match struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
-	// ExcludeResources are kinds that the policy is not about although Resources name them; '*' is every one of the groups.
+	// excludeResources are kinds that the policy is not about although resources name them; '*' is every one of the groups.
 	// Left out, none is.
 	//
 	// +optional
@@ -21,7 +21,7 @@ type Match struct {
 	// +listType=atomic
 	ExcludeResources []ResourceRule `json:"excludeResources,omitempty"`
 
-	// ResourceNames are the names of the objects that the policy is about. Left out, those of any name.
+	// resourceNames are the names of the objects that the policy is about. Left out, those of any name.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -31,13 +31,13 @@ type Match struct {
 	// +listType=set
 	ResourceNames []string `json:"resourceNames,omitempty"`
 
-	// Scope is Cluster for objects that are in no namespace (a Namespace is in none), Namespaced for those that are in one,
+	// scope is Cluster for objects that are in no namespace (a Namespace is in none), Namespaced for those that are in one,
 	// and * for both. Left out, it is *.
 	//
 	// +optional
 	Scope Scope `json:"scope,omitempty"`
 
-	// KubernetesControllers says whether requests are judged of Kubernetes' own controllers and their like: the service
+	// kubernetesControllers says whether requests are judged of Kubernetes' own controllers and their like: the service
 	// accounts of kube-system, the scheduler, the cloud controller manager, and the API server itself. With Exclude they
 	// are not. With Judge a DeletionPolicy may refuse a rollout, or the end of a Job, what its controller needs, for
 	// ever. The collectors, kube-controller-manager where it uses one identity, nodes and Weir are never judged. Left out,
@@ -46,7 +46,7 @@ type Match struct {
 	// +optional
 	KubernetesControllers ControllerRule `json:"kubernetesControllers,omitempty"`
 
-	// ExcludeUsers are the names of users whose requests are not judged. Left out, there are none.
+	// excludeUsers are the names of users whose requests are not judged. Left out, there are none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -56,7 +56,7 @@ type Match struct {
 	// +listType=set
 	ExcludeUsers []string `json:"excludeUsers,omitempty"`
 
-	// ExcludeGroups are groups of users whose requests are not judged. Left out, there are none.
+	// excludeGroups are groups of users whose requests are not judged. Left out, there are none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -66,7 +66,7 @@ type Match struct {
 	// +listType=set
 	ExcludeGroups []string `json:"excludeGroups,omitempty"`
 
-	// ExcludeServiceAccounts are service accounts whose requests are not judged: NAMESPACE/NAME, or NAMESPACE/* for all of a
+	// excludeServiceAccounts are service accounts whose requests are not judged: NAMESPACE/NAME, or NAMESPACE/* for all of a
 	// namespace. Left out, there are none.
 	//
 	// +optional
@@ -77,19 +77,19 @@ type Match struct {
 	// +listType=set
 	ExcludeServiceAccounts []string `json:"excludeServiceAccounts,omitempty"`
 
-	// NamespaceSelector selects by the labels of the namespace an object is in; of a Namespace, by its own labels.
+	// namespaceSelector selects by the labels of the namespace an object is in; of a Namespace, by its own labels.
 	// Other cluster-scoped objects always pass. Left out, every namespace passes.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// ObjectSelector selects by the labels of the object; at an UPDATE, by its labels before or after. Left out,
+	// objectSelector selects by the labels of the object; at an UPDATE, by its labels before or after. Left out,
 	// every object passes.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// Conditions are CEL expressions; an object passes if all of them are true. They see what the expressions of a
+	// conditions are CEL expressions; an object passes if all of them are true. They see what the expressions of a
 	// ValidatingAdmissionPolicy see: object (null at a DELETE), oldObject (null at a CREATE), request and
 	// namespaceObject, within the same limits of cost. There are neither params nor an authorizer. Left out, every
 	// object passes.
@@ -134,7 +134,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!('*' in self.apiGroups) || size(self.apiGroups) == 1",message="'*' stands for every API group: name it alone"
 // +kubebuilder:validation:XValidation:rule="!('*' in self.resources) || size(self.resources) == 1",message="'*' stands for every resource: name it alone"
 type ResourceRule struct {
-	// APIGroups are API groups; "" is the core group, and "*" is every group.
+	// apiGroups are API groups; "" is the core group, and "*" is every group.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -144,7 +144,7 @@ type ResourceRule struct {
 	// +listType=set
 	APIGroups []string `json:"apiGroups"`
 
-	// Resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
+	// resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
 	// groups whose objects the API server keeps and lets be patched and deleted, but events, leases, Weir's own policies,
 	// webhook configurations, admission policies and APIServices: to mean those, name them. Propagation never applies to
 	// them.
@@ -160,7 +160,7 @@ type ResourceRule struct {
 
 // Condition is a named CEL expression.
 type Condition struct {
-	// Name tells the conditions of a policy apart, in messages too.
+	// name tells the conditions of a policy apart, in messages too.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -168,7 +168,7 @@ type Condition struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
 
-	// Expression is CEL and yields true or false.
+	// expression is CEL and yields true or false.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

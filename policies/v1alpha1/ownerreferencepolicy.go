@@ -18,15 +18,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
 type OwnerReferencePolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every object.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user asks for.
+	// spec is what the user asks for.
 	//
 	// +required
 	Spec OwnerReferencePolicySpec `json:"spec"`
 
-	// Status is what the controller has made of it.
+	// status is what the controller has made of it.
 	//
 	// +optional
 	Status PolicyStatus `json:"status,omitempty"`
@@ -36,12 +38,12 @@ type OwnerReferencePolicy struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.blockOwnerDeletion != 'Allow' || self.changes != 'Allow' || has(self.rules)",message="set blockOwnerDeletion, changes or rules: a policy without any asks for nothing"
 type OwnerReferencePolicySpec struct {
-	// Match says which dependents the policy is about.
+	// match says which dependents the policy is about.
 	//
 	// +required
 	Match Match `json:"match"`
 
-	// BlockOwnerDeletion is about references that newly set blockOwnerDeletion, with which a dependent can hold up the
+	// blockOwnerDeletion is about references that newly set blockOwnerDeletion, with which a dependent can hold up the
 	// deletion of its owner. Allow accepts them; RequirePermission asks for the permission to update the owner's
 	// finalizers, as Kubernetes' OwnerReferencesPermissionEnforcement does; Deny refuses them; Clear sets
 	// blockOwnerDeletion to false. Left out, it is Allow.
@@ -50,19 +52,19 @@ type OwnerReferencePolicySpec struct {
 	// +kubebuilder:default=Allow
 	BlockOwnerDeletion BlockOwnerDeletion `json:"blockOwnerDeletion,omitempty"`
 
-	// Changes is about updates that add, change or remove references. Allow accepts them; RequirePermission asks for
+	// changes is about updates that add, change or remove references. Allow accepts them; RequirePermission asks for
 	// the permission to delete the dependent, as OwnerReferencesPermissionEnforcement does. Left out, it is Allow.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
 	Changes Changes `json:"changes,omitempty"`
 
-	// Rules find references that are likely mistakes. Left out, none is looked for.
+	// rules find references that are likely mistakes. Left out, none is looked for.
 	//
 	// +optional
 	Rules *OwnerRules `json:"rules,omitempty"`
 
-	// ValidationActions are what happens to what blockOwnerDeletion or changes does not accept: Deny refuses it, Warn lets
+	// validationActions are what happens to what blockOwnerDeletion or changes does not accept: Deny refuses it, Warn lets
 	// it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and Warn together would say
 	// the same thing twice. Without Deny nothing is refused but by rules, which have actions of their own, be it that the
 	// policy cannot be judged, and nothing is cleared. Left out, it is Deny.
@@ -75,7 +77,7 @@ type OwnerReferencePolicySpec struct {
 	// +listType=set
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
-	// FailurePolicy is what happens to a request while this policy cannot be judged: Weir's webhook does not answer, or
+	// failurePolicy is what happens to a request while this policy cannot be judged: Weir's webhook does not answer, or
 	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Fail does not hold in kube-system
 	// and kube-node-lease, unless the namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own
 	// namespace. Left out, it is Ignore.
@@ -137,49 +139,50 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="[self.dangling, self.mismatch, self.otherNamespace, self.namespacedOwner, self.manyControllers, self.unservedVersion, self.cycle].exists(r, r != 'Ignore')",message="set at least one rule to Audit, Warn or Deny"
 type OwnerRules struct {
-	// Dangling: no object has the owner's uid. The collector would delete the dependent. Left out, it is Ignore.
+	// dangling finds owners that do not exist: no object has their uid. The collector would delete the dependent. Left out,
+	// it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	Dangling RuleAction `json:"dangling,omitempty"`
 
-	// Mismatch: the object with the owner's uid has another kind or name. The collector would take the owner for
+	// mismatch finds owners whose uid is that of an object of another kind or name. The collector would take the owner for
 	// absent, and delete the dependent. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	Mismatch RuleAction `json:"mismatch,omitempty"`
 
-	// OtherNamespace: the owner is in another namespace than its dependent. The collector would delete the dependent.
+	// otherNamespace finds owners in another namespace than their dependent. The collector would delete the dependent.
 	// Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	OtherNamespace RuleAction `json:"otherNamespace,omitempty"`
 
-	// NamespacedOwner: the dependent is cluster-scoped, its owner is not, and so can never be found. Left out, it is
-	// Ignore.
+	// namespacedOwner finds owners in a namespace of cluster-scoped dependents: such an owner can never be found. Left out,
+	// it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	NamespacedOwner RuleAction `json:"namespacedOwner,omitempty"`
 
-	// ManyControllers: more than one reference says controller. The API server refuses that too, with fewer words.
-	// Left out, it is Ignore.
+	// manyControllers finds objects with more than one reference that says controller. The API server refuses those too,
+	// with fewer words. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	ManyControllers RuleAction `json:"manyControllers,omitempty"`
 
-	// UnservedVersion: the cluster does not serve the owner's kind in the version of the reference. The dependent
+	// unservedVersion finds references in a version in which the cluster does not serve the owner's kind. The dependent
 	// would never be collected. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	UnservedVersion RuleAction `json:"unservedVersion,omitempty"`
 
-	// Cycle: the owner is, perhaps through others, a dependent of its own dependent. Neither would ever be collected.
-	// Left out, it is Ignore.
+	// cycle finds owners that are, perhaps through others, dependents of their own dependent. Neither would ever be
+	// collected. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore

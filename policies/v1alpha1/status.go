@@ -79,7 +79,7 @@ const (
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
-	// Conditions say whether the policy is in force (Ready), whether what it names is served (Resolved), and whether the API
+	// conditions say whether the policy is in force (Ready), whether what it names is served (Resolved), and whether the API
 	// server asks Weir (Enforced; of a DrainPolicy, whether its waves hold). Left out, no controller has seen the policy yet.
 	//
 	// +optional
@@ -88,7 +88,7 @@ type PolicyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, they have
+	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, they have
 	// not been counted yet.
 	//
 	// +optional
