@@ -96,7 +96,7 @@ type collectorFlags struct {
 	namespaces   int
 	ignore       []string
 	backFillQPS  float64
-	compare      time.Duration
+	compareEvery time.Duration
 	shadowLate   time.Duration
 	shadowReport string
 	beside       bool
@@ -132,7 +132,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many existing objects get the finalizer in a second at most; 0: as many as the API server grants, after all other work of Weir")
-	fs.DurationVar(&f.compare, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
+	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without it Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
@@ -169,8 +169,8 @@ func (f *collectorFlags) check() error {
 	if f.backFillQPS < 0 {
 		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
 	}
-	if f.compare != 0 && f.compare < time.Second {
-		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compare))
+	if f.compareEvery != 0 && f.compareEvery < time.Second {
+		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compareEvery))
 	}
 	if f.beside && f.mode != modeReplace {
 		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))
@@ -195,14 +195,6 @@ func (f *collectorFlags) check() error {
 		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
 	}
 	return errors.Join(errs...)
-}
-
-// compareEvery is what the controller is told: never is less than 0 there.
-func (f *collectorFlags) compareEvery() time.Duration {
-	if f.compare == 0 {
-		return -1
-	}
-	return f.compare
 }
 
 // namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.

@@ -83,8 +83,7 @@ type Options struct {
 	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery.
-	// Negative: never.
+	// CompareEvery is in what time each kind in the graph is compared with the API once; 0: never.
 	CompareEvery time.Duration
 	Registry     prometheus.Registerer // where the metrics go; nowhere
 	Log          logr.Logger           // discards by default

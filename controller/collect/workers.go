@@ -178,7 +178,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		}
 		w.done(uid)
 		if a.Unseen != "" {
-			if again := w.reporter.Held(a); again > 0 {
+			if said, again := w.reporter.Held(a); !said {
 				w.queue.AddAfter(uid, again)
 			}
 		}

@@ -51,11 +51,8 @@ type Comparer struct {
 	log       logr.Logger
 }
 
-// New makes one that has each kind compared once in a time; there is none to be if that is negative.
+// New makes one that has each kind compared once in a time; 0 is for never.
 func New(w *follow.Watcher, r *request.Client, s *follow.Store, every time.Duration, log logr.Logger, reg prometheus.Registerer) *Comparer {
-	if every == 0 {
-		every = DefaultEvery
-	}
 	return &Comparer{watcher: w, requester: r, store: s, every: every, metrics: newMetrics(reg), log: log}
 }
 
@@ -76,7 +73,7 @@ const (
 
 // Run compares one kind after the other until ctx ends, evenly over the time in which all are to have had their turn.
 func (c *Comparer) Run(ctx context.Context) {
-	if c.every < 0 {
+	if c.every == 0 {
 		return
 	}
 	for last := ""; ; {

@@ -108,8 +108,8 @@ func (r *Reporter) Succeeded(a graph.Action) {
 }
 
 // Held says that the deletion of an object waits for kinds among which dependents may be that were not seen, once it has
-// for a while; it returns when to ask again, 0 if it is said.
-func (r *Reporter) Held(a graph.Action) time.Duration {
+// for a while. Until then it is not said, and to be asked again after a time.
+func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 	r.mu.Lock()
 	since, ok := r.waits[a.Object.UID]
 	if !ok {
@@ -121,12 +121,12 @@ func (r *Reporter) Held(a graph.Action) time.Duration {
 	}
 	r.mu.Unlock()
 	if left := heldAfter - time.Since(since); left > 0 {
-		return left
+		return false, left
 	}
 	if r.first(a.Object.UID, heldUnseen, a.Why) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonHeld, a.Why)
 	}
-	return 0
+	return true, 0
 }
 
 // OnHold says on an object why its deletion does not go on.

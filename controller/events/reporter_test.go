@@ -37,24 +37,24 @@ func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 		events := record.NewFakeRecorder(10)
 		r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
 		a := graph.Action{Verb: graph.Wait, Object: graph.Ref{UID: "1"}, Unseen: "gadgets", Why: "orphaning: gadgets"}
-		if again := r.Held(a); again != heldAfter {
+		if said, again := r.Held(a); said || again != heldAfter {
 			t.Errorf("to come again after %s", again)
 		}
 		<-time.After(2 * time.Second)
-		if again := r.Held(a); again != heldAfter-2*time.Second || len(events.Events) > 0 {
+		if said, again := r.Held(a); said || again != heldAfter-2*time.Second || len(events.Events) > 0 {
 			t.Errorf("to come again after %s, told %d times", again, len(events.Events))
 		}
 		<-time.After(3 * time.Second)
 		for range 3 {
-			if again := r.Held(a); again != 0 {
-				t.Errorf("to come again after %s", again)
+			if said, again := r.Held(a); !said {
+				t.Errorf("not said, to come again after %s", again)
 			}
 		}
 		if n := len(events.Events); n != 1 {
 			t.Errorf("told %d times", n)
 		}
 		r.Succeeded(a)
-		if again := r.Held(a); again != heldAfter {
+		if said, again := r.Held(a); said || again != heldAfter {
 			t.Errorf("another time, to come again after %s", again)
 		}
 	})

@@ -18,16 +18,16 @@ import (
 
 // wait writes down what the namespace waits for, and says when to look again at the latest; a change of
 // its content comes earlier.
-func (p *pass) wait(ctx context.Context, step drain.Step) (time.Duration, error) {
+func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if step.Recheck > 0 {
 		p.queue.AddAfter(p.ns.Name, step.Recheck)
 	}
-	rest := waiting
+	rest := pending
 	if step.Verb == drain.Discover {
-		rest = follow.DiscoveryRetry // whoever finds out wakes it
+		rest = recheck(follow.DiscoveryRetry) // whoever finds out wakes it
 	}
 	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.told)); left > 0 {
-		return left, nil
+		return recheck(left), nil
 	}
 	p.told = time.Now()
 	p.nameFirst(step)

@@ -235,28 +235,33 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 
 func (d *Drainer) work(ctx context.Context, name string) {
 	d.working.Add(1)
-	again, err := d.pass(ctx, name)
+	o, err := d.pass(ctx, name)
 	d.working.Add(-1)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		d.Log.Info("draining failed, will try again", "namespace", name, "err", err.Error())
 		d.queue.AddRateLimited(name)
-	case again == done:
+	case o.done:
 		d.end(name)
-	case again > 0:
-		d.queue.AddAfter(name, again)
+	case o.after > 0:
+		d.queue.AddAfter(name, o.after)
 	default:
 		d.queue.AddRateLimited(name)
 	}
 }
 
-// How a pass ends, when it is not in an error: the namespace needs nothing more from us, or it waits for
-// its content, or a time.
-const (
-	done    time.Duration = -1
-	waiting time.Duration = 0
-)
+// outcome is how a pass ends, when it is not in an error.
+type outcome struct {
+	done bool // the namespace needs nothing more from us
+	// after is when to look again at the latest, if that is known. Without it the namespace waits for its content, and is looked at again
+	// in intervals that grow.
+	after time.Duration
+}
+
+var finished, pending = outcome{done: true}, outcome{}
+
+func recheck(after time.Duration) outcome { return outcome{after: after} }
 
 // begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass that
 // is under way: there is one at a time.

@@ -14,14 +14,14 @@ import (
 )
 
 // finish lets a namespace go in which nothing is left.
-func (p *pass) finish(ctx context.Context, step drain.Step) (time.Duration, error) {
+func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	if p.Companion {
 		return p.nudge(ctx, step)
 	}
 	if len(p.ns.Finalizers) > 0 || len(p.ns.Spec.Finalizers) > 1 {
 		// Others hold it. What the conditions say is read for as long as they do.
 		if _, err := p.describe(ctx, step); err != nil {
-			return waiting, err
+			return pending, err
 		}
 	}
 	return p.finalize(ctx, p.ns)
@@ -30,25 +30,25 @@ func (p *pass) finish(ctx context.Context, step drain.Step) (time.Duration, erro
 // nudge makes the namespace controller look again, now that nothing is left and nothing of it is held: it
 // may have been refused so often that it would not for a minute (RB 7.8). Until it has let the namespace go,
 // it is asked again.
-func (p *pass) nudge(ctx context.Context, step drain.Step) (time.Duration, error) {
+func (p *pass) nudge(ctx context.Context, step drain.Step) (outcome, error) {
 	if left := nudgeEvery - time.Since(p.nudged); left > 0 {
-		return left, nil
+		return recheck(left), nil
 	}
 	if same, err := p.enter(ctx, step.Current); err != nil || !same {
-		return done, err
+		return finished, err
 	}
 	p.nudged = time.Now()
 	if slices.ContainsFunc(p.ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == drain.Draining }) {
 		if _, err := p.describe(ctx, step); err != nil {
-			return waiting, err
+			return pending, err
 		}
 	}
 	p.Log.Info("drained", "namespace", p.ns.Name, "uid", p.ns.UID, "why", step.Why)
-	return nudgeEvery, nil
+	return recheck(nudgeEvery), nil
 }
 
 // finalize takes our finalizer off a namespace's spec: what is not held otherwise goes with it.
-func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (time.Duration, error) {
+func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, error) {
 	name, uid := ns.Name, ns.UID
 	for range 5 {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
@@ -57,15 +57,15 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (time.Dura
 		case err == nil:
 			d.Log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
 			d.ended(name, uid)
-			return done, nil
+			return finished, nil
 		case apierrors.IsNotFound(err):
-			return done, nil
+			return finished, nil
 		case !apierrors.IsConflict(err):
-			return waiting, fmt.Errorf("finalize namespace %s: %w", name, err)
+			return pending, fmt.Errorf("finalize namespace %s: %w", name, err)
 		}
 		if ns, err = d.again(ctx, name, uid); ns == nil {
-			return done, err
+			return finished, err
 		}
 	}
-	return waiting, fmt.Errorf("finalize namespace %s: it changes all the time", name)
+	return pending, fmt.Errorf("finalize namespace %s: it changes all the time", name)
 }

@@ -88,12 +88,12 @@ func (d *Drainer) forget(name string, since time.Time) {
 }
 
 // late deletes what has turned up in a namespace that is gone.
-func (d *Drainer) late(ctx context.Context, name string) (time.Duration, error) {
+func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	d.mu.Lock()
 	since, ok := d.departed[name]
 	d.mu.Unlock()
 	if !ok {
-		return done, nil
+		return finished, nil
 	}
 	age := time.Since(since)
 	refs, err := d.lateContent(ctx, name, since, age >= lateFor)
@@ -102,14 +102,14 @@ func (d *Drainer) late(ctx context.Context, name string) (time.Duration, error) 
 	}
 	switch {
 	case err != nil && age < lateTrial:
-		return waiting, err
+		return pending, err
 	case err != nil:
 		d.Log.Info("gave up on what was left in a namespace that is gone", "namespace", name, "err", err.Error())
 	case age < lateFor:
-		return lateFor - age, nil
+		return recheck(lateFor - age), nil
 	}
 	d.forget(name, since)
-	return done, nil
+	return finished, nil
 }
 
 // lateContent is what there is in a namespace by its name: what the graph has, and at the last look the kinds

@@ -42,7 +42,7 @@ type part struct {
 }
 
 // pass takes a namespace as far as it goes without waiting for others.
-func (d *Drainer) pass(ctx context.Context, name string) (time.Duration, error) {
+func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	e, ok := d.isEnding(name)
 	if !ok {
 		return d.late(ctx, name)
@@ -53,22 +53,22 @@ func (d *Drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 	switch {
 	case request.NoSuchObject(err, kinds.Namespaces, name):
 		d.absent(name, e)
-		return done, nil
+		return finished, nil
 	case err != nil:
-		return waiting, fmt.Errorf("read namespace %s: %w", name, err)
+		return pending, fmt.Errorf("read namespace %s: %w", name, err)
 	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
-		return done, nil // alive, or held by somebody else
+		return finished, nil // alive, or held by somebody else
 	}
 	order, mine, err := d.orderOf(ns)
 	if err != nil || !mine {
-		return done, err
+		return finished, err
 	}
 	seen := d.firstSeen(name, ns.UID)
 	if wait := d.alone(ns, seen); wait > 0 {
-		return wait, nil
+		return recheck(wait), nil
 	}
 	if wait := d.agreement(ctx, seen); wait > 0 {
-		return wait, nil
+		return recheck(wait), nil
 	}
 	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
 	d.waitsOutside(p.progress, false)
@@ -76,20 +76,20 @@ func (d *Drainer) pass(ctx context.Context, name string) (time.Duration, error) 
 		p.discover(ctx) // there is nothing to delete meanwhile
 	}
 	if err := p.count(ctx); err != nil {
-		return waiting, err
+		return pending, err
 	}
 	return p.steps(ctx)
 }
 
 // steps does one step after the other, as they follow from what the namespace holds, up to one that has to wait.
-func (p *pass) steps(ctx context.Context) (time.Duration, error) {
+func (p *pass) steps(ctx context.Context) (outcome, error) {
 	for {
 		step := drain.Next(p.state)
 		p.Log.V(1).Info("draining", "namespace", p.ns.Name, "step", step.Verb.String(), "why", step.Why)
 		if step.Verb == drain.Delete || step.Verb == drain.Wait {
 			p.reached.Store(&reached{p.order, step.Current})
 			if same, err := p.mark(ctx, step.Current); err != nil || !same {
-				return done, err
+				return finished, err
 			}
 		}
 		switch step.Verb {
@@ -97,7 +97,7 @@ func (p *pass) steps(ctx context.Context) (time.Duration, error) {
 			p.list(ctx, step.Kinds)
 		case drain.Delete:
 			if same, err := p.delete(ctx, step); err != nil || !same {
-				return done, err
+				return finished, err
 			}
 		case drain.Wait:
 			return p.wait(ctx, step)
@@ -106,13 +106,13 @@ func (p *pass) steps(ctx context.Context) (time.Duration, error) {
 				return p.wait(ctx, step)
 			}
 			if err := p.recountKinds(ctx); err != nil {
-				return waiting, err
+				return pending, err
 			}
 		default:
 			return p.finish(ctx, step)
 		}
 		if ctx.Err() != nil {
-			return waiting, ctx.Err()
+			return pending, ctx.Err()
 		}
 	}
 }

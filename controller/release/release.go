@@ -118,7 +118,7 @@ func (r *Release) nobodyWorks(ctx context.Context, config *rest.Config) error {
 }
 
 // holds tells whether somebody holds a Lease now, and how long ago it was renewed.
-func holds(l *coordinationv1.Lease, now time.Time) (bool, time.Duration) {
+func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return false, 0

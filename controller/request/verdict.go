@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 )
 
-// judge tells what an answer says about the state of the API that serves a kind.
-func judge(kind schema.GroupResource, err error) (verdict, time.Duration) {
+// judge tells what an answer says about the state of the API that serves a kind, and after what time that asks to be asked again.
+func judge(kind schema.GroupResource, err error) (v verdict, retryAfter time.Duration) {
 	switch {
 	case errors.Is(err, follow.ErrNoContact), errors.Is(err, follow.ErrRewound): // it was not sent
 		return noVerdict, 0
