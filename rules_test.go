@@ -273,3 +273,49 @@ func TestFunctionsAreShort(t *testing.T) {
 		t.Fatalf("looked at %d functions only", looked)
 	}
 }
+
+// ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others begin them in a sync.WaitGroup, which somebody
+// waits for.
+var ownGoroutines = map[string]string{
+	"controller/controller.go Lead":           "what it sends is received, whatever comes",
+	"controller/enforce/canary.go try":        "what it sends is received, whatever comes",
+	"controller/enforce/webhookconfig.go run": "its end is waited for",
+	"controller/beside/migration.go Hold":     "its end is waited for",
+	"policies/apitest/watch.go watch":         "an API server in memory: they end with the request",
+	"webhook/arm.go collection":               "bounded in number and in time, and nothing waits for what it does",
+}
+
+// TestGoroutinesAreJoined: what is over when its caller is over can be told, and stopped.
+func TestGoroutinesAreJoined(t *testing.T) {
+	found := map[string]bool{}
+	eachGoFile(t, func(_, path string, _ []string) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := filepath.ToSlash(path) + " " + fn.Name.Name
+			ast.Inspect(fn, func(n ast.Node) bool {
+				if _, ok := n.(*ast.GoStmt); ok {
+					if found[name] = true; ownGoroutines[name] == "" {
+						t.Errorf("%s: %s begins a goroutine that is not joined: use a sync.WaitGroup", files.Position(n.Pos()), fn.Name.Name)
+					}
+				}
+				return true
+			})
+		}
+	})
+	for name := range ownGoroutines {
+		if !found[name] {
+			t.Errorf("%s begins no goroutine, and need not be excused", name)
+		}
+	}
+}

@@ -35,6 +35,7 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 			if err != nil {
 				return err
 			}
+			defer options.Follower.Close()
 			p, err := page.Listen(options, port)
 			if err != nil {
 				return err

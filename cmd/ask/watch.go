@@ -46,6 +46,7 @@ func (a *asking) watchTree(cmd *cobra.Command, args []string, direction insight.
 	if err != nil {
 		return unanswered(err)
 	}
+	defer follower.Close()
 	out := cmd.OutOrStdout()
 	w := &watching{asking: a, follower: follower, out: out, style: a.style(out)}
 	return w.run(ctx, o, direction)

@@ -96,19 +96,21 @@ func (b *backFill) run(ctx context.Context) {
 		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
 		passCtx, cancel := context.WithCancel(ctx)
 		stop := context.AfterFunc(ctx, cancel)
-		go func() {
+		var waits sync.WaitGroup
+		waits.Go(func() {
 			select {
 			case <-changed:
 			case <-passCtx.Done():
 			}
 			cancel()
-		}()
+		})
 		b.publish(progress{})
 		next := b.newPass(last)
 		err := next.run(passCtx)
 		cut := passCtx.Err() != nil
 		cancel()
 		stop()
+		waits.Wait()
 		pause := backFillEvery
 		switch {
 		case ctx.Err() != nil:

@@ -29,6 +29,8 @@ type Follower struct {
 	reader    *Reader
 	namespace string // the only one that is followed; empty: all are
 	logger    logr.Logger
+	stop      context.CancelFunc
+	working   sync.WaitGroup // discovery, and a reflector for each kind
 
 	mu      sync.Mutex
 	kinds   map[schema.GroupResource]*followed
@@ -43,7 +45,7 @@ type Follower struct {
 // rediscovery is how often it is asked which kinds there are.
 const rediscovery = 10 * time.Second
 
-// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty. It ends with ctx. An error
+// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty. It ends with ctx, or Close. An error
 // means that nothing is known.
 func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error) {
 	client, err := r.metadata()
@@ -51,10 +53,12 @@ func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error
 		return nil, err
 	}
 	f := newFollower(client, r, namespace)
+	ctx, f.stop = context.WithCancel(ctx)
 	if err := f.discover(ctx); err != nil {
+		f.Close()
 		return nil, err
 	}
-	go func() {
+	f.working.Go(func() {
 		tick := time.NewTicker(rediscovery)
 		defer tick.Stop()
 		for {
@@ -65,8 +69,14 @@ func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error
 				_ = f.discover(ctx) // Lost tells
 			}
 		}
-	}()
+	})
 	return f, nil
+}
+
+// Close ends it, and waits until nothing of it goes on.
+func (f *Follower) Close() {
+	f.stop()
+	f.working.Wait()
 }
 
 func newFollower(client metadata.Interface, r *Reader, namespace string) *Follower {
@@ -144,7 +154,7 @@ func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 		},
 	}, f.client), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Logger: &f.logger, Name: k.GroupResource().String()})
 	reflector.WatchListPageSize = pageSize
-	go reflector.RunWithContext(ctx)
+	f.working.Go(func() { reflector.RunWithContext(ctx) })
 	return one
 }
 

@@ -86,15 +86,19 @@ const (
 
 // Serve answers until ctx ends.
 func (p *Page) Serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
 	s := &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	go func() {
+	var closing sync.WaitGroup
+	closing.Go(func() {
 		<-ctx.Done()
 		_ = s.Close() // whoever is still reading has been told all that there is
-	}()
+	})
+	defer closing.Wait()
+	defer stop()
 	if err := s.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
