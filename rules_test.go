@@ -319,3 +319,81 @@ func TestGoroutinesAreJoined(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalsShadowNoConstantOrVariable: a name of a package means one thing in all of it.
+func TestLocalsShadowNoConstantOrVariable(t *testing.T) {
+	global := map[string]map[string]bool{} // by package
+	eachOf := func(visit func(dir, path string, f *ast.File, files *token.FileSet)) {
+		eachGoFile(t, func(dir, path string, _ []string) {
+			if strings.HasSuffix(path, "_test.go") {
+				return
+			}
+			files := token.NewFileSet()
+			f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			visit(dir, path, f, files)
+		})
+	}
+	eachOf(func(dir, _ string, f *ast.File, _ *token.FileSet) {
+		for _, d := range f.Decls {
+			values, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range values.Specs {
+				if v, ok := s.(*ast.ValueSpec); ok {
+					for _, name := range v.Names {
+						if global[dir] == nil {
+							global[dir] = map[string]bool{}
+						}
+						global[dir][name.Name] = name.Name != "_"
+					}
+				}
+			}
+		}
+	})
+	eachOf(func(dir, _ string, f *ast.File, files *token.FileSet) {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				for _, name := range locals(fn) {
+					if global[dir][name.Name] {
+						t.Errorf("%s: %s is a constant, or variable, of the package, too", files.Position(name.Pos()), name.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
+// locals are the names that a function declares: its arguments and results, and those in it.
+func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
+	of := func(list []ast.Expr) {
+		for _, x := range list {
+			if name, ok := x.(*ast.Ident); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.StructType, *ast.InterfaceType:
+			return false // their fields shadow nothing
+		case *ast.Field:
+			names = append(names, n.Names...)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				of(n.Lhs)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				of([]ast.Expr{n.Key, n.Value})
+			}
+		case *ast.ValueSpec:
+			names = append(names, n.Names...)
+		}
+		return true
+	})
+	return names
+}

@@ -38,8 +38,8 @@ type stage struct {
 }
 
 // next is what the tokens ought to be beside a CA, and which of them to write, while these are written.
-func (t tokens) next(at time.Time, s stage, settle time.Duration, ca string, written []string) (want tokens, write string) {
-	settled := !at.Before(s.since.Add(settle))
+func (t tokens) next(at time.Time, s stage, wait time.Duration, ca string, written []string) (want tokens, write string) {
+	settled := !at.Before(s.since.Add(wait))
 	want = t
 	switch {
 	case t.now == "":
@@ -51,7 +51,7 @@ func (t tokens) next(at time.Time, s stage, settle time.Duration, ca string, wri
 		want.ca = ca
 	case t.before == "" && t.ca != ca:
 		want, settled = tokens{now: freshToken(), before: t.now, ca: ca}, false
-	case t.before != "" && !s.written.IsZero() && !at.Before(s.written.Add(settle)):
+	case t.before != "" && !s.written.IsZero() && !at.Before(s.written.Add(wait)):
 		want.before = ""
 	}
 	if !settled && want.before != "" && slices.Contains(written, want.before) {

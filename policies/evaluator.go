@@ -15,11 +15,11 @@ type evaluator struct {
 type saying uint8
 
 const (
-	unasked saying = iota
-	yes
-	no
-	failed // to be judged
-	told   // failed, and recorded
+	saysNothing saying = iota // not asked
+	saysYes
+	saysNo
+	saysFailed   // to be judged
+	saysRecorded // failed, and recorded
 )
 
 func (s *Set) askDeletions(q *Question, v *verdict) *evaluator {
@@ -40,20 +40,20 @@ func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
 
 // says asks a policy.
 func (a *evaluator) says(i int) saying {
-	if a.said[i] != unasked {
+	if a.said[i] != saysNothing {
 		return a.said[i]
 	}
 	switch ok, err := a.policies[i].matches(&a.e); {
 	case err != nil:
-		a.said[i] = failed
+		a.said[i] = saysFailed
 		if a.errs == nil {
 			a.errs = map[int]error{}
 		}
 		a.errs[i] = err
 	case ok:
-		a.said[i] = yes
+		a.said[i] = saysYes
 	default:
-		a.said[i] = no
+		a.said[i] = saysNo
 	}
 	return a.said[i]
 }
@@ -61,9 +61,9 @@ func (a *evaluator) says(i int) saying {
 // matches tells whether a policy matches whose answer makes a difference. One that cannot be judged does not, and is
 // recorded.
 func (a *evaluator) matches(i int) bool {
-	if a.says(i) == failed {
-		a.said[i] = told
+	if a.says(i) == saysFailed {
+		a.said[i] = saysRecorded
 		a.v.fail(a.policies[i], a.judged+a.e.q.what(), a.errs[i])
 	}
-	return a.said[i] == yes
+	return a.said[i] == saysYes
 }

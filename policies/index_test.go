@@ -172,12 +172,12 @@ func TestAnExpressionOfManyPoliciesIsAskedOnce(t *testing.T) {
 	metadata := q.OldObject["metadata"].(map[string]any)
 	metadata["name"] = "other"
 	a := s.askDeletions(&q, &verdict{})
-	if a.says(0) != yes {
+	if a.says(0) != saysYes {
 		t.Fatalf("%s does not match", a.policies[0].key)
 	}
 	// What was asked for one counts for the other.
 	metadata["name"] = "mine"
-	if a.says(1) != yes || a.says(2) != yes {
+	if a.says(1) != saysYes || a.says(2) != saysYes {
 		t.Errorf("said %v", a.said)
 	}
 }

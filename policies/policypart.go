@@ -69,13 +69,13 @@ func (c *compiled) warnOfRisk() {
 	if c.part == PartIgnore {
 		return
 	}
-	pods := c.about(schema.GroupResource{Resource: "pods"})
+	ofPods := c.about(schema.GroupResource{Resource: "pods"})
 	selects := c.namespaces != nil || c.objects != nil || len(c.names) > 0
 	everything := slices.ContainsFunc(c.resources, func(r v1alpha1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
 	switch {
 	case everything && !selects:
 		c.risk = "while Weir does not answer, everything of these API groups is refused, whatever the cluster needs of it: name resources, or select some objects"
-	case pods:
+	case ofPods:
 		c.risk = "while Weir does not answer, what the policy is about is refused for pods, those included that Weir, or the network, waits for: leave pods out, or set failurePolicy to Ignore"
 	case c.part == PartEverywhere:
 		c.risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster needs to come up"

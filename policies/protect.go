@@ -40,7 +40,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			continue
 		}
 		if !counted {
-			if ask.says(i) == no {
+			if ask.says(i) == saysNo {
 				continue
 			}
 			fall, unknown = falls(q, w)

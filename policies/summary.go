@@ -21,21 +21,21 @@ func (s *Set) Summary(q Question) string {
 	if unknown != nil {
 		atLeast = "at least "
 	}
-	var kinds []string
+	var parts []string
 	rest := 0
 	for i, k := range fall.largest() {
 		if i < mostKinds {
-			kinds = append(kinds, fmt.Sprintf("%d %s", k.Count, k.Resource))
+			parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Resource))
 		} else {
 			rest += k.Count
 		}
 	}
 	if rest > 0 {
-		kinds = append(kinds, fmt.Sprintf("%d of other kinds", rest))
+		parts = append(parts, fmt.Sprintf("%d of other kinds", rest))
 	}
 	verb := "are"
 	if fall.Total() == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(kinds, ", "))
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(parts, ", "))
 }

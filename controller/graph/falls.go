@@ -117,8 +117,8 @@ func (f *fall) lose(id uint32, c *claim) {
 	case !seen:
 		left = f.g.keeping(n)
 		if spared {
-			released, kept := f.toRoot(n)
-			if released == len(n.owners) {
+			gone, kept := f.toRoot(n)
+			if gone == len(n.owners) {
 				return
 			}
 			left -= kept

@@ -208,13 +208,13 @@ func conditions(u *unstructured.Unstructured) (out []string) {
 }
 
 // usersOf are the pods that use a claim.
-func usersOf(pods []unstructured.Unstructured, claim string) (out []string) {
-	for i := range pods {
-		volumes, _, _ := unstructured.NestedSlice(pods[i].Object, "spec", "volumes")
+func usersOf(all []unstructured.Unstructured, claim string) (out []string) {
+	for i := range all {
+		volumes, _, _ := unstructured.NestedSlice(all[i].Object, "spec", "volumes")
 		for _, one := range volumes {
 			volume, _ := one.(map[string]any)
 			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim {
-				out = append(out, "pods/"+pods[i].GetName())
+				out = append(out, "pods/"+all[i].GetName())
 				break
 			}
 		}

@@ -28,7 +28,7 @@ var (
 	prefix        = []byte("k8s\x00") // of what the API server sends as protobuf
 	partialObject = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 	apiVersion    = []byte(metav1.SchemeGroupVersion.String())
-	kind          = []byte(partialObject.Kind)
+	partialKind   = []byte(partialObject.Kind)
 )
 
 // objects decodes what a watch brings, one object at a time.
@@ -70,7 +70,7 @@ func metadataOf(data []byte) *metav1.PartialObjectMetadata {
 			return len(value) == 0
 		}
 		return true
-	}) || !bytes.Equal(isVersion, apiVersion) || !bytes.Equal(isKind, kind) {
+	}) || !bytes.Equal(isVersion, apiVersion) || !bytes.Equal(isKind, partialKind) {
 		return nil
 	}
 	m := &metav1.PartialObjectMetadata{}

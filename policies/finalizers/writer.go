@@ -21,8 +21,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// tries is how often an object that changes while it is being stamped is read and tried again.
-const tries = 5
+// mostTries is how often an object that changes while it is being stamped is read and tried again.
+const mostTries = 5
 
 // Result is what became of a stamp.
 type Result string
@@ -53,7 +53,7 @@ func New(config *rest.Config) (*Writer, error) {
 // Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24). A time that
 // cannot be believed is written anew.
 func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Wanted) (Result, error) {
-	return s.change(ctx, gvr, m, stamp(mark), tries)
+	return s.change(ctx, gvr, m, stamp(mark), mostTries)
 }
 
 // PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
@@ -81,7 +81,7 @@ func stamp(mark policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 // Take removes what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
 // then the other says how the deletion goes.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
-	return s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), tries)
+	return s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), mostTries)
 }
 
 // TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is

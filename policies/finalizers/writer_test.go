@@ -213,7 +213,7 @@ func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
 	if got != Failed || err == nil || !strings.Contains(err.Error(), "the object has been modified") {
 		t.Errorf("%s, %v", got, err)
 	}
-	if n := len(patches(api)); n != tries {
-		t.Errorf("tried %d times, want %d", n, tries)
+	if n := len(patches(api)); n != mostTries {
+		t.Errorf("tried %d times, want %d", n, mostTries)
 	}
 }
