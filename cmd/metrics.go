@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -71,7 +72,10 @@ func allMetrics() ([]metric, error) {
 			return cmp.Or(err, reg.Register(buildInfo("controller")))
 		}},
 		{"webhook", func(reg prometheus.Registerer) error {
-			_, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
+			f, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
+			if followed == nil {
+				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
+			}
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
 			return cmp.Or(followed, err, reg.Register(expiryOf(nil)), reg.Register(buildInfo("webhook")))
 		}},
@@ -100,7 +104,9 @@ var described = regexp.MustCompile(`^Desc{fqName: "([^"]*)", help: ("(?:[^"\\]|\
 // Register implements prometheus.Registerer.
 func (r *registered) Register(c prometheus.Collector) error {
 	ch := make(chan *prometheus.Desc)
-	go func() { c.Describe(ch); close(ch) }()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { c.Describe(ch); close(ch) })
 	for d := range ch {
 		r.metrics = append(r.metrics, read(d, c))
 	}
