@@ -36,8 +36,9 @@ func (m *Migration) Waits() bool { return m.waits.Load() }
 func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) error {
 	held := make(chan context.Context, 1) // that of the Lease
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		// While it waits it looks often: a Lease that is not renewed any more is over the later, the later its last renewal was seen.
 		// The elector would give the Lease back before it says that it is lost, and take its time.
-		Lock: m.Lock, LeaseDuration: m.Lasts, RenewDeadline: m.Lasts * 2 / 3, RetryPeriod: m.Lasts / 7, ReleaseOnCancel: false, Name: m.Lock.Describe(),
+		Lock: m.Lock, LeaseDuration: m.Lasts, RenewDeadline: m.Lasts * 2 / 3, RetryPeriod: m.Lasts / 15, ReleaseOnCancel: false, Name: m.Lock.Describe(),
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { held <- leading },
 			OnStoppedLeading: func() {},
