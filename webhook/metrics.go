@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"webhook"}),
 		armed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_armed_total",
-			Help: "Objects to which the webhook had to add the finalizer at their DELETE, by result: done, already, gone, changed, failed. DELETEs that had to wait because it had just been added: waiting.",
+			Help: "Objects to which the webhook had to add the finalizer at their DELETE, by result: done, already, gone, changed, failed. DELETEs that had to wait because it had been added a moment before: waiting.",
 		}, []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_webhook_panics_total",
