@@ -1,4 +1,4 @@
-# Everything that a contributor runs. CI runs `make test`, and nothing else.
+# Everything that a contributor runs. What CI runs is in .ci/run.
 SHELL := bash
 GO ?= go
 # How much the simulation, the fuzzer and the benchmark do; `make test` does a bounded share of the first.

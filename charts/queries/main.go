@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
@@ -201,7 +202,7 @@ func load(store storage.Storage, job, file string, began, end time.Time) error {
 		_, _, value := p.Series()
 		samples = append(samples, sample{labels.NewBuilder(of).Set("job", job).Set("instance", job).Labels(), value})
 	}
-	if !slices.ContainsFunc(samples, func(s sample) bool { return strings.HasPrefix(s.of.Get(labels.MetricName), "weir_") }) {
+	if !slices.ContainsFunc(samples, func(s sample) bool { return strings.HasPrefix(s.of.Get(model.MetricNameLabel), "weir_") }) {
 		return fmt.Errorf("%s tells nothing of Weir", job)
 	}
 	for at := began; !at.After(end); at = at.Add(time.Minute) {

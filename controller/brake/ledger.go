@@ -308,7 +308,7 @@ func (l *Ledger) Waits(i graph.Inference, o graph.Ref) bool {
 	_, decided := acc.held.decided[o.UID]
 	_, let := acc.let[o.UID]
 	_, letThen := acc.letThen[o.UID]
-	return !decided && !let && !letThen && !(i.Inherited && acc.follows[o.Kind] > 0)
+	return !decided && !let && !letThen && (!i.Inherited || acc.follows[o.Kind] <= 0)
 }
 
 // Ends ends a hold: nothing is held by it any more. What it was about counts anew.

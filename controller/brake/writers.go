@@ -51,7 +51,7 @@ func writerOf(fields []metav1.ManagedFieldsEntry) (last writer) {
 				References json.RawMessage `json:"f:ownerReferences"`
 			} `json:"f:metadata"`
 		}
-		if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.Raw, &wrote) != nil || wrote.Metadata.References == nil || f.Time == nil {
+		if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &wrote) != nil || wrote.Metadata.References == nil || f.Time == nil {
 			continue
 		}
 		if f.Time.After(last.at) {

@@ -13,7 +13,7 @@ func TestWriterIsWhoWroteTheReferencesLast(t *testing.T) {
 		return &metav1.Time{Time: time.Date(2026, 11, 24, 3, minute, 0, 0, time.UTC)}
 	}
 	entry := func(manager, fields string, at *metav1.Time) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const references = `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"1\"}":{}}}}`
 	for name, c := range map[string]struct {

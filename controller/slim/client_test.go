@@ -96,7 +96,7 @@ func TestWatchAsksAsClientGoDoes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for range w.ResultChan() { //nolint:revive // until it ends
+				for range w.ResultChan() { // until it ends
 				}
 			}
 			if len(asked) != 2 || asked[0] != asked[1] {

@@ -59,7 +59,7 @@ func usual() *metav1.PartialObjectMetadata {
 		Finalizers: []string{"example.com/hold"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &written, FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{` + strings.Repeat(`"f:x":{},`, 150) + `}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:x":{},`, 150) + `}}`),
 		}},
 	}}
 }

@@ -51,7 +51,7 @@ func (c Case) deadTakenOff(d Difference) bool {
 	more := minus(d.Reference.Owners, d.Weir.Owners)
 	return len(more) > 0 && !slices.ContainsFunc(more, func(r Reference) bool {
 		owner, there := c.Reference[r.Owner]
-		return !c.dead(d.Name, r) && !c.Orphaned[r.Owner] && !(there && owner.Terminating)
+		return !c.dead(d.Name, r) && !c.Orphaned[r.Owner] && (!there || !owner.Terminating)
 	})
 }
 

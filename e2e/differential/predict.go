@@ -3,6 +3,7 @@ package differential
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -64,7 +65,7 @@ func (p *Planner) Plan(ctx context.Context, s *Side, r *run, o Operation) (*Pred
 	out, err := cmd.Output()
 	if err != nil {
 		var said string
-		if exit, ok := err.(*exec.ExitError); ok {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 			said = string(exit.Stderr)
 		}
 		return nil, fmt.Errorf("weir %s: %w\n%s", strings.Join(args, " "), err, said)

@@ -69,7 +69,7 @@ func TestOnlyWhoHasTheAddress(t *testing.T) {
 		"a plan that is not kept":  {"GET", at.Path + "api/lines?plan=x&below=0&from=0", nil, 410, "not kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer, body := get(c.method, c.path, c.header)
+			answer, body := get(c.method, c.path, c.header) //nolint:bodyclose // get closes it
 			if answer.StatusCode != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("%s %s: %d %s, want %d and %q", c.method, c.path, answer.StatusCode, body, c.status, c.says)
 			}

@@ -27,8 +27,8 @@ var axe string
 // tab is the page, open in a browser of its own.
 type tab struct {
 	*testing.T
-	context.Context
-	host string
+	context.Context //nolint:containedctx // to chromedp a tab is a context
+	host            string
 
 	mu     sync.Mutex
 	strays []string // requests to anywhere else, and errors of the page
@@ -88,7 +88,7 @@ func (p *tab) heard(event any) {
 	case *runtime.EventExceptionThrown:
 		p.strays = append(p.strays, fmt.Sprintf("an exception: %+v %+v", e.ExceptionDetails, e.ExceptionDetails.Exception))
 	case *log.EventEntryAdded:
-		if e.Entry.Level == log.EntryLevelError && !(p.lost && e.Entry.Source == log.EntrySourceNetwork) {
+		if e.Entry.Level == log.EntryLevelError && (!p.lost || e.Entry.Source != log.EntrySourceNetwork) {
 			p.strays = append(p.strays, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	}

@@ -144,7 +144,7 @@ type HeldSample struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Why string `json:"why"`
 
-	// WrittenBy is which client wrote its owner references last, and when, as managedFields tell: a client chooses that name itself. Left
+	// writtenBy is which client wrote its owner references last, and when, as managedFields tell: a client chooses that name itself. Left
 	// out, it is not known.
 	//
 	// +optional

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Stop()) }()
-	socket, stop, err := n.Serve()
+	socket, stop, err := n.Serve() //nolint:contextcheck // it serves until it is stopped
 	if err != nil {
 		return err
 	}
