@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-dev/weir/controller/shadow"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 func shadowCommand() *cobra.Command {
@@ -28,14 +27,14 @@ With --gate it fails unless Weir has compared for as long, is still running, and
   weir shadow shadow.json --gate 24h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("--output %q: must be text or json", output)
+			if err := report.CheckOutput(output); err != nil {
+				return err
 			}
 			return runShadow(args[0], output, gate, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().DurationVar(&gate, "gate", 0, "fail unless there was no difference for this long; 0: only show")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().StringVarP(&output, "output", "o", report.Text, "text or json")
 	return cmd
 }
 
@@ -49,26 +48,9 @@ func runShadow(path, output string, gate time.Duration, out io.Writer) error {
 		defer func() { _ = f.Close() }() // it was only read
 		in = f
 	}
-	var r shadow.Report
-	if err := json.NewDecoder(in).Decode(&r); err != nil {
+	r, err := report.Read(in)
+	if err != nil {
 		return fmt.Errorf("read the report %s: %w", path, err)
 	}
-	if r.Since.IsZero() {
-		return fmt.Errorf("read the report %s: it is none of a weir in shadow mode", path)
-	}
-	var err error
-	if output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
-	} else {
-		err = r.Draw(out)
-	}
-	if err != nil || gate == 0 {
-		return err
-	}
-	if err := r.Gate(time.Now(), gate); err != nil {
-		return fmt.Errorf("the gate is closed: %w", err)
-	}
-	return nil
+	return r.Show(out, output, time.Now(), gate)
 }

@@ -8,20 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-)
-
-// What became of a decision.
-const (
-	Done      = "done"      // somebody carried it out
-	Withdrawn = "withdrawn" // what was seen later says otherwise
-	Late      = "late"      // nobody has carried it out for long: a difference
-)
-
-// What became of objects with owners that were deleted without a decision to do so, and of namespaces that went before Weir would have let them.
-const (
-	Sooner = "sooner" // Weir would have deleted it too, and had not decided yet, or not found out about an owner, or what is in it
-	Others = "others" // an owner of it lives, or can never be told: a user or a controller deleted it
-	Kept   = "kept"   // Weir kept it, in doubt, and no owner of it is known to live, or it was not empty: a difference
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 // Bounds of what is remembered. Past them things are counted only, and the report says so.
@@ -31,18 +18,6 @@ const (
 	mostLags        = 10_000 // of the last deletes
 	mostLooks       = 5000   // at what is open, at once: others have their turn the next time
 )
-
-// Difference is something that Weir would do and nobody did, or that somebody did and Weir would not do.
-type Difference struct {
-	At     time.Time `json:"at"`
-	What   string    `json:"what"` // Late or Kept
-	Verb   string    `json:"verb"`
-	Object string    `json:"object"`
-	UID    types.UID `json:"uid"`
-	Why    string    `json:"why"`
-	// Ended is when the decision was carried out after all, or withdrawn; nil: not yet.
-	Ended *time.Time `json:"ended,omitempty"`
-}
 
 // Ledger is what was decided, and what became of it.
 type Ledger struct {
@@ -55,7 +30,7 @@ type Ledger struct {
 	unasked     map[string]int            // of deletes that were not decided
 	deletes     lags
 	drains      lags // of namespaces, since nothing was left in them
-	differences []*Difference
+	differences []*report.Difference
 	more        int // differences that are only counted
 	forgotten   int // decisions that there was no room for
 }
@@ -63,7 +38,7 @@ type Ledger struct {
 type decision struct {
 	action graph.Action
 	since  time.Time
-	differ *Difference // nil: it is not late
+	differ *report.Difference // nil: it is not late
 	late   bool
 }
 
@@ -97,14 +72,14 @@ func outcome(d *decision, v graph.View, there bool) string {
 	switch {
 	case !there:
 		if d.action.Verb == graph.Release || d.action.Verb == graph.Unblock {
-			return Withdrawn // there is nothing left to release
+			return report.Withdrawn // there is nothing left to release
 		}
-		return Done
+		return report.Done
 	case d.action.Verb == graph.Delete && v.Deleting,
 		d.action.Verb != graph.Delete && v.ResourceVersion != d.action.Object.ResourceVersion:
-		return Done
+		return report.Done
 	}
-	return Withdrawn
+	return report.Withdrawn
 }
 
 func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
@@ -113,7 +88,7 @@ func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
 	if d.differ != nil {
 		d.differ.Ended = &now
 	}
-	if how == Done && d.action.Verb == graph.Delete {
+	if how == report.Done && d.action.Verb == graph.Delete {
 		l.deletes.add(now.Sub(d.since))
 	}
 }
@@ -144,7 +119,7 @@ func (l *lags) add(lag time.Duration) {
 func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) {
 	if d := l.open[v.UID]; d != nil {
 		l.close(now, v.UID, d, outcome(d, v, false))
-		return Done
+		return report.Done
 	}
 	if len(v.Owners) == 0 || v.Deleting {
 		return "" // nobody's dependent, or told of when it began to be deleted
@@ -156,12 +131,12 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	unknown := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == "unknown" || o.Verdict == "asked" })
 	switch {
 	case a.Verb == graph.Delete || unknown && !lives:
-		how = Sooner
+		how = report.Sooner
 	case lives:
-		how = Others
+		how = report.Others
 	default:
-		how = Kept
-		l.differ(&Difference{At: now, What: Kept, Verb: graph.Delete.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, Ended: &now})
+		how = report.Kept
+		l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, Ended: &now})
 	}
 	l.unasked[how]++
 	return how
@@ -170,7 +145,7 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 // Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
 func (l *Ledger) Rewound(now time.Time) {
 	for uid, d := range l.open {
-		l.close(now, uid, d, Withdrawn)
+		l.close(now, uid, d, report.Withdrawn)
 	}
 	clear(l.spaces)
 }
@@ -185,9 +160,9 @@ func (l *Ledger) Overdue(now time.Time) (late []graph.Action, open []types.UID) 
 			continue
 		}
 		d.late = true
-		l.count(d.action.Verb.String(), Late)
+		l.count(d.action.Verb.String(), report.Late)
 		a := d.action
-		d.differ = &Difference{At: d.since, What: Late, Verb: a.Verb.String(), Object: a.Object.String(), UID: uid, Why: a.Why}
+		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(), UID: uid, Why: a.Why}
 		l.differ(d.differ)
 		late = append(late, a)
 	}
@@ -195,7 +170,7 @@ func (l *Ledger) Overdue(now time.Time) (late []graph.Action, open []types.UID) 
 	return late, open
 }
 
-func (l *Ledger) differ(d *Difference) {
+func (l *Ledger) differ(d *report.Difference) {
 	if len(l.differences) >= mostDifferences {
 		l.more++
 		return

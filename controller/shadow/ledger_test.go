@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -42,16 +43,16 @@ func owned(verdicts ...string) func(*graph.View) {
 }
 
 // told is a report in short.
-func told(r Report) string {
+func told(r report.Report) string {
 	var parts []string
 	for _, verb := range []string{"delete", "release", "unfinalize"} {
-		for _, how := range []string{Done, Withdrawn, Late, "open"} {
+		for _, how := range []string{report.Done, report.Withdrawn, report.Late, "open"} {
 			if n := r.Decisions[verb][how]; n > 0 {
 				parts = append(parts, fmt.Sprintf("%s %s %d", verb, how, n))
 			}
 		}
 	}
-	for _, how := range []string{Sooner, Others, Kept} {
+	for _, how := range []string{report.Sooner, report.Others, report.Kept} {
 		if n := r.Deletes[how]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", how, n))
 		}
@@ -147,31 +148,5 @@ func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
 	}
 	if len(l.deletes.all) != mostLags {
 		t.Errorf("%d lags are kept", len(l.deletes.all))
-	}
-}
-
-func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
-	day := 24 * time.Hour
-	good := Report{Since: start, At: start.Add(day), Ready: true}
-	for name, c := range map[string]struct {
-		change func(*Report)
-		want   string
-	}{
-		"open":              {func(*Report) {}, ""},
-		"too early":         {func(r *Report) { r.At = r.At.Add(-time.Second) }, "compared for 23h59m59s, and not for 24h0m0s yet"},
-		"a difference":      {func(r *Report) { r.Differences = []Difference{{}} }, "1 difference"},
-		"only counted":      {func(r *Report) { r.More = 2 }, "2 differences"},
-		"not all was there": {func(r *Report) { r.Ready = false }, "not all kinds have been listed"},
-		"it has ended":      {func(r *Report) { r.At = r.At.Add(-time.Hour); r.Since = r.Since.Add(-2 * time.Hour) }, "its process does not run any more"},
-		"too much":          {func(r *Report) { r.Forgotten = 1 }, "1 decisions were not compared"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := good
-			c.change(&r)
-			err := r.Gate(start.Add(day), day)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-		})
 	}
 }

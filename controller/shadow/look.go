@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 // mostReads bounds how many namespaces are read in one look.
@@ -73,7 +74,7 @@ func (s *Shadow) look(ctx context.Context) {
 		why := s.ledger.Read(time.Now(), name, r)
 		s.mu.Unlock()
 		if why != "" {
-			s.Log.Info("the cluster has not done what Weir would do", "object", spaceRef(name), "action", drained, "why", why, "for", s.Late.String())
+			s.Log.Info("the cluster has not done what Weir would do", "object", spaceRef(name), "action", report.Drain, "why", why, "for", s.Late.String())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 type metrics struct {
@@ -26,17 +27,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) set(r Report) {
+func (m *metrics) set(r report.Report) {
 	for _, verb := range []graph.Verb{graph.Delete, graph.Release, graph.Unblock, graph.Unfinalize} {
 		of, verb := r.Decisions[verb.String()], verb.String()
-		for _, how := range []string{Done, Withdrawn, Late, "open"} {
+		for _, how := range []string{report.Done, report.Withdrawn, report.Late, "open"} {
 			m.decisions.WithLabelValues(verb, how).Set(float64(of[how]))
 		}
 	}
-	for _, how := range []string{Done, Sooner, Kept, Refused, Late, "open"} {
-		m.decisions.WithLabelValues(drained, how).Set(float64(r.Decisions[drained][how]))
+	for _, how := range []string{report.Done, report.Sooner, report.Kept, report.Refused, report.Late, "open"} {
+		m.decisions.WithLabelValues(report.Drain, how).Set(float64(r.Decisions[report.Drain][how]))
 	}
-	for _, how := range []string{Sooner, Others, Kept} {
+	for _, how := range []string{report.Sooner, report.Others, report.Kept} {
 		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))
 	}
 	m.differences.Set(float64(len(r.Differences) + r.More))

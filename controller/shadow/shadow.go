@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 // DefaultLate is how long the cluster's collector may take for what Weir has decided. It begins again after each failure, up to a quarter
@@ -82,7 +83,7 @@ func (s *Shadow) Going(uid types.UID) {
 	s.mu.Lock()
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
-	if how == Kept {
+	if how == report.Kept {
 		s.Log.Info("deleted, and Weir would have kept it", "object", v.Ref.String(), "uid", uid, "why", a.Why)
 	}
 }
@@ -134,7 +135,7 @@ func (s *Shadow) sweep(ctx context.Context) {
 	s.metrics.set(s.now())
 }
 
-func (s *Shadow) now() Report {
+func (s *Shadow) now() report.Report {
 	ready := s.Ready() == nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *Shadow) report() {
 }
 
 // write replaces a file as a whole: who reads it sees one report or the other.
-func write(path string, r Report) error {
+func write(path string, r report.Report) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

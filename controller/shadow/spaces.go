@@ -9,14 +9,8 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
-
-// Refused is what became of a namespace's content that the cluster's namespace controller tried to delete, and may not: as Weir would
-// have, and would not have been let, either.
-const Refused = "refused"
-
-// drained is the verb of what is told of namespaces.
-const drained = "drain"
 
 const mostSpaces = 10_000
 
@@ -29,7 +23,7 @@ type space struct {
 	read  bool      // the namespace was read because nothing moved
 	done  bool      // it is counted already
 
-	differ *Difference // nil: none, or it is over
+	differ *report.Difference // nil: none, or it is over
 	gone   bool
 	at     time.Time // when it went
 }
@@ -97,7 +91,7 @@ func (s *space) ends(now time.Time) {
 
 func (l *Ledger) finish(s *space, how string) {
 	if !s.done {
-		l.count(drained, how)
+		l.count(report.Drain, how)
 	}
 	s.done = true
 }
@@ -114,10 +108,10 @@ func (l *Ledger) Went(now time.Time, name string) {
 	case s.done:
 	case s.step.Verb == drain.Finalize:
 		l.drains.add(now.Sub(s.moved))
-		l.finish(s, Done)
+		l.finish(s, report.Done)
 	case s.step.Verb == drain.Wait && s.empty:
-		l.finish(s, Kept)
-		l.differ(&Difference{At: now, What: Kept, Verb: drained, Object: spaceRef(name), Why: s.step.Why, Ended: &now})
+		l.finish(s, report.Kept)
+		l.differ(&report.Difference{At: now, What: report.Kept, Verb: report.Drain, Object: spaceRef(name), Why: s.step.Why, Ended: &now})
 	}
 }
 
@@ -128,7 +122,7 @@ func (l *Ledger) Left(now time.Time, name string, inv graph.Inventory) {
 		return
 	}
 	if len(inv.Kinds) == 0 {
-		l.finish(s, Sooner)
+		l.finish(s, report.Sooner)
 	}
 	if now.Sub(s.at) < l.late {
 		return
@@ -137,8 +131,8 @@ func (l *Ledger) Left(now time.Time, name string, inv graph.Inventory) {
 	if len(inv.Kinds) == 0 {
 		return
 	}
-	l.finish(s, Kept)
-	l.differ(&Difference{At: s.at, What: Kept, Verb: drained, Object: spaceRef(name), Why: "it holds " + content(inv), Ended: &now})
+	l.finish(s, report.Kept)
+	l.differ(&report.Difference{At: s.at, What: report.Kept, Verb: report.Drain, Object: spaceRef(name), Why: "it holds " + content(inv), Ended: &now})
 }
 
 // content tells what there is, by kind.
@@ -155,7 +149,7 @@ func spaceRef(name string) string { return kinds.Namespaces.Resource + " " + nam
 // Returned takes in that there is a namespace of a name: what is left of one before it cannot be told apart.
 func (l *Ledger) Returned(name string) {
 	if s := l.spaces[name]; s != nil {
-		l.finish(s, Sooner)
+		l.finish(s, report.Sooner)
 		delete(l.spaces, name)
 	}
 }
@@ -203,18 +197,18 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 		l.Went(now, name)
 		return ""
 	case r.Held:
-		l.finish(s, Done)
+		l.finish(s, report.Done)
 		return ""
 	case s.step.Verb == drain.Delete && r.Refused != "":
-		l.count(drained, Refused)
+		l.count(report.Drain, report.Refused)
 		return ""
 	}
-	l.count(drained, Late)
+	l.count(report.Drain, report.Late)
 	why = s.step.Why
 	if said := strings.TrimSpace(r.Refused + " " + r.Says); said != "" {
 		why += "; the namespace controller says: " + said
 	}
-	s.differ = &Difference{At: s.moved, What: Late, Verb: drained, Object: spaceRef(name), Why: why}
+	s.differ = &report.Difference{At: s.moved, What: report.Late, Verb: report.Drain, Object: spaceRef(name), Why: why}
 	l.differ(s.differ)
 	return why
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 var configMaps, pods = schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
@@ -56,10 +57,10 @@ func TestWhatComesNextInANamespace(t *testing.T) {
 }
 
 // toldOfSpaces is what a report tells of namespaces, in short.
-func toldOfSpaces(r Report) string {
+func toldOfSpaces(r report.Report) string {
 	out := ""
-	for _, how := range []string{Done, Sooner, Kept, Refused, Late, "open"} {
-		if n := r.Decisions[drained][how]; n > 0 {
+	for _, how := range []string{report.Done, report.Sooner, report.Kept, report.Refused, report.Late, "open"} {
+		if n := r.Decisions[report.Drain][how]; n > 0 {
 			out += fmt.Sprintf("%s %d; ", how, n)
 		}
 	}
@@ -182,8 +183,8 @@ func TestNamespacesAreBoundedAndItSaysSo(t *testing.T) {
 	for i := range mostSpaces + 3 {
 		l.Ending(start, fmt.Sprint(i), drain.Step{Verb: drain.Delete}, holds())
 	}
-	if r := l.Report(start, true); r.Forgotten != 3 || r.Decisions[drained]["open"] != mostSpaces {
-		t.Errorf("%d are open, %d forgotten", r.Decisions[drained]["open"], r.Forgotten)
+	if r := l.Report(start, true); r.Forgotten != 3 || r.Decisions[report.Drain]["open"] != mostSpaces {
+		t.Errorf("%d are open, %d forgotten", r.Decisions[report.Drain]["open"], r.Forgotten)
 	}
 }
 

@@ -1,4 +1,4 @@
-package shadow
+package report
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Draw writes a report for people.
@@ -16,7 +18,7 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
 	r.drawObjects(p)
-	if of := r.Decisions[drained]; of != nil {
+	if of := r.Decisions[Drain]; of != nil {
 		r.drawNamespaces(p, of)
 	}
 	if r.Forgotten > 0 {
@@ -26,7 +28,8 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("No difference.")
 		return p.err
 	}
-	p.line("\n%s:", differences(len(r.Differences)+r.More))
+	p.line("")
+	p.line("%s:", differences(len(r.Differences)+r.More))
 	for _, d := range r.Differences {
 		p.line("  %s: %s (%s; since %s)", d.Object, d.told(), d.Why, d.At.UTC().Format(time.RFC3339))
 	}
@@ -38,7 +41,7 @@ func (r *Report) Draw(out io.Writer) error {
 
 func (r *Report) drawObjects(p *printer) {
 	for _, verb := range slices.Sorted(maps.Keys(r.Decisions)) {
-		if of := r.Decisions[verb]; verb != drained {
+		if of := r.Decisions[verb]; verb != Drain {
 			p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; %d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
 		}
 	}
@@ -59,7 +62,7 @@ func (r *Report) drawNamespaces(p *printer, of map[string]int) {
 // told says in words what the difference is.
 func (d *Difference) told() string {
 	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
-	if verb == drained {
+	if verb == Drain {
 		kept = "it went, and Weir would have kept it"
 	}
 	switch {
@@ -71,7 +74,7 @@ func (d *Difference) told() string {
 	return "Weir would " + verb + " it, and the cluster has not"
 }
 
-// printer keeps the first error.
+// printer keeps the first error. What others have chosen, such as the names of owners, stays in its line.
 type printer struct {
 	out io.Writer
 	err error
@@ -79,6 +82,6 @@ type printer struct {
 
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+		_, p.err = fmt.Fprintln(p.out, words.Printable(fmt.Sprintf(format, args...)))
 	}
 }

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Most is how many bytes of a report are read: it names a thousand differences at most.
+const Most = 16 << 20
+
+// Read reads a report of a weir in shadow mode.
+func Read(in io.Reader) (*Report, error) {
+	limited := &io.LimitedReader{R: in, N: Most}
+	var r Report
+	if err := json.NewDecoder(limited).Decode(&r); err != nil {
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("it has more than %d MiB: it is none of a weir in shadow mode", Most>>20)
+		}
+		return nil, err
+	}
+	if r.Since.IsZero() || r.At.IsZero() {
+		return nil, errors.New("it is none of a weir in shadow mode")
+	}
+	return &r, nil
+}
+
+// Outputs are how Show can print.
+const (
+	Text = "text"
+	JSON = "json"
+)
+
+// CheckOutput fails for an output that Show does not have.
+func CheckOutput(output string) error {
+	if output != Text && output != JSON {
+		return fmt.Errorf("--output %q: must be text or json", output)
+	}
+	return nil
+}
+
+// Show prints a report, and fails if there is to be a gate and it is closed; 0: there is none.
+func (r *Report) Show(out io.Writer, output string, now time.Time, gate time.Duration) error {
+	var err error
+	if output == JSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		err = r.Draw(out)
+	}
+	if err != nil || gate == 0 {
+		return err
+	}
+	if err := r.Gate(now, gate); err != nil {
+		return fmt.Errorf("the gate is closed: %w", err)
+	}
+	return nil
+}
