@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/shadow/report"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -60,8 +61,8 @@ type processFlags struct {
 }
 
 func (f *processFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics and of the debug graph; 0 turns them off")
-	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics and the debug graph over TLS, to authenticated and authorized clients only")
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics, the debug graph and, in shadow mode, /shadow; 0 turns them off")
+	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve these over TLS, to authenticated and authorized clients only")
 	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
@@ -99,8 +100,10 @@ type collectorFlags struct {
 	compareEvery time.Duration
 	shadowLate   time.Duration
 	shadowReport string
-	beside       bool
-	canary       time.Duration
+	// shadowAddress is where the report is served to this machine; empty: nowhere.
+	shadowAddress string
+	beside        bool
+	canary        time.Duration
 	brakeFlags
 
 	migrationLease       string
@@ -118,14 +121,12 @@ const (
 // What --canary-time may be. Past the longest, nobody would know why nothing is collected.
 const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
 
-// maxShadowLate is the most that --shadow-late may be: a difference that is told later helps nobody.
-const maxShadowLate = time.Hour
-
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
 		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
 	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate, "in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
 	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
+	fs.StringVar(&f.shadowAddress, "shadow-address", report.Address, "in shadow mode: loopback address at which kubectl weir shadow finds what was compared, by a port-forward; the right to that is the authorization. Empty: none")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
@@ -154,12 +155,7 @@ func (f *collectorFlags) check() error {
 	default:
 		errs = append(errs, fmt.Errorf("--mode %q: must be replace, companion or shadow", f.mode))
 	}
-	if f.shadowLate < time.Second || f.shadowLate > maxShadowLate {
-		errs = append(errs, fmt.Errorf("--shadow-late %s: must be between 1s and %s", f.shadowLate, maxShadowLate))
-	}
-	if f.shadowReport != "" && f.mode != modeShadow {
-		errs = append(errs, errors.New("--shadow-report is for --mode shadow"))
-	}
+	errs = append(errs, f.checkShadow())
 	if f.concurrency < 1 || f.concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
 	}

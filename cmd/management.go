@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
 // management runs the parts of a process: what every replica does, what only the leader does, and what is asked from
@@ -33,7 +34,8 @@ type management struct {
 	process *processFlags
 	leading *collectorFlags // nil: there is no leader
 
-	graph http.Handler // the debug page; nil: none
+	graph  http.Handler // the debug page; nil: none
+	shadow http.Handler // what was compared; nil: nothing is
 	// certificate is that of the webhook, under which metrics are served, too: its CA vouches for both. nil: there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	runnables   []manager.Runnable
@@ -58,7 +60,7 @@ func (m *management) lead(run func(context.Context) error) {
 
 // collect adds the collector, with the policies that it enforces.
 func (m *management) collect(b *begun, c *controller.Controller) error {
-	m.graph = c.GraphHandler()
+	m.graph, m.shadow = c.GraphHandler(), c.ShadowHandler()
 	if b.state != nil {
 		m.follow("policies", b.state.Run)
 		m.ready("policies", b.state.Ready)
@@ -119,8 +121,12 @@ func (m *management) options() (ctrl.Options, error) {
 		Metrics:                metricsserver.Options{BindAddress: m.process.metricsAddress, SecureServing: m.process.metricsSecure},
 		HealthProbeBindAddress: m.process.healthAddress,
 	}
+	o.Metrics.ExtraHandlers = map[string]http.Handler{}
 	if m.graph != nil {
-		o.Metrics.ExtraHandlers = map[string]http.Handler{controller.GraphPath: m.graph}
+		o.Metrics.ExtraHandlers[controller.GraphPath] = m.graph
+	}
+	if m.leading != nil {
+		o.Metrics.ExtraHandlers[report.Path] = m.shadowPage()
 	}
 	if m.process.metricsSecure {
 		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization

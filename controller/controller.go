@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,6 +170,17 @@ func (c *Controller) register() error {
 	}
 	return nil
 }
+
+// ShadowHandler serves what was compared, in shadow mode; nil in others. It does no authentication.
+func (c *Controller) ShadowHandler() http.Handler {
+	if c.shadow == nil {
+		return nil
+	}
+	return c.shadow.Handler()
+}
+
+// LocalOnly lets in programs that ask for an address of this machine, and no page in a browser.
+func LocalOnly(next http.Handler) http.Handler { return shadow.Local(next) }
 
 // inShadow prepares a Controller that decides, and sends nothing.
 func (c *Controller) inShadow(rep *events.Reporter) error {

@@ -91,7 +91,8 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 	if name == "" {
 		name = "weir"
 	}
-	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect), "--canary-time", canaryTime}
+	// Many run on one machine at the same time, and few are asked what they compare.
+	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect), "--canary-time", canaryTime, "--shadow-address="}
 	if o.Command != "" {
 		command = []string{o.Command}
 	}

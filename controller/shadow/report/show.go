@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// Path is where a weir in shadow mode serves its report, on the metrics port and at Address.
+const Path = "/shadow"
+
+// Address is where a weir in shadow mode serves its report to this machine, unless told otherwise.
+const Address = "127.0.0.1:8089"
+
 // Most is how many bytes of a report are read: it names a thousand differences at most.
 const Most = 16 << 20
 
