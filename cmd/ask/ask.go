@@ -44,7 +44,7 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 		SilenceUsage: true,
 		Version:      version(),
 	}
-	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), uiCommand())
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
 	return root
 }
 
