@@ -3,10 +3,14 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -121,6 +125,67 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 		if !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
 			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
 		}
+	}
+}
+
+// TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt: on the metrics port to those who may get the path, and besides at an address of the
+// machine, or of the pod, which kubectl weir shadow asks.
+func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.All})
+	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := plane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p := w.runWeir(weir.Options{Kubeconfig: kubeconfig, SecureMetrics: true, Flags: []string{"--mode", "shadow", "--shadow-address", address}})
+	w.make("cm boss\ncm leaf owners=(boss)")
+	allowed, metrics := w.token("allowed"), w.token("metrics")
+	w.allowPaths("allowed", "/shadow")
+	w.allowPaths("metrics", "/metrics", graphPath)
+	w.delete("boss", background)
+	w.awaitGoneIn(collectorBegins, "leaf")
+
+	var served shadowReport
+	w.until("the delete is told", func(ctx context.Context) (bool, error) {
+		text, err := p.Get(ctx, "/shadow", allowed)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &served)
+		}
+		return err == nil && served.Decisions["delete"]["done"]+served.Deletes["sooner"] == 1, err
+	})
+	for name, c := range map[string]struct {
+		token string
+		want  int
+	}{"nobody": {"", http.StatusUnauthorized}, "who may see metrics and the graph": {metrics, http.StatusForbidden}} {
+		_, err := p.Get(t.Context(), "/shadow", c.token)
+		if status := (*weir.StatusError)(nil); !errors.As(err, &status) || status.Code != c.want {
+			t.Errorf("%s is answered %v, want %d", name, err, c.want)
+		}
+	}
+
+	url := "http://" + address
+	out, said, code := w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "1s")
+	if code != 0 || !strings.Contains(out, "Compared for ") || !strings.Contains(out, "No difference.") {
+		t.Errorf("exit code %d of kubectl weir shadow:\n%s%s", code, out, said)
+	}
+	if out, said, code = w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "24h"); code != 1 || !strings.Contains(said, "not for 24h0m0s yet") {
+		t.Errorf("exit code %d of kubectl weir shadow --gate 24h:\n%s%s", code, out, said)
+	}
+	out, said, code = w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &served); code != 0 || err != nil || served.Decisions["delete"]["done"]+served.Deletes["sooner"] != 1 {
+		t.Errorf("exit code %d of kubectl weir shadow -o json, %v:\n%s%s", code, err, out, said)
+	}
+	if out, said, code = w.ask(w.plane.Kubeconfig, "shadow"); code != 1 || !strings.Contains(said, "there is no controller of Weir in namespace weir-system") {
+		t.Errorf("exit code %d of kubectl weir shadow where there is no pod:\n%s%s", code, out, said)
+	}
+	metricsURL := strings.Replace(p.URL, "https://", "http://", 1)
+	if out, said, code = w.ask(w.plane.Kubeconfig, "shadow", "--url", metricsURL); code != 1 || !strings.Contains(said, "answers 400") {
+		t.Errorf("exit code %d of kubectl weir shadow at the metrics port:\n%s%s", code, out, said)
 	}
 }
 
