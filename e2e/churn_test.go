@@ -25,7 +25,8 @@ const churned = 5
 // work and a weir that is killed in the middle of it. It prints how much of what was collected rests on inference, which docs/operating.md tells.
 func TestChurnIsNotHeld(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true})
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true,
+		ControllerManagerFlags: []string{"--node-monitor-grace-period=24h"}}) // the node has nobody to say that it is there
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}
