@@ -76,7 +76,7 @@ func (s *podServer) forward(w http.ResponseWriter, r *http.Request, pod string) 
 		s.Error("the connection was not upgraded")
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the client has gone
 	errs, data := <-streams, <-streams
 	if errs.Headers().Get(corev1.StreamType) != corev1.StreamTypeError {
 		errs, data = data, errs
