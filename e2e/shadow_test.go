@@ -169,7 +169,7 @@ func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 	}
 
 	url := "http://" + address
-	out, said, code := w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "1s")
+	out, said, code := w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "1ms")
 	if code != 0 || !strings.Contains(out, "Compared for ") || !strings.Contains(out, "No difference.") {
 		t.Errorf("exit code %d of kubectl weir shadow:\n%s%s", code, out, said)
 	}
