@@ -14,6 +14,7 @@ type told struct {
 
 // stories are all of them, in the order in which they are told: later ones change how Weir is installed, the last uninstalls it.
 var stories = []told{
+	{"shadow", (*story).shadow},
 	{"installed", (*story).installed},
 	{"foreground", (*story).foregroundWaitsForContainers},
 	{"orphan", (*story).orphanedPodsRunOn},
