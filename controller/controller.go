@@ -84,8 +84,9 @@ type Options struct {
 	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	// CompareEvery is in what time each kind in the graph is compared with the API once; 0: never.
+	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery if 0. NeverCompare: it is not.
 	CompareEvery time.Duration
+	NeverCompare bool
 	Registry     prometheus.Registerer // where the metrics go; nowhere
 	Log          logr.Logger           // discards by default
 }

@@ -92,6 +92,9 @@ func newFollowing(o Options) (*Following, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	if o.CompareEvery == 0 && !o.NeverCompare {
+		o.CompareEvery = compare.DefaultEvery
+	}
 	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
 	var err error
 	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {
