@@ -233,6 +233,7 @@ var heldRules = []breach{
 	{"status.samples[] required why", "status.samples", []any{object{"object": "pods a/b"}}, "why: Required value"},
 	{"status.samples[].object maxLength", "status.samples", []any{object{"object": long[:641], "why": "w"}}, "may not be more than 640"},
 	{"status.samples[].why maxLength", "status.samples", []any{object{"object": "pods a/b", "why": long[:1025]}}, "may not be more than 1024"},
+	{"status.samples[].writtenBy maxLength", "status.samples", []any{object{"object": "pods a/b", "why": "w", "writtenBy": long[:257]}}, "may not be more than 256"},
 }
 
 // validationActions is held alike by the policies that have it.
