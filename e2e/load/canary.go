@@ -26,7 +26,7 @@ func StartAwake(ctx context.Context, cfg *rest.Config, s System) (*Running, time
 	}
 	in := client.Resource(ConfigMap.gvr()).Namespace(namespace.Name)
 	nobody := Object{Name: "nobody", UID: "00000000-0000-0000-0000-000000000001"}
-	canary, err := create(ctx, in, ConfigMap, "canary", nil, nobody)
+	canary, err := create(ctx, in, ConfigMap, "canary", nil, nil, nobody)
 	if err != nil {
 		return nil, 0, fmt.Errorf("start %s: %w", s.Name, err)
 	}

@@ -70,7 +70,11 @@ func Clean(ctx context.Context, cfg *rest.Config, p *Population) error {
 	}
 	policy := metav1.DeletePropagationBackground
 	err = each(ctx, len(left.Items), func(ctx context.Context, i int) error {
-		err := in.Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{PropagationPolicy: &policy})
+		o := &left.Items[i]
+		err := in.Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &policy})
+		if err == nil && len(o.Finalizers) > 0 {
+			_, err = in.Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		}
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

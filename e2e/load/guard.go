@@ -27,13 +27,19 @@ const guardName = "weir"
 // A Guard is a webhook that the API server asks.
 type Guard struct {
 	// Rules are what it is asked about.
-	Rules []admissionregistrationv1.ValidatingWebhook
+	Rules GuardRules
 	// Asked is how many reviews it has answered.
 	Asked   func(context.Context) (float64, error)
 	process *plane.Child
 	// controller is weir's, where it goes on.
 	controller *plane.Child
 	admin      kubernetes.Interface
+}
+
+// GuardRules are the entries of both webhook configurations.
+type GuardRules struct {
+	Validating []admissionregistrationv1.ValidatingWebhook
+	Mutating   []admissionregistrationv1.MutatingWebhook
 }
 
 // StartWeirGuard runs weir's webhook with a directory of policies. Its controller runs
@@ -101,8 +107,17 @@ func (g *Guard) installed(ctx context.Context) error {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
+		if err != nil {
+			return false, err
+		}
+		g.Rules.Validating = c.Webhooks
+		// The controller writes it first, if there is anything to write.
+		m, err := g.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, guardName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
 		if err == nil {
-			g.Rules = c.Webhooks
+			g.Rules.Mutating = m.Webhooks
 		}
 		return err == nil, err
 	})
@@ -115,7 +130,7 @@ func (g *Guard) installed(ctx context.Context) error {
 // StartEmptyGuard has a webhook that allows everything unseen, and is asked about what
 // another one is. It is a process of its own, as weir's is: binary has to call ServeEmpty
 // with what comes after EmptyGuard.
-func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules []admissionregistrationv1.ValidatingWebhook) (*Guard, error) {
+func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules GuardRules) (*Guard, error) {
 	hookPort, err := plane.FreePort()
 	if err != nil {
 		return nil, err
@@ -159,13 +174,24 @@ func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules [
 }
 
 // install has the API server ask at an address what it would ask elsewhere.
-func (g *Guard) install(ctx context.Context, url string, ca []byte, rules []admissionregistrationv1.ValidatingWebhook) error {
-	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
-	for _, rule := range rules {
-		rule.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}
-		c.Webhooks = append(c.Webhooks, rule)
+func (g *Guard) install(ctx context.Context, url string, ca []byte, rules GuardRules) error {
+	client := admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
+	for _, rule := range rules.Validating {
+		rule.ClientConfig = client
+		validating.Webhooks = append(validating.Webhooks, rule)
 	}
-	if _, err := g.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, c, metav1.CreateOptions{}); err != nil {
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
+	for _, rule := range rules.Mutating {
+		rule.ClientConfig = client
+		mutating.Webhooks = append(mutating.Webhooks, rule)
+	}
+	admission := g.admin.AdmissionregistrationV1()
+	_, err := admission.ValidatingWebhookConfigurations().Create(ctx, validating, metav1.CreateOptions{})
+	if err == nil && len(mutating.Webhooks) > 0 {
+		_, err = admission.MutatingWebhookConfigurations().Create(ctx, mutating, metav1.CreateOptions{})
+	}
+	if err != nil {
 		return fmt.Errorf("install the empty webhook: %w", err)
 	}
 	return nil

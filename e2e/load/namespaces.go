@@ -58,7 +58,7 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps, owned int) (*
 			c.Kind, name = serviceAccountKind, "default"
 		}
 		in := client.Resource(c.Kind.gvr()).Namespace(c.Namespace)
-		c.Object, err = create(ctx, in, c.Kind, name, nil, owners...)
+		c.Object, err = create(ctx, in, c.Kind, name, nil, nil, owners...)
 		b.Content[i] = c
 		return err
 	}

@@ -48,7 +48,7 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 	}
 	p := &Population{Shape: shape, Namespace: namespace.Name}
 	in := client.Resource(shape.Kind.gvr()).Namespace(p.Namespace)
-	if p.Owner, err = create(ctx, in, shape.Kind, "owner", shape.OwnerLabels); err != nil {
+	if p.Owner, err = create(ctx, in, shape.Kind, "owner", shape.OwnerLabels, nil); err != nil {
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
 	above := []Object{p.Owner}
@@ -63,7 +63,7 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 			if name := fmt.Sprintf("never-%d-%d", level, i); shape.CoOwners {
 				owners = append(owners, Object{Name: name, UID: uuid.NewUUID()})
 			}
-			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), shape.Labels, owners...)
+			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), shape.Labels, shape.Finalizers, owners...)
 			return err
 		})
 		if err != nil {
@@ -73,6 +73,23 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 		above = below
 	}
 	return p, nil
+}
+
+// More makes n further objects of a population's kind in its namespace, without an owner, as cfg's user. They are none of its Dependents.
+func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels map[string]string) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make more of %s: %w", p.Shape.Name, err)
+	}
+	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	err = each(ctx, n, func(ctx context.Context, i int) error {
+		_, err := create(ctx, in, p.Shape.Kind, fmt.Sprintf("more-%d", i), labels, nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make more of %s: %w", p.Shape.Name, err)
+	}
+	return nil
 }
 
 func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (Object, error) {
@@ -87,7 +104,7 @@ func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) 
 	return Object{made.GetName(), made.GetUID(), made.GetResourceVersion()}, nil
 }
 
-func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, labels map[string]string, owners ...Object) (Object, error) {
+func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, labels map[string]string, finalizers []string, owners ...Object) (Object, error) {
 	apiVersion, k := kind.ToAPIVersionAndKind()
 	var references []any
 	for _, owner := range owners {
@@ -103,6 +120,13 @@ func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name s
 			with[k] = v
 		}
 		meta["labels"] = with
+	}
+	if len(finalizers) > 0 {
+		var held []any
+		for _, f := range finalizers {
+			held = append(held, f)
+		}
+		meta["finalizers"] = held
 	}
 	if len(references) > 0 {
 		meta["ownerReferences"] = references

@@ -38,6 +38,8 @@ type Shape struct {
 	Loose bool
 	// OwnerLabels and Labels are those of the owner and of all others.
 	OwnerLabels, Labels map[string]string
+	// Finalizers are those of all but the owner.
+	Finalizers []string
 }
 
 // Flat is one owner of n ConfigMaps.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,14 +23,17 @@ type admitting struct {
 	selected     map[string]string
 	// spared: the API server is not to ask, and so there is nothing to compare with.
 	spared bool
-	act    func(context.Context, *rest.Config, *load.Population) error
+	act    func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error
 }
 
 var admittings = []admitting{
 	{"DELETE, a policy that shapes nothing", deletions, `propagation: {default: Background}`, nil, false, deleteAll},
 	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, deleteAll},
-	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, load.Touch},
-	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, load.Touch},
+	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, touch},
+	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, touch},
+	{"CREATE, the finalizer is added", deletions, `propagation: {default: Foreground}`, enforced, false, func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
+		return load.More(ctx, cfg, p, n, enforced)
+	}},
 }
 
 const (
@@ -40,8 +42,12 @@ const (
 )
 
 // deleteAll is what the floor of a background cascade is, here through a webhook.
-func deleteAll(ctx context.Context, cfg *rest.Config, p *load.Population) error {
+func deleteAll(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) error {
 	return load.Floor(ctx, cfg, p, metav1.DeletePropagationBackground)
+}
+
+func touch(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) error {
+	return load.Touch(ctx, cfg, p)
 }
 
 // admitted is one round: without a webhook, before and after; with one that allows
@@ -78,7 +84,7 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 	if err != nil {
 		return err
 	}
-	var rules []admissionregistrationv1.ValidatingWebhook
+	var rules load.GuardRules
 	weir := func() (*load.Guard, error) {
 		g, err := b.startWeirGuard(ctx, a)
 		if err == nil {
@@ -165,7 +171,7 @@ func (b *bench) rateOf(ctx context.Context, a admitting, user *rest.Config, p *l
 		return 0, err
 	}
 	began := time.Now()
-	err := a.act(ctx, user, p)
+	err := a.act(ctx, user, p, b.n)
 	return float64(b.n) / time.Since(began).Seconds(), err
 }
 
@@ -187,7 +193,7 @@ func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, e
 }
 
 // startEmptyGuard runs this program as the empty webhook.
-func (b *bench) startEmptyGuard(ctx context.Context, rules []admissionregistrationv1.ValidatingWebhook) (*load.Guard, error) {
+func (b *bench) startEmptyGuard(ctx context.Context, rules load.GuardRules) (*load.Guard, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)

@@ -50,6 +50,7 @@ func (b *bench) measureAsking(ctx context.Context, r *report) error {
 		{"plan of its delete", in("plan", "configmap", "owner"), nil},
 		{"plan of the delete of a namespace of " + fmt.Sprint(r.objects), []string{"plan", "namespace", b.full.Namespace}, nil},
 		{"plan of the delete of an object with all these dependents", []string{"plan", "configmap", "owner", "-n", b.full.Namespace}, nil},
+		{"tree of that object", []string{"tree", "configmap", "owner", "-n", b.full.Namespace}, []string{"configmap", "owner", "-n", b.full.Namespace}},
 		{"pending, the whole cluster", []string{"pending", "-A"}, nil},
 	} {
 		a := asked{question: q.question, took: map[string]time.Duration{}}
@@ -104,7 +105,7 @@ func (r *report) writeAsking(s *strings.Builder) {
 		fmt.Fprintf(s, "| %s | %.2f s |", a.question, a.took["kubectl weir"].Seconds())
 		for _, t := range r.bench.treeTools {
 			if took, ok := a.took[t]; ok {
-				fmt.Fprintf(s, " %.2f s |", took.Seconds())
+				fmt.Fprintf(s, " %.2f s, %.1f× |", took.Seconds(), took.Seconds()/a.took["kubectl weir"].Seconds())
 			} else {
 				s.WriteString(" – |")
 			}

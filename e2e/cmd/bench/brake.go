@@ -16,7 +16,7 @@ import (
 const braked = "background cascade of the built-in collector, whose deletes the brake sees"
 
 // brakedSample is one round: without Weir, and with it.
-type brakedSample struct{ plain, with load.Result }
+type brakedSample struct{ plain, with turn }
 
 // measureBrake has the built-in collector, whose limits are lifted, collect what its owner's delete asks for: all of it goes, and the API server asks
 // the webhook before each delete.
@@ -46,7 +46,7 @@ func (b *bench) braking(ctx context.Context) (x brakedSample, err error) {
 	cascade := func(ctx context.Context, p *load.Population) (load.Result, error) {
 		return load.Cascade(ctx, b.cfg, b.plane.Metrics, p, metav1.DeletePropagationBackground)
 	}
-	if x.plain, _, err = b.made(ctx, load.Flat(b.n), cascade); err != nil {
+	if x.plain, err = b.made(ctx, load.Flat(b.n), cascade); err != nil {
 		return x, err
 	}
 	g, err := load.StartWeirPair(ctx, b.plane, b.weir, b.kubeconfig, dir, "companion", "--brake-users", garbageCollector)
@@ -54,7 +54,7 @@ func (b *bench) braking(ctx context.Context) (x brakedSample, err error) {
 		return x, err
 	}
 	defer func() { err = errors.Join(err, g.Stop(ctx)) }()
-	x.with, _, err = b.made(ctx, load.Flat(b.n), cascade)
+	x.with, err = b.made(ctx, load.Flat(b.n), cascade)
 	return x, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/e2e/load"
+	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // An enforcing is deletions that go as a policy says, by its default.
@@ -24,25 +26,28 @@ type enforcing struct {
 	act         func(context.Context, *bench, *rest.Config, *load.Population) (load.Result, error)
 	// plainly is what the rate is compared with: the floor, if it is nil, or the same without a policy.
 	plainly func(context.Context, *bench, *load.Population) (load.Result, error)
+	// byHand does without Weir what two writes an object are: they carry a finalizer that nothing knows, and the simplest controller removes
+	// it. nil: it is not measured.
+	byHand func(ctx context.Context, b *bench, mode string, user *rest.Config, p *load.Population) (load.Result, error)
 }
 
 var enforced = map[string]string{"enforced": "yes"}
 
 var enforcings = []enforcing{
-	{"enforced Foreground, no dependents", "Foreground", looseEnforced, deleteEach, nil},
-	{"enforced Orphan, no dependents", "Orphan", looseEnforced, deleteEach, nil},
+	{"enforced Foreground, no dependents", "Foreground", looseEnforced, deleteEach, nil, unheldEach},
+	{"enforced Orphan, no dependents", "Orphan", looseEnforced, deleteEach, nil, unheldEach},
 	{"enforced Foreground, in a background cascade", "Foreground", func(n int) load.Shape {
 		s := load.Flat(n)
 		s.Labels = enforced
 		return s
-	}, deleteOwner, nil},
+	}, deleteOwner, nil, unheldCascade},
 	{"enforced Foreground, of the owner of plain dependents", "Foreground", func(n int) load.Shape {
 		s := load.Flat(n)
 		s.OwnerLabels = enforced
 		return s
 	}, deleteOwner, func(ctx context.Context, b *bench, p *load.Population) (load.Result, error) {
 		return load.Cascade(ctx, b.cfg, b.plane.Metrics, p, metav1.DeletePropagationForeground)
-	}},
+	}, nil},
 }
 
 func looseEnforced(n int) load.Shape {
@@ -59,14 +64,44 @@ func deleteOwner(ctx context.Context, b *bench, user *rest.Config, p *load.Popul
 	return load.Cascade(ctx, user, b.plane.Metrics, p, metav1.DeletePropagationBackground)
 }
 
+// unheldEach has the user delete each object, as the floor does.
+func unheldEach(ctx context.Context, b *bench, _ string, user *rest.Config, p *load.Population) (result load.Result, err error) {
+	policy := metav1.DeletePropagationBackground
+	err = load.RemoveFinalizers(ctx, b.cfg, p, func(ctx context.Context) error {
+		result, err = load.Measure(ctx, b.plane.Config, p, policy, func(ctx context.Context) error { return load.Floor(ctx, user, p, policy) })
+		return err
+	})
+	return result, err
+}
+
+// unheldCascade has the built-in collector delete them, beside which Weir is measured; where Weir replaces it, the user.
+func unheldCascade(ctx context.Context, b *bench, mode string, user *rest.Config, p *load.Population) (result load.Result, err error) {
+	if mode == "replace" {
+		return unheldEach(ctx, b, mode, user, p)
+	}
+	err = load.RemoveFinalizers(ctx, b.cfg, p, func(ctx context.Context) error {
+		result, err = deleteOwner(ctx, b, user, p)
+		return err
+	})
+	return result, err
+}
+
 // modes are in which weir runs, beside the built-in collector without limits or in its place.
 var modes = []string{"replace", "companion"}
 
 // enforcedSample is one round of one mode.
 type enforcedSample struct {
-	mode              string
-	plain, with       load.Result
-	made, madePlainly float64 // objects a second
+	mode                string
+	plain, byHand, with turn
+	// alone is how long an object terminates that is deleted when nothing else is, where objects without dependents are: the median.
+	alone time.Duration
+}
+
+// turn is a population that was made and deleted.
+type turn struct {
+	load.Result
+	made   float64 // objects a second
+	server float64 // what an object's deletion takes of the API server's CPU, in microseconds
 }
 
 func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) error {
@@ -81,15 +116,15 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 				return fmt.Errorf("%s: %w", mode, err)
 			}
 			r.enforced[e.name] = append(r.enforced[e.name], x)
-			b.say("%s, %s, round %d: plainly %.0f/s, weir %.0f/s: %.2f; %.2f requests each %v, the first after %s; made %.0f/s, plainly %.0f/s",
-				e.name, mode, round+1, x.plain.Rate(), x.with.Rate(), x.with.Rate()/x.plain.Rate(), x.with.PerObject(), x.with.Requests,
-				x.with.First.Round(time.Millisecond), x.made, x.madePlainly)
+			b.say("%s, %s, round %d: plainly %.0f/s, by hand %.0f/s, weir %.0f/s: %.2f; %.2f requests each %v, the first after %s; made %.0f/s, plainly %.0f/s; the API server's CPU, µs each: %.0f, %.0f, %.0f; alone %s",
+				e.name, mode, round+1, x.plain.Rate(), x.byHand.Rate(), x.with.Rate(), x.with.Rate()/x.plain.Rate(), x.with.PerObject(), x.with.Requests,
+				x.with.First.Round(time.Millisecond), x.with.made, x.plain.made, x.plain.server, x.byHand.server, x.with.server, x.alone.Round(100*time.Microsecond))
 		}
 	}
 	return nil
 }
 
-// enforcing measures one round: plainly first, and then under the policy.
+// enforcing measures one round: plainly first, then by hand, and then under the policy.
 func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *rest.Config) (x enforcedSample, err error) {
 	x.mode = mode
 	dir, err := b.enforcedPolicy(e.propagation)
@@ -105,7 +140,7 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		})
 	}
 	if e.plainly == nil { // with nobody in the way
-		if x.plain, x.madePlainly, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
 			return x, err
 		}
 	}
@@ -116,6 +151,14 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		}
 		defer func() { err = errors.Join(err, collector.Stop()) }()
 	}
+	if e.byHand != nil {
+		x.byHand, err = b.made(ctx, heldByHand(e.shape(b.n)), func(ctx context.Context, p *load.Population) (load.Result, error) {
+			return e.byHand(ctx, b, mode, user, p)
+		})
+		if err != nil {
+			return x, fmt.Errorf("by hand: %w", err)
+		}
+	}
 	g, err := load.StartWeirPair(ctx, b.plane, b.weir, b.kubeconfig, dir, mode)
 	if err != nil {
 		return x, err
@@ -125,12 +168,35 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		return x, err
 	}
 	if e.plainly != nil { // by the same collector
-		if x.plain, x.madePlainly, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
 			return x, err
 		}
 	}
-	x.with, x.made, err = b.made(ctx, e.shape(b.n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
+	x.with, err = b.made(ctx, e.shape(b.n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
+	if err != nil || !e.shape(1).Loose {
+		return x, err
+	}
+	x.alone, err = b.endsAlone(ctx, e.shape(alone), user)
 	return x, err
+}
+
+// alone is how many objects are deleted one by one.
+const alone = 100
+
+func (b *bench) endsAlone(ctx context.Context, s load.Shape, user *rest.Config) (time.Duration, error) {
+	p, err := load.Populate(ctx, b.plane.Config, s)
+	if err == nil {
+		err = load.Pause(ctx, digest)
+	}
+	if err != nil {
+		return 0, err
+	}
+	took, err := load.Endings(ctx, b.plane.Config, user, p)
+	if err != nil {
+		return 0, err
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
 }
 
 // enforcedPolicy writes a policy about what carries the label, and returns where.
@@ -148,26 +214,41 @@ func unlabelled(s load.Shape) load.Shape {
 	return s
 }
 
-// made makes a population, measures, and tells how fast it was made.
-func (b *bench) made(ctx context.Context, s load.Shape, act func(context.Context, *load.Population) (load.Result, error)) (load.Result, float64, error) {
+func heldByHand(s load.Shape) load.Shape {
+	s = unlabelled(s)
+	s.Finalizers = []string{load.ForeignFinalizer}
+	return s
+}
+
+// made makes a population and measures its deletion.
+func (b *bench) made(ctx context.Context, s load.Shape, act func(context.Context, *load.Population) (load.Result, error)) (t turn, err error) {
 	began := time.Now()
 	p, err := load.Populate(ctx, b.plane.Config, s)
 	if err != nil {
-		return load.Result{}, 0, err
+		return t, err
 	}
-	rate := float64(len(p.Dependents)) / time.Since(began).Seconds()
+	t.made = float64(len(p.Dependents)) / time.Since(began).Seconds()
 	if err := load.Pause(ctx, digest); err != nil {
-		return load.Result{}, 0, err
+		return t, err
 	}
-	result, err := act(ctx, p)
-	return result, rate, err
+	server := b.plane.Child(plane.APIServer)
+	before, err := load.CPU(server)
+	if err != nil {
+		return t, err
+	}
+	if t.Result, err = act(ctx, p); err != nil {
+		return t, err
+	}
+	after, err := load.CPU(server)
+	t.server = (after - before) / float64(len(p.Dependents)) * 1e6
+	return t, err
 }
 
 func (r *report) writeEnforced(s *strings.Builder) {
 	if len(r.enforced) == 0 {
 		return
 	}
-	s.WriteString("\n| deletions | mode | plainly, objects/s | weir, objects/s | weir / plainly, by round | requests each | first after | made, of plainly |\n|---|---|---|---|---|---|---|---|\n")
+	s.WriteString("\n| deletions | mode | plainly, objects/s | weir, objects/s | weir / plainly, by round | weir / by hand, by round | requests each | first after | alone, terminates for | made, of plainly | the API server's CPU each, µs: plainly | by hand | weir |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, e := range enforcings {
 		for _, mode := range modes {
 			of := func(value func(enforcedSample) float64) (v []float64) {
@@ -181,12 +262,22 @@ func (r *report) writeEnforced(s *strings.Builder) {
 			if plain := of(func(x enforcedSample) float64 { return x.plain.Rate() }); len(plain) == 0 {
 				continue // or it was interrupted before
 			}
-			fmt.Fprintf(s, "| %s | %s | %s | %.0f | %s | %.2f | %.0f ms | %.2f |\n", e.name, mode,
+			byHand, serverByHand, alone := "", "", ""
+			if e.shape(1).Loose {
+				alone = fmt.Sprintf("%.1f ms", median(of(func(x enforcedSample) float64 { return x.alone.Seconds() * 1000 })))
+			}
+			if e.byHand != nil {
+				byHand = byRound(of(func(x enforcedSample) float64 { return x.with.Rate() / x.byHand.Rate() }))
+				serverByHand = fmt.Sprintf("%.0f", median(of(func(x enforcedSample) float64 { return x.byHand.server })))
+			}
+			fmt.Fprintf(s, "| %s | %s | %s | %.0f | %s | %s | %.2f | %.0f ms | %s | %.2f | %.0f | %s | %.0f |\n", e.name, mode,
 				spread(of(func(x enforcedSample) float64 { return x.plain.Rate() })), median(of(func(x enforcedSample) float64 { return x.with.Rate() })),
-				byRound(of(func(x enforcedSample) float64 { return x.with.Rate() / x.plain.Rate() })),
+				byRound(of(func(x enforcedSample) float64 { return x.with.Rate() / x.plain.Rate() })), byHand,
 				median(of(func(x enforcedSample) float64 { return x.with.PerObject() })),
-				median(of(func(x enforcedSample) float64 { return x.with.First.Seconds() * 1000 })),
-				median(of(func(x enforcedSample) float64 { return x.made / x.madePlainly })))
+				median(of(func(x enforcedSample) float64 { return x.with.First.Seconds() * 1000 })), alone,
+				median(of(func(x enforcedSample) float64 { return x.with.made / x.plain.made })),
+				median(of(func(x enforcedSample) float64 { return x.plain.server })), serverByHand,
+				median(of(func(x enforcedSample) float64 { return x.with.server })))
 		}
 	}
 }
