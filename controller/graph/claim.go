@@ -115,11 +115,17 @@ func (e edge) blocks() int32 {
 	return 0
 }
 
+// isTrue and isFalse are what all optional booleans point to: nobody writes through them.
+var isTrue, isFalse = true, false
+
 func optional(set, value bool) *bool {
-	if !set {
+	switch {
+	case !set:
 		return nil
+	case value:
+		return &isTrue
 	}
-	return &value
+	return &isFalse
 }
 
 // reference is the owner reference as the object has it.

@@ -26,23 +26,34 @@ func (g *Graph) Decide(uid types.UID) Action {
 	return a
 }
 
-// decide is the table's word, unless everything is being listed again: then only lookups are made.
+// decide is the decision about a node, with the names that a request takes.
 func (g *Graph) decide(id uint32) Action {
-	a := g.row(id)
-	if g.rewound != "" && a.Verb > Look {
-		a = Action{Verb: Wait, Object: a.Object, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}
+	a, cause := g.word(id)
+	if n := g.nodes.at(id); n.flags != 0 || len(n.owners) > 0 {
+		a.Object = g.refOf(id)
+	}
+	if cause != 0 {
+		a.Cause = g.claimValue(cause)
 	}
 	return a
 }
 
-// row is the first row of the table that applies.
-func (g *Graph) row(id uint32) Action {
+// word is the table's word, unless everything is being listed again: then only lookups are made.
+func (g *Graph) word(id uint32) (a Action, cause uint32) {
+	a, cause = g.row(id)
+	if g.rewound != "" && a.Verb > Look {
+		a, cause = Action{Verb: Wait, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}, 0
+	}
+	return a, cause
+}
+
+// row is the first row of the table that applies, without names of the object. cause is the claim for which it is deleted; 0: it is not.
+func (g *Graph) row(id uint32) (a Action, cause uint32) {
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
-		return Action{Why: "no owners"}
+		return Action{Why: "no owners"}, 0
 	}
 	t := g.tally(n)
-	a := Action{Object: g.refOf(id)}
 	switch {
 	case n.flags&accepted != 0:
 		a.Verb, a.Why = Wait, "request accepted: waiting for the watch to show it"
@@ -114,23 +125,23 @@ func (g *Graph) row(id uint32) Action {
 			g.unblock(n, members, &a)
 			break
 		}
-		g.collect(n, metav1.DeletePropagationForeground, &a)
+		cause = g.collect(n, metav1.DeletePropagationForeground, &a)
 		a.Why = fmt.Sprintf("owner is being deleted foreground: %s; has dependents of its own", g.names(n, waiting))
 
 	default:
-		g.collect(n, g.propagation(n), &a)
+		cause = g.collect(n, g.propagation(n), &a)
 		a.Why = g.whyDelete(n)
 	}
-	return a
+	return a, cause
 }
 
-// collect deletes an object whose owners are all gone, or waiting for it.
-func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Action) {
+// collect deletes an object whose owners are all gone, or waiting for it, and tells for which one.
+func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Action) (cause uint32) {
 	a.Verb, a.Propagation, a.Dependents = Delete, propagation, n.dependents
 	on := g.first(n, waiting)
 	a.Awaited = on != 0
-	a.Cause = g.claimValue(cmp.Or(on, g.first(n, absent)))
 	a.Inferred = g.inferenceOf(g.causeOfDelete(n))
+	return cmp.Or(on, g.first(n, absent))
 }
 
 // look asks for the first owner that nothing is known of.
@@ -281,14 +292,20 @@ func (g *Graph) first(n *node, vs ...verdict) uint32 {
 	return 0
 }
 
+// nameOf is the owner of a claim, as people name it.
 func (g *Graph) nameOf(claimID uint32) string {
-	return g.claimValue(claimID).String()
+	c := g.claims.at(claimID)
+	v := Claim{
+		Kind: g.types.val(c.typ).kind, Namespace: g.namespaces.val(c.namespace), Name: c.name,
+		Namespaced: g.slots[g.typeInfos[c.typ].slot].Namespaced,
+	}
+	return v.String()
 }
 
 // names lists, sorted, the owners with one of the verdicts: the first three, and how many more.
 func (g *Graph) names(n *node, vs ...verdict) string {
 	const most = 3
-	var names []string
+	names := make([]string, 0, most)
 	more := 0
 	for _, e := range n.owners {
 		if !slices.Contains(vs, g.claims.at(e.claim).verdict) {
@@ -299,6 +316,9 @@ func (g *Graph) names(n *node, vs ...verdict) string {
 			continue
 		}
 		names = append(names, g.nameOf(e.claim))
+	}
+	if len(names) == 1 {
+		return names[0] // there is nothing to sort
 	}
 	slices.Sort(names)
 	s := strings.Join(names, ", ")

@@ -45,6 +45,12 @@ type (
 		UID  types.UID
 	}
 
+	// Unlisted is an object that the next list of its kind would not show: what ListEnds does to one object. It proves nothing.
+	Unlisted struct {
+		Kind schema.GroupResource
+		UID  types.UID
+	}
+
 	// ListBegins opens a complete list of a kind: Observed for each object, then ListEnds.
 	ListBegins struct{ Kind schema.GroupResource }
 
@@ -142,6 +148,7 @@ type (
 func (Serving) event()    {}
 func (Observed) event()   {}
 func (Gone) event()       {}
+func (Unlisted) event()   {}
 func (ListBegins) event() {}
 func (ListEnds) event()   {}
 func (ListFailed) event() {}

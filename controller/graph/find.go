@@ -25,6 +25,34 @@ func (g *Graph) Deleted(uid types.UID) bool {
 	return g.nodes.at(g.entries.at(entryID).node).flags&(deleting|accepted) != 0
 }
 
+// Refers tells whether the graph has an object, and whether with the same owner references.
+func (g *Graph) Refers(o *Object) (same, there bool) {
+	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
+	if id == 0 {
+		return false, false
+	}
+	return g.sameOwners(g.nodes.at(id).owners, o.Owners), true
+}
+
+// Misnamed returns an object whose reference has the uid of another, with blockOwnerDeletion, and does not mean it: it says another kind or
+// name, or is from another namespace. False if there is none.
+func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
+	entryID := g.find(uid)
+	if entryID == 0 {
+		return Ref{}, false
+	}
+	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
+		if c := g.claims.at(id); c.owner == 0 && c.blocking > 0 {
+			for _, d := range c.dependents {
+				if g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
+					return g.refOf(d.node), true
+				}
+			}
+		}
+	}
+	return Ref{}, false
+}
+
 // Dependents copies the objects with references to the object with a uid, sorted by uid. Whether they are all there are
 // depends on which kinds are listed: see Holding.
 func (g *Graph) Dependents(uid types.UID) []View {
@@ -32,20 +60,46 @@ func (g *Graph) Dependents(uid types.UID) []View {
 	if entryID == 0 {
 		return nil
 	}
-	seen := map[uint32]bool{}
-	var views []View
+	var nodes []uint32
 	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
 		if g.claims.at(id).owner == 0 {
 			continue // it names something else by this uid
 		}
 		for _, d := range g.claims.at(id).dependents {
-			if !seen[d.node] {
-				seen[d.node] = true
-				views = append(views, g.view(d.node))
-			}
+			nodes = append(nodes, d.node)
 		}
 	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes) // whoever refers to it twice depends on it once
+	if len(nodes) == 0 {
+		return nil
+	}
+	views := make([]View, len(nodes))
+	for i, id := range nodes {
+		g.viewInto(id, &views[i])
+	}
 	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.UID, b.UID) })
+	return views
+}
+
+// SomeDependents copies up to n objects with references to the object with a uid, in no order.
+func (g *Graph) SomeDependents(uid types.UID, n int) (views []View) {
+	entryID := g.find(uid)
+	if entryID == 0 {
+		return nil
+	}
+	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
+		c := g.claims.at(id)
+		if c.owner == 0 {
+			continue // it names something else by this uid
+		}
+		for _, d := range c.dependents {
+			if len(views) == n {
+				return views
+			}
+			views = append(views, g.view(d.node))
+		}
+	}
 	return views
 }
 

@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -117,6 +117,11 @@ type edge struct {
 // Apply takes in one event and returns the objects whose decision may have changed, each once. Every
 // object that is still in the graph and whose decision did change is among them. Their order follows from the events.
 func (g *Graph) Apply(ev Event) []types.UID {
+	g.apply(ev)
+	return g.takeDirty()
+}
+
+func (g *Graph) apply(ev Event) {
 	switch ev := ev.(type) {
 	case Observed:
 		g.observe(ev.Object)
@@ -124,6 +129,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 		g.gone(ev.Kind, ev.UID, false)
 	case Serving:
 		g.serve(ev.Resources)
+	case Unlisted:
+		g.unlisted(ev)
 	case ListBegins:
 		g.listBegins(ev.Kind)
 	case ListEnds:
@@ -161,9 +168,8 @@ func (g *Graph) Apply(ev Event) []types.UID {
 	case Recheck:
 		g.recheck(ev.Round)
 	default:
-		panic(fmt.Sprintf("graph: unknown event %T", ev))
+		panic("graph: unknown event " + reflect.TypeOf(ev).String()) // fmt would have every event allocated
 	}
-	return g.takeDirty()
 }
 
 func (g *Graph) mark(id uint32) {
@@ -178,18 +184,23 @@ func (g *Graph) takeDirty() []types.UID {
 		return nil
 	}
 	uids := make([]types.UID, 0, len(g.dirty))
+	g.eachDirty(func(entryID uint32) { uids = append(uids, g.uidOf(entryID)) })
+	return uids
+}
+
+// eachDirty calls f for each entry whose nodes were marked since the last time.
+func (g *Graph) eachDirty(f func(entryID uint32)) {
 	for _, id := range g.dirty {
 		n := g.nodes.at(id)
 		if n.flags&marked == 0 {
 			continue // left the graph, and the id may serve another
 		}
-		uids = append(uids, g.uidOf(n.entry))
+		f(n.entry)
 		for same := g.entries.at(n.entry).node; same != 0; same = g.nodes.at(same).next {
 			g.nodes.at(same).flags &^= marked // one uid under two kinds is one decision
 		}
 	}
 	g.dirty = g.dirty[:0]
-	return uids
 }
 
 // nodeOf returns the node of a uid in one kind, 0 if there is none.
@@ -295,7 +306,7 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 // late it is seen. Known only in this process: see DESIGN.md.
 func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
-	return n.flags&(orphaning|released) != 0 || len(g.orphaned.set) > 0 && g.orphaned.has(g.uidOf(n.entry))
+	return n.flags&(orphaning|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
 }
 
 // settle answers every claim that means a node, for good. why is what dependents go for: 0 if somebody deleted the node.

@@ -42,11 +42,23 @@ func newHistory() *history {
 }
 
 func (h *history) each(ev graph.Event) []types.UID {
+	original, was := h.Graph, ""
+	if cloned := h.events%40 == 20; cloned {
+		was = original.Dump()
+		h.Graph = original.Clone() // which takes its place: all that comes is held against the model
+	}
 	dirty := h.Graph.Apply(ev)
 	h.model.apply(ev)
 	h.events++
 	if h.broken == "" {
 		h.broken = h.whatIsBroken(dirty)
+	}
+	if h.broken == "" && h.Graph != original {
+		if diff := cmp.Diff(was, original.Dump()); diff != "" {
+			h.broken = "what happens to a clone shows in the original:\n" + diff
+		} else if err := original.Check(); err != nil {
+			h.broken = "a clone was changed, and an invariant of the original: " + err.Error()
+		}
 	}
 	return dirty
 }

@@ -209,7 +209,7 @@ type Inferred struct {
 
 // InferredFrom finds what is to be deleted because of inferences about owners of a kind, from a cursor that starts at 0, and returns the
 // next cursor, 0 at the end. One call looks at some 1,000 references, and at all of the owner with which it ends. open counts owners of
-// the kind of which it is not known whether they are there.
+// the kind of which it is not known whether they are there, and for which something may turn out to be garbage.
 func (g *Graph) InferredFrom(owners schema.GroupResource, from uint32) (all []Inferred, open int, next uint32) {
 	const most = 1000
 	looked := 0
@@ -264,7 +264,15 @@ func (g *Graph) Suspects(owners schema.GroupResource, most int) (all []Ref) {
 	return all
 }
 
-// open tells whether the next answer may say that there is no such owner.
+// open tells whether the next answer may say that there is no such owner, and an object be garbage for that. What is being deleted is not, nor
+// what another owner keeps: such owners may never be looked up. One that may not be read is as good as never answered.
 func (g *Graph) open(c *claim) bool {
-	return c.verdict == unknown || c.verdict == asked || c.verdict == trouble && g.troubleOf(c) == Unreadable
+	unreadable := c.verdict == trouble && c.looked == lookedFailed && g.troubleOf(c) == Unreadable
+	if c.verdict != unknown && c.verdict != asked && !unreadable {
+		return false
+	}
+	return slices.ContainsFunc(c.dependents, func(d dependent) bool {
+		n := g.nodes.at(d.node)
+		return n.flags&deleting == 0 && g.tally(n)[solid] == 0
+	})
 }

@@ -32,11 +32,21 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
-			if g.leavesOrphans(id) {
-				g.settle(id, true, 0)
-			}
-			g.remove(id)
+			g.lose(id)
 		}
+	}
+}
+
+func (g *Graph) lose(id uint32) {
+	if g.leavesOrphans(id) {
+		g.settle(id, true, 0)
+	}
+	g.remove(id)
+}
+
+func (g *Graph) unlisted(ev Unlisted) {
+	if id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID)); id != 0 {
+		g.lose(id)
 	}
 }
 

@@ -153,6 +153,8 @@ func (m *model) apply(ev graph.Event) {
 		m.observe(*ev.Object)
 	case graph.Gone:
 		m.gone(ev.Kind, ev.UID, graph.Asked)
+	case graph.Unlisted:
+		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind && o.UID == ev.UID })
 	case graph.NotFound:
 		if ev.History == m.history {
 			m.gone(ev.Kind, ev.UID, graph.OwnerNotFound)

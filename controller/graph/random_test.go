@@ -139,6 +139,8 @@ func (w world) line(before int) string {
 	switch n := w.IntN(100); {
 	case n < 42:
 		return w.see()
+	case n < 44:
+		return "unlisted " + home.kind + " " + home.uid
 	case n < 52:
 		return "gone " + home.kind + " " + home.uid
 	case n < 60:

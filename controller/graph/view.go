@@ -81,19 +81,28 @@ func (g *Graph) Connected(uids ...types.UID) []View {
 	return views
 }
 
-func (g *Graph) view(id uint32) View {
+func (g *Graph) view(id uint32) (v View) {
+	g.viewInto(id, &v)
+	return v
+}
+
+// viewInto makes a view in the room of another.
+func (g *Graph) viewInto(id uint32, v *View) {
 	n := g.nodes.at(id)
 	s := &g.slots[n.slot]
-	v := View{
+	owners := v.Owners[:0]
+	if cap(owners) < len(n.owners) {
+		owners = make([]OwnerView, 0, len(n.owners))
+	}
+	for _, e := range n.owners {
+		owners = append(owners, OwnerView{g.reference(e), g.claims.at(e.claim).verdict.String()})
+	}
+	*v = View{
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
 		Orphaning: n.flags&orphaning != 0, Accepted: n.flags&accepted != 0,
-		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking),
+		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners,
 	}
-	for _, e := range n.owners {
-		v.Owners = append(v.Owners, OwnerView{g.reference(e), g.claims.at(e.claim).verdict.String()})
-	}
-	return v
 }
 
 // UIDs returns the uid of every object.

@@ -13,6 +13,7 @@
 //	sync [KIND…]                         an empty list of each kind that was never listed
 //	see KIND [NS/]NAME uid=UID [rv=RV] [owners=(OWNER, …)] [finalizers=(WORD, …)] [deleting]
 //	gone KIND UID                        its watch reports the deletion
+//	unlisted KIND UID                    a list would not show it
 //	notfound KIND UID [history=N]        a live read says that it is not there; begun in history N
 //	stop KIND                            its watch ends
 //	rewind [reason=WORD]                 the API server's history went back

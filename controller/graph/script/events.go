@@ -24,7 +24,7 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return r.list(words, below)
 	case "sync":
 		return r.sync(words)
-	case "gone":
+	case "gone", "unlisted":
 		if len(words) != 2 {
 			return nil, fmt.Errorf("a kind and a uid wanted, got %q", words)
 		}
@@ -33,6 +33,9 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 			return nil, err
 		}
 		gr, err := kindOf(words[0])
+		if verb == "unlisted" {
+			return []graph.Event{graph.Unlisted{Kind: gr, UID: types.UID(uid)}}, err
+		}
 		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
 	case "stop", "behind", "caughtup", "notfound", "rewind":
 		return r.trouble(verb, words)

@@ -13,18 +13,13 @@ import (
 func Line(ev graph.Event, who, label string) string {
 	switch ev := ev.(type) {
 	case graph.Serving:
-		words := []string{"serve"}
-		for _, r := range ev.Resources {
-			words = append(words, resourceWord(r))
-		}
-		if len(ev.Resources) == 0 {
-			words = append(words, "none")
-		}
-		return strings.Join(words, " ")
+		return servingLine(ev)
 	case graph.Observed:
 		return "see " + kindWord(ev.Object.Kind) + " " + objectWords(ev.Object)
 	case graph.Gone:
 		return "gone " + kindWord(ev.Kind) + " " + escape(string(ev.UID))
+	case graph.Unlisted:
+		return "unlisted " + kindWord(ev.Kind) + " " + escape(string(ev.UID))
 	case graph.ListBegins:
 		return "list " + kindWord(ev.Kind) + " begin"
 	case graph.ListEnds:
@@ -68,4 +63,15 @@ func Line(ev graph.Event, who, label string) string {
 		return "drain " + escape(ev.Namespace)
 	}
 	panic(fmt.Sprintf("script: unknown event %T", ev))
+}
+
+func servingLine(ev graph.Serving) string {
+	words := []string{"serve"}
+	for _, r := range ev.Resources {
+		words = append(words, resourceWord(r))
+	}
+	if len(ev.Resources) == 0 {
+		words = append(words, "none")
+	}
+	return strings.Join(words, " ")
 }

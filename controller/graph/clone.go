@@ -1,0 +1,118 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone is a graph of its own that has seen what g has. It costs a copy of what g holds, without a look at what that says: far less than to
+// show everything to a new graph.
+func (g *Graph) Clone() *Graph {
+	c := *g
+	c.byKey.ids, c.byOdd, c.oddUIDs = maps.Clone(g.byKey.ids), maps.Clone(g.byOdd), maps.Clone(g.oddUIDs)
+	c.entries, c.nodes, c.claims = g.entries.clone(), g.cloneNodes(), g.claims.clone()
+	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
+	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
+	c.oddVersions, c.rulings, c.causes, c.ending = maps.Clone(g.oddVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
+	c.orphaned, c.departed = g.orphaned.clone(), g.departed.clone()
+	c.draining, c.touched = maps.Clone(g.draining), maps.Clone(g.touched)
+	c.dirty = slices.Clone(g.dirty)
+	c.inventories = make(map[uint32]*inventory, len(g.inventories))
+	for ns, inv := range g.inventories {
+		c.inventories[ns] = inv.clone()
+	}
+	return &c // g.resolved is replaced as a whole, never changed
+}
+
+// cloneNodes copies nodes, and their references into one room.
+func (g *Graph) cloneNodes() slab[node] {
+	s := g.nodes.clone()
+	all := 0
+	s.each(func(n *node) { all += len(n.owners) })
+	room := make([]edge, 0, all)
+	s.each(func(n *node) {
+		if len(n.owners) > 0 {
+			n.owners, room = into(room, n.owners)
+		}
+	})
+	return s
+}
+
+func (t *claimTable) clone() claimTable {
+	to := claimTable{slab: t.slab.clone(), byKey: t.byKey, byVerdict: t.byVerdict, agenda: t.agenda.clone(), reason: maps.Clone(t.reason)}
+	to.byKey.ids = maps.Clone(t.byKey.ids)
+	all := 0
+	to.slab.each(func(c *claim) { all += len(c.dependents) })
+	room := make([]dependent, 0, all)
+	to.slab.each(func(c *claim) {
+		if len(c.dependents) > 0 {
+			c.dependents, room = into(room, c.dependents)
+		}
+	})
+	return to
+}
+
+// into copies a list to the end of a room that is large enough. What is appended to the copy goes elsewhere.
+func into[T any](room, list []T) (copied, rest []T) {
+	from := len(room)
+	room = append(room, list...)
+	return room[from:len(room):len(room)], room
+}
+
+// clone copies values as they are: what they point to is the same.
+func (s *slab[T]) clone() slab[T] {
+	c := *s
+	c.chunks = make([][]T, len(s.chunks))
+	c.rooms = slices.Clone(s.rooms)
+	for at, r := range c.rooms {
+		c.rooms[at].freed = slices.Clone(r.freed)
+		if c.chunks[at] = s.zeros; !r.given {
+			c.chunks[at] = slices.Clone(s.chunks[at])
+		}
+	}
+	c.open, c.given = slices.Clone(s.open), slices.Clone(s.given)
+	return c
+}
+
+// each calls f for all values, those that are not in use among them: they are zero, and f must not write them.
+func (s *slab[T]) each(f func(*T)) {
+	for at, chunk := range s.chunks {
+		if s.rooms[at].used == 0 {
+			continue
+		}
+		for i := range chunk {
+			f(&chunk[i])
+		}
+	}
+}
+
+func (in *interner[K]) clone() interner[K] {
+	return interner[K]{ids: maps.Clone(in.ids), vals: slices.Clone(in.vals), free: slices.Clone(in.free)}
+}
+
+func (t *tombs) clone() tombs {
+	c := *t
+	c.keys, c.odd, c.ring = maps.Clone(t.keys), maps.Clone(t.odd), slices.Clone(t.ring)
+	return c
+}
+
+func (a *agenda) clone() agenda {
+	c := *a
+	for i, round := range a.rounds {
+		c.rounds[i] = slices.Clone(round)
+	}
+	for i, line := range a.lines {
+		c.lines[i] = slices.Clone(line)
+	}
+	return c
+}
+
+func (inv *inventory) clone() *inventory {
+	c := &inventory{kinds: make(map[uint32]*contents, len(inv.kinds)), finalizers: maps.Clone(inv.finalizers)}
+	for slotID, of := range inv.kinds {
+		all := *of
+		all.nodes = slices.Clone(of.nodes)
+		c.kinds[slotID] = &all
+	}
+	return c
+}
