@@ -23,7 +23,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover churn e2e-versions
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,7 +107,7 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
 # What is measured in a process, beside controller/graph, which takes gigabytes.
-BENCHED = ./policies ./webhook ./controller/insight
+BENCHED = ./policies ./webhook ./controller/insight ./controller/policyfacts
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
@@ -115,9 +115,18 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
+	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 
 handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
+
+FOR ?= 1h
+SHADOW = $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --shadow
+shadow: build ## shadow mode beside kube-controller-manager through upstream's suites, random worlds and churn: FOR=1h WORLDS=200
+	cd e2e && $(SHADOW)
+	cd e2e && $(SHADOW) --want 9 --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
+	$(MAKE) differential DIFFERENTIAL_ARGS=-differential.shadow
+	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestShadowFindsNoDifferenceInChurn$$' . -churn.for=$(FOR)
 
 churn: build ## applications come, are rolled out and go under the brake's default limits: NAMESPACES=50
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)

@@ -193,7 +193,7 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Namespaces: core.Namespaces(),
 		Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
 	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
-	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
+	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
 	return c.register()
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,9 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
-var churnRounds = flag.Int("churn.rounds", 2, "how many namespaces of applications come, are rolled out, and go")
+var (
+	churnRounds = flag.Int("churn.rounds", 2, "how many namespaces of applications come, are rolled out, and go")
+	churnFor    = flag.Duration("churn.for", 0, "for how long they go on doing so before a weir in shadow mode; at least the rounds are done")
+)
+
+// shadowLate is what users have.
+const shadowLate = 2 * time.Minute
 
 // churned is what one round has: deployments that are rolled out twice, services, and jobs.
 const churned = 5
@@ -49,18 +58,13 @@ func TestChurnIsNotHeld(t *testing.T) {
 			count()
 			w.weir.Kill()
 		}
-		if err := w.typed.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.beginChurnsEnd(ns)
 		if round%3 == 1 {
 			if err := w.weir.Restart(context.WithoutCancel(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
-			_, err := w.typed.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), nil
-		})
+		w.awaitChurnsEnd(ns)
 	}
 	count()
 	deletes := 0
@@ -76,6 +80,54 @@ func TestChurnIsNotHeld(t *testing.T) {
 	if deletes == 0 {
 		t.Error("nothing was collected")
 	}
+}
+
+// TestShadowFindsNoDifferenceInChurn with all of Kubernetes' controllers at work, and its own collectors.
+func TestShadowFindsNoDifferenceInChurn(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.All, Scheduler: true, Kwok: true,
+		ControllerManagerFlags: []string{"--node-monitor-grace-period=24h"}})
+	kubeconfig, err := w.reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := weir.StartShadow(context.WithoutCancel(t.Context()), weir.Options{Binary: shared.binary, Dir: w.plane.Dir, Kubeconfig: kubeconfig}, shadowLate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	began, rounds := time.Now(), 0
+	for ; rounds < *churnRounds || time.Since(began) < *churnFor; rounds++ {
+		ns := fmt.Sprintf("churn-%d", rounds)
+		w.applications(ns)
+		w.rollOut(ns, "example.com/app:2")
+		w.deleteApplications(ns)
+		w.beginChurnsEnd(ns)
+		w.awaitChurnsEnd(ns)
+	}
+	found, err := s.End(t.Context())
+	t.Logf("%d namespaces of applications came and went in %s:\n%s", rounds, time.Since(began).Round(time.Second), found)
+	if err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(found, "namespaces: ") || !strings.Contains(found, "delete: ") {
+		t.Error("nothing was compared")
+	}
+}
+
+func (w *world) beginChurnsEnd(ns string) {
+	w.Helper()
+	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), ns, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) awaitChurnsEnd(ns string) {
+	w.Helper()
+	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
+		_, err := w.typed.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
 }
 
 // applications makes a namespace with them, and waits until they run.

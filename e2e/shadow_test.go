@@ -34,11 +34,7 @@ type shadowReport struct {
 // startShadow runs a weir that may read, and nothing else. It returns how to read its report, and where that is.
 func (w *world) startShadow(flags ...string) (read func() shadowReport, path string) {
 	w.Helper()
-	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
-	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), reader, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
-	kubeconfig, err := restricted(w.Context(), w.plane, weirUser, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader.Name})
+	kubeconfig, err := w.reader()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -56,6 +52,15 @@ func (w *world) startShadow(flags ...string) (read func() shadowReport, path str
 		}
 		return r
 	}, path
+}
+
+// reader is a kubeconfig of Weir that may read, and nothing else.
+func (w *world) reader() (string, error) {
+	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
+	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), reader, metav1.CreateOptions{}); err != nil {
+		return "", err
+	}
+	return restricted(w.Context(), w.plane, weirUser, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader.Name})
 }
 
 // awaitNothingOpen waits until all that was decided has come to an end.

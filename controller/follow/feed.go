@@ -23,6 +23,8 @@ type Feed struct {
 	seen func(name string, how Change)
 	// terminating is told of each object that is being deleted, when the graph has it; nil if nobody asks.
 	terminating func(*metav1.PartialObjectMetadata)
+	// showing is told of each object that the watch shows, before the graph is, and what it returns after that; nil if nobody asks.
+	showing func(*graph.Object) func()
 	// going is told of each object that is gone, before the graph is; nil if nobody asks.
 	going func(types.UID)
 	// check is asked about each complete list before the graph gets it, level told when the graph has everything.
@@ -78,7 +80,15 @@ func (f *Feed) Update(obj any) error {
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
-	f.Store.Apply(graph.Observed{Object: graph.ObjectOf(f.Kind, m)})
+	o := graph.ObjectOf(f.Kind, m)
+	var shown func()
+	if f.showing != nil {
+		shown = f.showing(o)
+	}
+	f.Store.Apply(graph.Observed{Object: o})
+	if shown != nil {
+		shown()
+	}
 	f.latest.Store(m)
 	f.Tell(m)
 	return nil

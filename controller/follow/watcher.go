@@ -76,6 +76,8 @@ type Listener struct {
 	Webhooks func()
 	// Terminating is told of each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
+	// Showing is told of each object that a watch shows, before the graph is; what it returns is called when the graph has it, if it is not nil.
+	Showing func(*graph.Object) func()
 	// Going is told of each object that a watch shows to be gone, before the graph is.
 	Going func(uid types.UID)
 	// Rewound is told that the history of the API server went back, and why that is known.
@@ -235,7 +237,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	watchCtx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
-	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating, going: w.listener.Going}
+	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating, showing: w.listener.Showing, going: w.listener.Going}
 	k.feed = f
 	switch gr {
 	case kinds.APIServices:

@@ -15,6 +15,8 @@ import (
 const (
 	mostOpen        = 100_000
 	mostDifferences = 1000
+	mostOnPurpose   = 100    // differences
+	mostWritten     = 1000   // objects whose references were written, until something is decided about them
 	mostLags        = 10_000 // of the last deletes
 	mostLooks       = 5000   // at what is open, at once: others have their turn the next time
 )
@@ -28,43 +30,93 @@ type Ledger struct {
 	spaces      map[string]*space         // by name
 	counts      map[string]map[string]int // by verb, and what became of it
 	unasked     map[string]int            // of deletes that were not decided
+	written     map[types.UID]string      // on purpose of which the cluster does not look at what was written
 	deletes     lags
 	drains      lags // of namespaces, since nothing was left in them
 	differences []*report.Difference
-	more        int // differences that are only counted
-	forgotten   int // decisions that there was no room for
+	purposely   []*report.Difference // those on purpose
+	more        int                  // differences that are only counted
+	moreOfThose int                  // on purpose
+	forgotten   int                  // decisions that there was no room for
 }
 
 type decision struct {
-	action graph.Action
-	since  time.Time
-	differ *report.Difference // nil: it is not late
-	late   bool
+	action  graph.Action
+	since   time.Time
+	past    past
+	purpose string             // on which the cluster does not carry it out; "" if that is not known
+	differ  *report.Difference // nil: it is not late
+	late    bool
 }
 
 // NewLedger begins one, in which a decision is late after a time.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
-	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}}
+	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{}}
 }
 
 // Decided takes in what is decided about an object now, and how the graph has it.
 func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.View, there bool) {
 	d := l.open[uid]
 	if d != nil && there && a.Verb == d.action.Verb {
+		if a.Why != d.action.Why {
+			d.step(now, told(a))
+		}
 		d.action = a // of the version that is there now
 		return
 	}
 	if d != nil {
-		l.close(now, uid, d, outcome(d, v, there))
+		how := outcome(d, v, there)
+		l.close(now, uid, d, how, became(how, a, v, there))
+	}
+	if a.Verb == graph.Keep {
+		delete(l.written, uid) // nothing came of it
 	}
 	if !a.Request() || a.Verb == graph.Look || !there {
 		return
 	}
+	purpose := l.written[uid]
+	delete(l.written, uid)
 	if len(l.open) >= mostOpen {
 		l.forgotten++
 		return
 	}
-	l.open[uid] = &decision{action: a, since: now}
+	d = &decision{action: a, since: now, purpose: purpose}
+	d.step(now, told(a))
+	l.open[uid] = d
+}
+
+func (d *decision) step(now time.Time, what string) {
+	d.past.add(now, what)
+	d.past.into(d.differ)
+}
+
+// told is a decision in words.
+func told(a graph.Action) string { return a.Verb.String() + ": " + a.Why }
+
+// became says by what a decision came to its end.
+func became(how string, a graph.Action, v graph.View, there bool) string {
+	switch {
+	case !there:
+		return how + ": it is gone"
+	case how == report.Withdrawn:
+		return how + ", now " + told(a)
+	case v.Deleting:
+		return how + ": it is being deleted"
+	}
+	return how + ": it was changed"
+}
+
+// Wrote takes in that the references of an object were written about which nothing was to be done, and on which purpose the cluster does not
+// look at it again for that; "": it does. What is decided next follows from it, and may be decided already.
+func (l *Ledger) Wrote(uid types.UID, purpose string) {
+	delete(l.written, uid)
+	switch d := l.open[uid]; {
+	case purpose == "":
+	case d != nil:
+		d.purpose = purpose
+	case len(l.written) < mostWritten:
+		l.written[uid] = purpose
+	}
 }
 
 // outcome is what became of a decision that does not stand any more.
@@ -82,8 +134,9 @@ func outcome(d *decision, v graph.View, there bool) string {
 	return report.Withdrawn
 }
 
-func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
+func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how, why string) {
 	delete(l.open, uid)
+	d.step(now, why)
 	l.count(d.action.Verb.String(), how)
 	if d.differ != nil {
 		d.differ.Ended = &now
@@ -115,14 +168,20 @@ func (l *lags) add(lag time.Duration) {
 	l.next = (l.next + 1) % mostLags
 }
 
-// Gone takes in that an object goes, with what the graph has of it and decides about it until then. It returns what that was.
+// Gone takes in that an object goes, or begins to be deleted, with what the graph has of it and decides about it until then. It returns
+// what that was.
 func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) {
-	if d := l.open[v.UID]; d != nil {
-		l.close(now, v.UID, d, outcome(d, v, false))
-		return report.Done
+	delete(l.written, v.UID)
+	d := l.open[v.UID]
+	if d != nil {
+		how = outcome(d, v, false)
+		l.close(now, v.UID, d, how, how+": it was deleted")
+		if how == report.Done {
+			return how
+		}
 	}
 	if len(v.Owners) == 0 || v.Deleting {
-		return "" // nobody's dependent, or told of when it began to be deleted
+		return "" // no dependent, or told of when it began to be deleted
 	}
 	// An owner that can never be told keeps its object with every collector.
 	lives := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool {
@@ -136,22 +195,50 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 		how = report.Others
 	default:
 		how = report.Kept
-		l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, Ended: &now})
+		l.kept(now, d, a, v)
 	}
 	l.unasked[how]++
 	return how
 }
 
+// kept makes a difference of what was deleted although Weir would have kept it.
+func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) {
+	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, Ended: &now}
+	if has(v, orphaned) {
+		differ.OnPurpose = afterOrphaning
+	}
+	p := past{}
+	if d != nil {
+		p = d.past
+	} else {
+		p.add(now, "deleted, when Weir had decided: "+told(a))
+	}
+	p.into(differ)
+	l.differ(differ)
+}
+
 // Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
 func (l *Ledger) Rewound(now time.Time) {
 	for uid, d := range l.open {
-		l.close(now, uid, d, report.Withdrawn)
+		l.close(now, uid, d, report.Withdrawn, report.Withdrawn+": the history of the API server went back")
 	}
 	clear(l.spaces)
+	clear(l.written)
 }
 
-// Overdue makes differences of decisions that nobody has carried out for long, and returns them. open are some that are open, to be looked at again.
-func (l *Ledger) Overdue(now time.Time) (late []graph.Action, open []types.UID) {
+// Due are the decisions that nobody has carried out for long, and that Overdue will make differences of.
+func (l *Ledger) Due(now time.Time) (due []graph.Action) {
+	for _, d := range l.open {
+		if !d.late && now.Sub(d.since) >= l.late {
+			due = append(due, d.action)
+		}
+	}
+	return due
+}
+
+// Overdue makes differences of decisions that nobody has carried out for long, and returns them. purposes are those on which the cluster does
+// not carry some out. open are some that are open, to be looked at again.
+func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []report.Difference, open []types.UID) {
 	for uid, d := range l.open {
 		if len(open) < mostLooks {
 			open = append(open, uid)
@@ -162,18 +249,24 @@ func (l *Ledger) Overdue(now time.Time) (late []graph.Action, open []types.UID) 
 		d.late = true
 		l.count(d.action.Verb.String(), report.Late)
 		a := d.action
-		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(), UID: uid, Why: a.Why}
+		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(), UID: uid, Why: a.Why,
+			OnPurpose: cmp.Or(d.purpose, purposes[uid])}
+		d.step(now, report.Late)
 		l.differ(d.differ)
-		late = append(late, a)
+		late = append(late, *d.differ)
 	}
-	slices.SortFunc(late, func(a, b graph.Action) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
+	slices.SortFunc(late, func(a, b report.Difference) int { return cmp.Compare(a.Object, b.Object) })
 	return late, open
 }
 
 func (l *Ledger) differ(d *report.Difference) {
-	if len(l.differences) >= mostDifferences {
-		l.more++
+	list, most, more := &l.differences, mostDifferences, &l.more
+	if d.OnPurpose != "" {
+		list, most, more = &l.purposely, mostOnPurpose, &l.moreOfThose
+	}
+	if len(*list) >= most {
+		*more++
 		return
 	}
-	l.differences = append(l.differences, d)
+	*list = append(*list, d)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 type metrics struct {
-	decisions, deletes *prometheus.GaugeVec
-	differences, lag   prometheus.Gauge
+	decisions, deletes          *prometheus.GaugeVec
+	differences, onPurpose, lag prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -19,11 +19,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
 			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner lives, or kept by Weir in doubt."}, []string{"result"}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences",
-			Help: "What Weir would have done and the cluster did not, or the other way round, since it began."}),
+			Help: "What Weir would have done and the cluster did not, or the other way round, since it began. Those on purpose are not counted."}),
+		onPurpose: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences_on_purpose",
+			Help: "The same, where Weir differs from kube-controller-manager's collector on purpose: the report says in what."}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_lag_seconds",
 			Help: "How much later than Weir's decision the cluster deleted, at the 99th percentile."}),
 	}
-	reg.MustRegister(m.decisions, m.deletes, m.differences, m.lag)
+	reg.MustRegister(m.decisions, m.deletes, m.differences, m.onPurpose, m.lag)
 	return m
 }
 
@@ -41,5 +43,6 @@ func (m *metrics) set(r report.Report) {
 		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))
 	}
 	m.differences.Set(float64(len(r.Differences) + r.More))
+	m.onPurpose.Set(float64(len(r.OnPurpose) + r.MoreOnPurpose))
 	m.lag.Set(r.LagSeconds.P99)
 }

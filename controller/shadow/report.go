@@ -18,7 +18,8 @@ func (l *lags) told() report.Lag {
 
 // Report copies what is known.
 func (l *Ledger) Report(now time.Time, ready bool) report.Report {
-	r := report.Report{Since: l.Since, At: now, Ready: ready, Decisions: map[string]map[string]int{}, Deletes: maps.Clone(l.unasked), Differences: []report.Difference{}, More: l.more, Forgotten: l.forgotten}
+	r := report.Report{Since: l.Since, At: now, Ready: ready, Decisions: map[string]map[string]int{}, Deletes: maps.Clone(l.unasked), Differences: copied(l.differences), OnPurpose: copied(l.purposely),
+		More: l.more, MoreOnPurpose: l.moreOfThose, Forgotten: l.forgotten}
 	for verb, of := range l.counts {
 		r.Decisions[verb] = maps.Clone(of)
 	}
@@ -36,9 +37,15 @@ func (l *Ledger) Report(now time.Time, ready bool) report.Report {
 			open(report.Drain)
 		}
 	}
-	for _, d := range l.differences {
-		r.Differences = append(r.Differences, *d)
-	}
 	r.LagSeconds, r.NamespaceLagSeconds = l.deletes.told(), l.drains.told()
 	return r
+}
+
+// copied are differences as they are now.
+func copied(from []*report.Difference) []report.Difference {
+	out := make([]report.Difference, 0, len(from))
+	for _, d := range from {
+		out = append(out, *d)
+	}
+	return out
 }

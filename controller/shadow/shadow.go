@@ -67,14 +67,59 @@ func (s *Shadow) Decided(uid types.UID, a graph.Action) {
 	s.ledger.Decided(time.Now(), uid, a, v, there)
 }
 
-// Going is told of each object that is gone, before the graph is.
+// Showing is told of each object that a watch shows, before the graph is. What it returns is to be called when the graph has it; nil: there is
+// nothing more to see. Workers may come too late to see that an object begins to be deleted: it may be gone by then.
+func (s *Shadow) Showing(o *graph.Object) func() {
+	if len(o.Owners) == 0 && !o.Deleting {
+		return nil
+	}
+	var before graph.View
+	var decided graph.Action
+	same, there := false, false
+	s.Store.Read(func(g *graph.Graph) {
+		if same, there = g.Refers(o); !there || same && !o.Deleting {
+			return
+		}
+		before, _ = g.Find(o.UID)
+		decided = g.Decide(o.UID)
+	})
+	switch {
+	case there && o.Deleting && !before.Deleting:
+		s.Going(o.UID)
+		return nil
+	case o.Deleting, there && same, decided.Verb == graph.Delete, decided.Verb == graph.Release:
+		return nil
+	}
+	return func() { s.shown(o.UID, before, there) }
+}
+
+// shown is told that the graph has an object that is new, or whose references have changed. What is decided about it now, or when an owner was
+// looked up, follows from that write.
+func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
+	purpose := ""
+	s.Store.Read(func(g *graph.Graph) {
+		v, there := g.Find(uid)
+		if verb := g.Decide(uid).Verb; !there || verb != graph.Delete && verb != graph.Release && verb != graph.Look {
+			return
+		}
+		if edited && before.Owners == nil {
+			before.Owners = []graph.OwnerView{}
+		}
+		purpose = written(before.Owners, v)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Wrote(uid, purpose)
+}
+
+// Going is told of each object that is gone, or begins to be deleted, before the graph is.
 func (s *Shadow) Going(uid types.UID) {
 	var v graph.View
 	var a graph.Action
 	there := false
 	s.Store.Read(func(g *graph.Graph) {
 		if v, there = g.Find(uid); there {
-			a = g.Decide(uid)
+			a, v = g.Decide(uid), withOrphaned(g, v)
 		}
 	})
 	if !there {
@@ -121,10 +166,21 @@ func (s *Shadow) Run(ctx context.Context) {
 // sweep decides again about what is open: that an object is gone, or has changed, makes no work for anybody.
 func (s *Shadow) sweep(ctx context.Context) {
 	s.mu.Lock()
-	late, open := s.ledger.Overdue(time.Now())
+	due := s.ledger.Due(time.Now())
 	s.mu.Unlock()
-	for _, a := range late {
-		s.Log.Info("the cluster has not done what Weir would do", "object", a.Object.String(), "uid", a.Object.UID, "action", a.Verb.String(), "why", a.Why, "for", s.Late.String())
+	purposes := map[types.UID]string{}
+	for _, a := range due {
+		s.Store.Read(func(g *graph.Graph) {
+			if v, there := g.Find(a.Object.UID); there {
+				purposes[v.UID] = onPurpose(g, a, v)
+			}
+		})
+	}
+	s.mu.Lock()
+	late, open := s.ledger.Overdue(time.Now(), purposes)
+	s.mu.Unlock()
+	for _, d := range late {
+		s.Log.Info("the cluster has not done what Weir would do", "object", d.Object, "uid", d.UID, "action", d.Verb, "why", d.Why, "on purpose", d.OnPurpose, "for", s.Late.String())
 	}
 	for _, uid := range open {
 		var a graph.Action

@@ -23,6 +23,7 @@ type space struct {
 	read  bool      // the namespace was read because nothing moved
 	done  bool      // it is counted already
 
+	past   past
 	differ *report.Difference // nil: none, or it is over
 	gone   bool
 	at     time.Time // when it went
@@ -76,15 +77,24 @@ func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.I
 	}
 	if step.Verb != s.step.Verb || left != s.left {
 		s.moved, s.read = now, false
+		s.past.add(now, fmt.Sprintf("%s; %d objects in it do not terminate yet", step.Why, left))
 		s.ends(now)
 	}
 	s.step, s.left, s.empty = step, left, len(inv.Kinds) == 0
+}
+
+// difference fills in what is the same of all that are about namespaces. Its history ends here, or with what ends.
+func (s *space) difference(d *report.Difference) *report.Difference {
+	d.Verb = report.Drain
+	s.past.into(d)
+	return d
 }
 
 // ends is told that a difference, if there was one, is over.
 func (s *space) ends(now time.Time) {
 	if s.differ != nil && s.differ.Ended == nil {
 		s.differ.Ended = &now
+		s.past.into(s.differ)
 	}
 	s.differ = nil
 }
@@ -102,6 +112,7 @@ func (l *Ledger) Went(now time.Time, name string) {
 	if s == nil || s.gone {
 		return
 	}
+	s.past.add(now, "it went")
 	s.ends(now)
 	s.gone, s.at = true, now
 	switch {
@@ -111,7 +122,7 @@ func (l *Ledger) Went(now time.Time, name string) {
 		l.finish(s, report.Done)
 	case s.step.Verb == drain.Wait && s.empty:
 		l.finish(s, report.Kept)
-		l.differ(&report.Difference{At: now, What: report.Kept, Verb: report.Drain, Object: spaceRef(name), Why: s.step.Why, Ended: &now})
+		l.differ(s.difference(&report.Difference{At: now, What: report.Kept, Object: spaceRef(name), Why: s.step.Why, Ended: &now}))
 	}
 }
 
@@ -132,7 +143,7 @@ func (l *Ledger) Left(now time.Time, name string, inv graph.Inventory) {
 		return
 	}
 	l.finish(s, report.Kept)
-	l.differ(&report.Difference{At: s.at, What: report.Kept, Verb: report.Drain, Object: spaceRef(name), Why: "it holds " + content(inv), Ended: &now})
+	l.differ(s.difference(&report.Difference{At: s.at, What: report.Kept, Object: spaceRef(name), Why: "it holds " + content(inv), Ended: &now}))
 }
 
 // content tells what there is, by kind.
@@ -208,7 +219,8 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 	if said := strings.TrimSpace(r.Refused + " " + r.Says); said != "" {
 		why += "; the namespace controller says: " + said
 	}
-	s.differ = &report.Difference{At: s.moved, What: report.Late, Verb: report.Drain, Object: spaceRef(name), Why: why}
+	s.past.add(now, report.Late)
+	s.differ = s.difference(&report.Difference{At: s.moved, What: report.Late, Object: spaceRef(name), Why: why})
 	l.differ(s.differ)
 	return why
 }

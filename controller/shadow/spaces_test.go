@@ -178,6 +178,24 @@ func TestWhatBecomesOfNamespaces(t *testing.T) {
 	}
 }
 
+func TestADifferenceOfANamespaceHasItsHistory(t *testing.T) {
+	l := NewLedger(start, time.Minute)
+	full := holds(graph.KindCount{Kind: configMaps, Total: 2})
+	l.Ending(start, "shop", drain.Step{Verb: drain.Delete, Why: "deleting"}, full)
+	l.Stuck(start.Add(time.Minute))
+	l.Read(start.Add(time.Minute), "shop", Reading{There: true})
+	l.Looked(start.Add(2*time.Minute), "shop", drain.Step{Verb: drain.Finalize, Why: "nothing is left"}, holds())
+	l.Went(start.Add(3*time.Minute), "shop") // after the end of the difference
+	want := []report.Step{
+		{At: start, What: "deleting; 2 objects in it do not terminate yet"},
+		{At: start.Add(time.Minute), What: "late"},
+		{At: start.Add(2 * time.Minute), What: "nothing is left; 0 objects in it do not terminate yet"},
+	}
+	if diff := cmp.Diff(want, l.Report(start, true).Differences[0].History); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
 func TestNamespacesAreBoundedAndItSaysSo(t *testing.T) {
 	l := NewLedger(start, time.Minute)
 	for i := range mostSpaces + 3 {

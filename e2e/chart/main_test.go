@@ -101,17 +101,24 @@ func helm4(ctx context.Context) (string, error) {
 // helm runs Helm as the cluster's administrator, and returns what it prints.
 func helm(t *testing.T, args ...string) string {
 	t.Helper()
+	out, said, err := tryHelm(t, args...)
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	return out
+}
+
+// tryHelm is helm that may fail, and says why.
+func tryHelm(t *testing.T, args ...string) (out, said string, err error) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), shared.helm, append(args, "--namespace", namespace, "--kubeconfig", shared.plane.Kubeconfig)...)
 	cmd.Dir = charts
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+home, "HELM_CACHE_HOME="+home, "HELM_DATA_HOME="+home)
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, said.String())
-	}
-	return string(out)
+	var text strings.Builder
+	cmd.Stderr = &text
+	printed, err := cmd.Output()
+	return string(printed), text.String(), err
 }
 
 // valueSets are the files of charts/ci, as Helm finds them.

@@ -52,6 +52,11 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	helm(t, "rollback", "weir", "2", "--wait", "--timeout", "2m")
 	checkRights(t, companion)
 
+	t.Log("back to shadow mode it goes by an uninstall only")
+	if _, said, err := tryHelm(t, "upgrade", "weir", "weir", "--reset-values", "--set", "mode=shadow"); err == nil || !strings.Contains(said, "helm uninstall first") {
+		t.Errorf("helm upgrade to mode shadow: %v: %s", err, said)
+	}
+
 	t.Log("uninstall, with a policy in the cluster")
 	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"})
 	if _, err := policies.Create(ctx, policy("kept"), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {

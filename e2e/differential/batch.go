@@ -18,10 +18,9 @@ type Pair struct {
 	Reference, Weir *Side
 	// Planner is asked before each delete, and what it says is held against what happens; nil: it is not.
 	Planner *Planner
-	// shadow is a weir in shadow mode beside the reference; nil: there is none.
-	shadow       *weir.Process
-	shadowReport string
-	stops        []func()
+	// Shadow is a weir in shadow mode beside the reference; nil: there is none.
+	Shadow *weir.Shadow
+	stops  []func()
 }
 
 // Stop ends everything that Start started.

@@ -17,7 +17,7 @@ var (
 	worlds     = flag.Int("differential.worlds", 6, "number of worlds")
 	first      = flag.Int("differential.world", 0, "number of the first world")
 	operations = flag.Int("differential.operations", 30, "operations in each")
-	shadowed   = flag.Bool("differential.shadow", false, "run a weir in shadow mode beside the reference, and tell what it finds")
+	shadowed   = flag.Bool("differential.shadow", false, "run a weir in shadow mode beside the reference, print what it finds, and fail for a difference that is not one on purpose")
 )
 
 // TestWorldsEndAsUnderTheReference is what the package is for; its comment says how.
@@ -82,7 +82,7 @@ func TestWorldsEndAsUnderTheReference(t *testing.T) {
 		t.Error("most operations did nothing: the worlds are too empty")
 	}
 	if *shadowed {
-		found, err := pair.Shadow(t.Context(), binary)
+		found, err := pair.Shadow.End(t.Context())
 		if err != nil {
 			t.Error(err)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +18,9 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
+
+// shadowLate is short enough for a difference to be told before it is undone, and long for kube-controller-manager beside all the others.
+const shadowLate = 5 * time.Second
 
 // Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in shadow mode beside the reference. Weir's logs
 // are in dir.
@@ -76,25 +77,12 @@ func (p *Pair) startShadow(ctx context.Context, reference *plane.Plane, binary, 
 	if err != nil {
 		return err
 	}
-	p.shadowReport = filepath.Join(dir, "shadow.json")
-	p.shadow, err = weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir, Name: "shadow", Flags: []string{"--mode", "shadow", "--shadow-late", "5s", "--shadow-report", p.shadowReport}})
+	p.Shadow, err = weir.StartShadow(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: dir}, shadowLate)
 	if err != nil {
 		return err
 	}
-	p.stops = append(p.stops, p.shadow.Kill)
+	p.stops = append(p.stops, p.Shadow.Kill)
 	return nil
-}
-
-// Shadow ends the weir in shadow mode, and returns what it found, as users read it.
-func (p *Pair) Shadow(ctx context.Context, binary string) (string, error) {
-	if err := p.shadow.Stop(plane.DefaultGrace); err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, binary, "shadow", p.shadowReport).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("read what the shadow found: %w: %s", err, out)
-	}
-	return string(out), nil
 }
 
 // plane is a control plane that serves all kinds.

@@ -53,7 +53,7 @@ func (s *story) shadow() {
 	if err != nil {
 		s.Errorf("the gate of a moment: %v", err)
 	}
-	mustSay(out, "Compared for ", "No difference.")
+	mustSay(out, "Compared for ", "No difference") // or none but those on purpose
 	if out, err = ask("--gate", "24h"); err == nil {
 		s.Error("the gate of a day is open")
 	}

@@ -25,18 +25,36 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
 	}
 	if len(r.Differences)+r.More == 0 {
-		p.line("No difference.")
-		return p.err
+		p.line("No difference%s.", map[bool]string{true: " but those on purpose"}[len(r.OnPurpose) > 0])
+	} else {
+		p.line("")
+		p.line("%s:", differences(len(r.Differences)+r.More))
+		p.differences(r.Differences, r.More)
 	}
-	p.line("")
-	p.line("%s:", differences(len(r.Differences)+r.More))
-	for _, d := range r.Differences {
-		p.line("  %s: %s (%s; since %s)", d.Object, d.told(), d.Why, d.At.UTC().Format(time.RFC3339))
-	}
-	if r.More > 0 {
-		p.line("  and %d more, which are in the log", r.More)
+	if n := len(r.OnPurpose) + r.MoreOnPurpose; n > 0 {
+		p.line("")
+		p.line("%s on purpose:", differences(n))
+		p.differences(r.OnPurpose, r.MoreOnPurpose)
 	}
 	return p.err
+}
+
+func (p *printer) differences(of []Difference, more int) {
+	for _, d := range of {
+		p.line("  %s: %s (%s; since %s)", d.Object, d.told(), d.Why, d.At.UTC().Format(time.RFC3339))
+		if d.OnPurpose != "" {
+			p.line("    on purpose: %s", d.OnPurpose)
+		}
+		for i, s := range d.History {
+			if d.Skipped > 0 && i == (len(d.History)+1)/2 {
+				p.line("    … %d more", d.Skipped)
+			}
+			p.line("    %s %s", s.At.UTC().Format(time.TimeOnly), s.What)
+		}
+	}
+	if more > 0 {
+		p.line("  and %d more, which are in the log", more)
+	}
 }
 
 func (r *Report) drawObjects(p *printer) {

@@ -45,8 +45,11 @@ type Report struct {
 	// NamespaceLagSeconds are how long namespaces stayed in which nothing was left.
 	NamespaceLagSeconds Lag          `json:"namespaceLagSeconds"`
 	Differences         []Difference `json:"differences"`
-	More                int          `json:"more,omitempty"`      // differences that are only counted
-	Forgotten           int          `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
+	// OnPurpose are the differences in which Weir is not as kube-controller-manager on purpose. They do not close a gate.
+	OnPurpose     []Difference `json:"onPurpose,omitempty"`
+	More          int          `json:"more,omitempty"`          // differences that are only counted
+	MoreOnPurpose int          `json:"moreOnPurpose,omitempty"` // the same, of those on purpose
+	Forgotten     int          `json:"forgotten,omitempty"`     // decisions that were not compared, because too many were open
 }
 
 // Difference is something that Weir would do and nobody did, or that somebody did and Weir would not do.
@@ -57,8 +60,20 @@ type Difference struct {
 	Object string    `json:"object"`
 	UID    types.UID `json:"uid"`
 	Why    string    `json:"why"`
+	// OnPurpose is in what Weir differs from kube-controller-manager on purpose, by the name that DESIGN.md has for it; empty: the difference has
+	// no explanation.
+	OnPurpose string `json:"onPurpose,omitempty"`
+	// History is what was decided and seen, the first and the last of it; Skipped is how much was in between.
+	History []Step `json:"history,omitempty"`
+	Skipped int    `json:"skipped,omitempty"`
 	// Ended is when the decision was carried out after all, or withdrawn; nil: not yet.
 	Ended *time.Time `json:"ended,omitempty"`
+}
+
+// Step is one thing of a history.
+type Step struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
 }
 
 // Lag is in seconds.

@@ -25,6 +25,7 @@ func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 		"only counted":      {func(r *Report) { r.More = 2 }, "2 differences"},
 		"not all was there": {func(r *Report) { r.Ready = false }, "not all kinds have been listed"},
 		"it has ended":      {func(r *Report) { r.At = r.At.Add(-time.Hour); r.Since = r.Since.Add(-2 * time.Hour) }, "its process does not run any more"},
+		"on purpose":        {func(r *Report) { r.OnPurpose, r.MoreOnPurpose = []Difference{{}}, 2 }, ""},
 		"too much":          {func(r *Report) { r.Forgotten = 1 }, "1 decisions were not compared"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,10 +60,12 @@ func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 	ended := start.Add(time.Minute)
 	want := Report{
 		Since: start, At: start.Add(time.Hour), Ready: true, More: 2,
-		Decisions:   map[string]map[string]int{"delete": {Done: 3, Late: 1}, Drain: {Done: 1}},
-		Deletes:     map[string]int{Others: 1},
-		LagSeconds:  Lag{Median: 1, P99: 2, Most: 3},
-		Differences: []Difference{{At: start, What: Late, Verb: "delete", Object: "configmaps shop/leaf", UID: "1", Why: "owner x\x1b[2J\ny is gone", Ended: &ended}},
+		Decisions:  map[string]map[string]int{"delete": {Done: 3, Late: 1}, Drain: {Done: 1}},
+		Deletes:    map[string]int{Others: 1},
+		LagSeconds: Lag{Median: 1, P99: 2, Most: 3},
+		Differences: []Difference{{At: start, What: Late, Verb: "delete", Object: "configmaps shop/leaf", UID: "1", Why: "owner x\x1b[2J\ny is gone", Ended: &ended,
+			History: []Step{{At: start, What: "delete"}, {At: ended, What: "done"}}, Skipped: 3}},
+		OnPurpose: []Difference{{At: start, What: Kept, Verb: "delete", Object: "configmaps shop/other", OnPurpose: "dependents are released"}},
 	}
 	written, err := json.Marshal(want)
 	if err != nil {
@@ -87,7 +90,8 @@ func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 		t.Errorf("the gate: %v", err)
 	}
 	for _, line := range []string{"Compared for 1h0m0s, until 2026-11-23T09:00:00Z.", "\n\n3 differences:\n",
-		`(owner x\x1b[2J\ny is gone; since 2026-11-23T08:00:00Z)`, "  and 2 more, which are in the log"} {
+		`(owner x\x1b[2J\ny is gone; since 2026-11-23T08:00:00Z)`, "  and 2 more, which are in the log",
+		"    08:00:00 delete\n    … 3 more\n    08:01:00 done\n", "\n\n1 difference on purpose:\n  configmaps shop/other: it was deleted, and Weir would have kept it", "    on purpose: dependents are released\n"} {
 		if !strings.Contains(asText.String(), line) {
 			t.Errorf("there is no %q in\n%s", line, asText.String())
 		}

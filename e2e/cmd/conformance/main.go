@@ -1,7 +1,9 @@
 // Command conformance runs Kubernetes' own end-to-end tests of garbage
 // collection against Weir, on a control plane whose built-in collectors are off.
 //
-//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N]
+//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--shadow]
+//
+// With --shadow the built-in collectors are on, and Weir looks on in shadow mode: there must be no difference but those on purpose.
 //
 // Of namespaces: --focus='\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)' --want=9
 package main
@@ -27,6 +29,7 @@ type options struct {
 	controllers string
 	focus       string
 	want        int
+	shadow      bool
 	dir         string
 }
 
@@ -38,8 +41,12 @@ func main() {
 	flag.StringVar(&o.controllers, "controllers", string(plane.WithoutCollectors), "controllers of kube-controller-manager")
 	flag.StringVar(&o.focus, "focus", `\[sig-api-machinery\] Garbage collector`, "regular expression of the specs to run")
 	flag.IntVar(&o.want, "want", 11, "how many specs have to pass")
+	flag.BoolVar(&o.shadow, "shadow", false, "the built-in collectors work, and Weir compares in shadow mode")
 	flag.StringVar(&o.dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
 	flag.Parse()
+	if o.shadow {
+		o.controllers = string(plane.All)
+	}
 	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
@@ -64,7 +71,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "building and starting a control plane without its collectors")
+	fmt.Fprintln(out, "building and starting a control plane with the controllers", o.controllers)
 	bins, err := plane.Build(ctx, out, plane.E2ETest)
 	if err != nil {
 		return err
@@ -80,7 +87,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 			err = stopErr
 		}
 	}()
-	w, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: p.Kubeconfig, Dir: o.dir, LeaderElect: true})
+	w, end, err := o.start(ctx, binary, p.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -94,12 +101,31 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := died(w); err != nil {
 		return err
 	}
+	found, err := end(ctx)
+	fmt.Fprint(out, found)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "%d passed, %d failed (%s)\n", len(result.passed), len(result.failed), time.Since(started).Round(time.Second))
 	if len(result.failed) > 0 || len(result.passed) != o.want {
 		return fmt.Errorf("%d of %d passed%s", len(result.passed), o.want, indented(result.failed))
 	}
 	return nil
 }
+
+// start runs weir. end is to be called when the tests are over, and says what shadow mode has found.
+func (o options) start(ctx context.Context, binary, kubeconfig string) (w *weir.Process, end func(context.Context) (string, error), err error) {
+	how := weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: o.dir, LeaderElect: true}
+	if !o.shadow {
+		w, err = weir.Start(ctx, how)
+		return w, func(context.Context) (string, error) { return "", nil }, err
+	}
+	s, err := weir.StartShadow(ctx, how, shadowLate)
+	return s.Process, s.End, err
+}
+
+// shadowLate is what users have.
+const shadowLate = 2 * time.Minute
 
 func (o options) binary(ctx context.Context) (string, error) {
 	if o.weir != "" {

@@ -1,0 +1,81 @@
+package shadow
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// In these Weir differs from kube-controller-manager's collector on purpose. DESIGN.md has them by these names, and e2e/differential finds
+// them by what is there under both; here they are told by what makes them.
+const (
+	besideUnresolvable = "an unresolvable reference keeps no dead one"
+	judgedWhenWritten  = "references are judged whenever they change"
+	duringForeground   = "dependents written during foreground deletion are judged"
+	unsoundBlocks      = "an unsound reference blocks no owner"
+	ownBlock           = "an object does not block itself"
+	brokenCycle        = "a cycle of owners that wait for each other is broken"
+	afterOrphaning     = "dependents written after orphaning are released"
+)
+
+// onPurpose tells by which of them a decision is not carried out, as the graph is; "" if by none.
+func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
+	own := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.UID == v.UID })
+	switch a.Verb {
+	case graph.Release: // kube-controller-manager tries again and again to find out about all owners, before it does anything
+		if has(v, "unresolvable") && has(v, "present") {
+			return besideUnresolvable
+		}
+	case graph.Unfinalize: // it goes by the uid alone
+		if _, blocked := g.Misnamed(v.UID); blocked && a.Finalizer == metav1.FinalizerDeleteDependents {
+			return unsoundBlocks
+		}
+	case graph.Unblock: // it breaks cycles that what is not being deleted is part of
+		switch {
+		case own:
+			return ownBlock
+		case v.Deleting:
+			return brokenCycle
+		}
+	}
+	return ""
+}
+
+func has(v graph.View, verdict string) bool {
+	return slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == verdict })
+}
+
+// written tells which of them a write makes: of an object that kube-controller-manager does not look at again for that write, because all
+// references that are new in it are to owners that it knows by the same kind and name. before are the references until then.
+func written(before []graph.OwnerView, v graph.View) string {
+	for _, o := range v.Owners {
+		known := slices.ContainsFunc(before, func(b graph.OwnerView) bool { return b.UID == o.UID })
+		if !known && o.Verdict != "present" && o.Verdict != "waiting" {
+			return ""
+		}
+	}
+	switch {
+	case has(v, "waiting"):
+		return duringForeground
+	case before != nil:
+		return judgedWhenWritten
+	}
+	return ""
+}
+
+// orphaned is the verdict of an owner that is gone and let its dependents go. The graph calls it orphaning, as long as it remembers.
+const orphaned = "orphaned"
+
+// withOrphaned tells owners that are gone after orphaning from those that are still there.
+func withOrphaned(g *graph.Graph, v graph.View) graph.View {
+	for i := range v.Owners {
+		if v.Owners[i].Verdict == "orphaning" {
+			if _, there := g.Find(v.Owners[i].UID); !there {
+				v.Owners[i].Verdict = orphaned
+			}
+		}
+	}
+	return v
+}
