@@ -150,6 +150,11 @@ func New(o Options) (*Controller, error) {
 		workers.Brake = c.brake
 		told.Rewound = func(why string) { rep.Rewound(why); c.brake.Rewound(why) }
 	}
+	if o.Companion && c.canary != nil {
+		rewound, lag := told.Rewound, beside.NewLag(c.store.Read, o.Registry)
+		told.Showing, told.Going = lag.Showing, lag.Going
+		told.Rewound = func(why string) { rewound(why); lag.Rewound() }
+	}
 	c.workers = collect.New(workers)
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{
