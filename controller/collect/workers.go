@@ -190,6 +190,9 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		}
 		w.look(ctx, a)
 		w.queue.Forget(uid)
+		if _, there := w.store.Find(uid); !there {
+			w.done(uid) // it went meanwhile, and the answer brings back only what is there
+		}
 	default:
 		err := w.request(ctx, a)
 		if request.IsBusy(err) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,4 +206,30 @@ func TestRequestsThatHangEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestObjectThatGoesDuringALookupHasNothingToDo: another collector may be sooner, and nothing is decided about it any more.
+func TestObjectThatGoesDuringALookupHasNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *edge
+		var looked atomic.Int32
+		e = newEdge(t, fault(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nobody") {
+				looked.Add(1)
+				e.api.Remove(key(fixture.ConfigMaps, "leaf"))
+				<-time.After(time.Second) // the watch shows that first
+			}
+			return nil, nil
+		}).through)
+		e.put(fixture.ConfigMaps, "leaf", "ConfigMap/nobody")
+		e.run(4, func(context.Context) {
+			<-time.After(10 * time.Second)
+			if looked.Load() != 1 {
+				t.Errorf("%d lookups, want 1", looked.Load())
+			}
+			if age := e.work.Oldest(); age != 0 {
+				t.Errorf("something has waited for %s", age)
+			}
+		})
+	})
 }
