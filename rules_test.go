@@ -18,13 +18,13 @@ const module = "github.com/weir-dev/weir/"
 // main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/events", "controller/release", "controller/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1alpha1"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/events", "controller/release", "controller/requested", "controller/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1alpha1"},
 	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/shadow/report", "controller/snapshot", "controller/words", "policies/v1alpha1"},
 	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
 	"cmd/kubectl-weir": {"cmd/ask"},
 	"cmd/reference":    {"cmd", "cmd/ask"},
 	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
-		"controller/kinds", "controller/namespaces", "controller/request", "controller/shadow", "policies", "policies/live"},
+		"controller/kinds", "controller/namespaces", "controller/request", "controller/requested", "controller/shadow", "policies", "policies/live"},
 	"controller/await":       {},
 	"controller/beside":      {"controller/await", "controller/graph", "controller/kinds", "policies", "policies/v1alpha1"},
 	"controller/brake":       {"controller/follow", "controller/graph", "controller/words", "policies/v1alpha1"},
@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 		"policies", "policies/live", "policies/v1alpha1"},
 	"controller/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
 	"controller/request":       {"controller/follow", "controller/graph", "controller/kinds"},
+	"controller/requested":     {"controller/graph", "controller/words"},
 	"controller/graph":         {"controller/words"},
 	"controller/insight":       {"controller/graph", "controller/words", "policies/v1alpha1"},
 	"controller/kinds":         {"controller/graph"},

@@ -64,7 +64,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err := m.collect(b, c); err != nil {
 		return err
 	}
-	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Guard(), f.canaryNamespace(), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Requests(), c.Guard(), f.canaryNamespace(), source, token)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-dev/weir/certs"
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/webhook"
@@ -134,7 +135,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	token := f.tokens(b.config, false, b.log)
 	// Only at the beginning: later a certificate, and a token, is replaced once the new one is trusted everywhere.
 	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
-	ctx, err = f.serve(ctx, m, b, c.Facts(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Requests(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
 	}
@@ -176,18 +177,19 @@ func whenNeeded(ctx context.Context, state *live.State, needed func() bool, foll
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay). canary is the namespace of the object that
 // tells who collects; empty: nobody looks.
-func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
+func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
 		return nil, err
 	}
-	tell, record, err := policyEvents(b.config)
+	tell, record, err := webhookEvents(b.config, requests)
 	if err != nil {
 		return nil, err
 	}
 	m.follow("events", record)
+	m.follow("requests", requests.Run)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -91,6 +91,11 @@ type Options struct {
 	Log          logr.Logger           // discards by default
 }
 
+// brakes tells whether what is inferred is limited: what this process deletes, or another collector that is known by its users.
+func (o *Options) brakes() bool {
+	return !o.Shadow && !o.Brake.Off() && (!o.Companion || len(o.BrakeUsers) > 0)
+}
+
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes what
 // nobody owns any more and honours foreground and orphan deletion.
 type Controller struct {
@@ -99,7 +104,7 @@ type Controller struct {
 	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: nobody looks whether another collector works
-	brake    *brake.Brake        // nil: nothing is limited
+	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
 	began    atomic.Bool         // Lead has
 	leads    atomic.Bool         // its work has begun
@@ -143,12 +148,8 @@ func New(o Options) (*Controller, error) {
 		others = either(others, c.canary.Is)
 	}
 	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Beside: o.Companion, Log: o.Log, Registry: o.Registry}
-	if !o.Brake.Off() && (!o.Companion || len(o.BrakeUsers) > 0) {
-		if c.brake, err = c.newBrake(rep); err != nil {
-			return nil, err
-		}
-		workers.Brake = c.brake
-		told.Rewound = func(why string) { rep.Rewound(why); c.brake.Rewound(why) }
+	if err := c.limit(&workers, &told, rep); err != nil {
+		return nil, err
 	}
 	if o.Companion && c.canary != nil {
 		rewound, lag := told.Rewound, beside.NewLag(c.store.Read, o.Registry)
@@ -159,15 +160,32 @@ func New(o Options) (*Controller, error) {
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{
 			Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
-			Policies: o.Policies, Webhooks: o.Webhooks, Collects: !o.Companion, Drains: c.drainer != nil, FilesIn: o.Canary, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+			Enforced: c.workers.Enforced, Policies: o.Policies, Webhooks: o.Webhooks, Collects: !o.Companion, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
 		})
 		if err != nil {
 			return nil, err
 		}
 		told.Terminating = c.enforced.Terminating
 	}
-	c.watcher.Listen(told)
+	c.listen(told)
 	return c, c.register()
+}
+
+// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy.
+func (c *Controller) limit(workers *collect.Options, told *follow.Listener, rep *events.Reporter) (err error) {
+	limits := c.options.brakes()
+	if !limits && c.options.Policies == nil {
+		return nil
+	}
+	if c.brake, err = c.newBrake(rep); err != nil {
+		return err
+	}
+	if limits {
+		workers.Brake = c.brake
+	}
+	rewound := told.Rewound
+	told.Rewound = func(why string) { rewound(why); c.brake.Rewound(why) }
+	return nil
 }
 
 func (c *Controller) register() error {
@@ -198,13 +216,13 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Namespaces: core.Namespaces(),
 		Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
 	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
-	c.watcher.Listen(follow.Listener{Served: c.requester.Serve, Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
+	c.listen(follow.Listener{Served: c.requester.Serve, Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
 	return c.register()
 }
 
 // Guard holds what another garbage collector deletes past the limits; nil where nothing of others is held.
 func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string {
-	if c.brake == nil || !c.options.Companion {
+	if !c.options.brakes() || !c.options.Companion {
 		return nil
 	}
 	return brake.NewGuard(c.brake, c.Ready).Holds
@@ -216,7 +234,11 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
 	}
 	o := c.options
-	return brake.New(brake.Options{Limits: o.Brake, Beside: o.Companion, Store: c.store, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
+	var limits brake.Limits // of what is inferred
+	if o.brakes() {
+		limits = o.Brake
+	}
+	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Store: c.store, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
@@ -338,12 +360,16 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	if c.shadow != nil {
 		wg.Go(func() { c.shadow.Run(ctx) })
 	}
-	if !c.options.Companion || c.brake != nil {
+	if !c.options.Companion || c.options.brakes() {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
 	}
 	if c.brake != nil {
-		wg.Go(func() { c.brake.Run(ctx, c.workers.Again) })
+		requested := func(types.UID) {}
+		if c.enforced != nil {
+			requested = c.enforced.Again
+		}
+		wg.Go(func() { c.brake.Run(ctx, c.workers.Again, requested) })
 	}
 	switch {
 	case c.canary == nil:

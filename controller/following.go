@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -28,6 +31,7 @@ type Following struct {
 	requester *request.Client
 	limiter   *request.Limiter
 	comparer  *compare.Comparer
+	requests  *requested.Record
 	clients   clients
 }
 
@@ -78,7 +82,7 @@ func NewFollowing(o Options) (*Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
+	f.listen(follow.Listener{Served: f.requester.Serve})
 	return f, nil
 }
 
@@ -96,6 +100,7 @@ func newFollowing(o Options) (*Following, error) {
 		o.CompareEvery = compare.DefaultEvery
 	}
 	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
+	f.requests = requested.New(f.store.Find)
 	var err error
 	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {
 		return nil, fmt.Errorf("follow a cluster: %w", err)
@@ -142,8 +147,29 @@ func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	o.Store = f.store
 	b := brake.New(o)
-	f.watcher.Listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound})
+	f.listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound})
 	return b
+}
+
+// Requests remembers whose request it was that an object be deleted. A webhook says what it saw.
+func (f *Following) Requests() *requested.Record { return f.requests }
+
+// listen has somebody hear of what happens in the cluster, and Requests.
+func (f *Following) listen(l follow.Listener) {
+	terminating, going := l.Terminating, l.Going
+	l.Terminating = func(m *metav1.PartialObjectMetadata) {
+		f.requests.Deleted(m.UID)
+		if terminating != nil {
+			terminating(m)
+		}
+	}
+	l.Going = func(uid types.UID) {
+		f.requests.Deleted(uid)
+		if going != nil {
+			going(uid)
+		}
+	}
+	f.watcher.Listen(l)
 }
 
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.

@@ -41,18 +41,25 @@ func newHoldable(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinitio
 	return w, crd
 }
 
+// ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent, whose deletion somebody will ask for.
+func (w *world) ownedByWidgets() (owned []string) {
+	w.Helper()
+	owned = numbered("owned", 600)
+	w.makePairs("widget", numbered("widget", 600), owned)
+	w.make(`
+		cm boss
+		cm leaf owners=(boss)
+	`)
+	return owned
+}
+
 // TestBrakeHoldsWhatADefinitionTakesWithIt uninstalls an operator: its definition goes, and with it 600 instances. What they own was asked for
 // by nobody. It is held, also by the weir that comes after one that is killed; all else goes on; a person decides, and it goes.
 func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
 	w.startWeir()
-	owners, owned := numbered("widget", 600), numbered("owned", 600)
-	w.makePairs("widget", owners, owned)
-	w.make(`
-		cm boss
-		cm leaf owners=(boss)
-	`)
+	owned := w.ownedByWidgets()
 	w.settle()
 	w.undefine(crd)
 
@@ -162,12 +169,7 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
-	owners, owned := numbered("widget", 600), numbered("owned", 600)
-	w.makePairs("widget", owners, owned)
-	w.make(`
-		cm boss
-		cm leaf owners=(boss)
-	`)
+	owned := w.ownedByWidgets()
 	forged := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "weir.dev/v1alpha1", "kind": "HeldCollection", "metadata": map[string]any{"name": "configmaps"},
 		"spec": map[string]any{}, "status": map[string]any{"since": "2020-01-01T00:00:00Z"},

@@ -18,12 +18,7 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
 	w.startWeir()
-	owners, owned := numbered("widget", 600), numbered("owned", 600)
-	w.makePairs("widget", owners, owned)
-	w.make(`
-		cm boss
-		cm leaf owners=(boss)
-	`)
+	owned := w.ownedByWidgets()
 	w.serves(crd, false)
 	w.weir.Kill()
 	if err := w.weir.Restart(context.WithoutCancel(t.Context())); err != nil {
@@ -45,7 +40,7 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 	if held := w.heldNow(crd.Name); held != nil {
 		t.Errorf("something is held: %s", status(held, "message"))
 	}
-	w.delete(owners[0], background)
+	w.delete("widget-0", background)
 	w.awaitGone(owned[0])
 }
 

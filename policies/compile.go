@@ -40,6 +40,7 @@ type deletion struct {
 	priority    int32
 	propagation *v1alpha1.Propagation
 	protection  *v1alpha1.Protection
+	brake       *v1alpha1.Brake
 }
 
 // drain is what a DrainPolicy asks for.
@@ -166,7 +167,7 @@ func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
 }
 
 func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
-	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection}
+	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection, brake: p.Brake}
 	c.compileActions(p.ValidationActions)
 	c.failurePolicy = cmp.Or(p.FailurePolicy, v1alpha1.Ignore)
 	c.deletion = d
@@ -178,6 +179,10 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 			"a rollout, or a Job that has had its time, waits for ever")
 	}
 	c.checkConditions()
+	if p.Brake != nil {
+		c.warnOfNotPropagated("spec.brake")
+		c.warnOfBrake()
+	}
 	if p.Propagation == nil {
 		return
 	}
@@ -185,9 +190,14 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 		c.checkResource(r.ResourceRule, field.NewPath("spec", "propagation", "dependents").Index(i))
 	}
 	c.checkDependents(p.Propagation)
+	c.warnOfNotPropagated("spec.propagation")
+}
+
+// warnOfNotPropagated says which resources that the policy names Weir's finalizer does not go on.
+func (c *compiled) warnOfNotPropagated(at string) {
 	for _, gr := range notPropagated {
 		if slices.Contains(spelled(c.resources), gr) && c.about(gr) {
-			c.warn("spec.propagation", fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
+			c.warn(at, fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
 		}
 	}
 }

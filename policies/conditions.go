@@ -28,7 +28,13 @@ func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]cel.Condition
 
 // checkConditions finds conditions of a DeletionPolicy that cannot be meant.
 func (c *compiled) checkConditions() {
-	propagates := c.deletion.propagation != nil
+	early := "" // what is decided before anyone asks to delete
+	switch {
+	case c.deletion.propagation != nil:
+		early = "propagation"
+	case c.deletion.brake != nil:
+		early = "a brake"
+	}
 	for i := range c.conditions {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
 		switch {
@@ -37,8 +43,8 @@ func (c *compiled) checkConditions() {
 		case cel.LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "object is null at a DELETE, as which conditions are always asked: what looks into it fails. The object is oldObject")
 		}
-		if propagates && cel.Mentions(expression, admissioncel.RequestVarName) {
-			c.mistake(at, "a policy with propagation cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
+		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
+			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
 		}
 	}
 }

@@ -44,6 +44,8 @@ type Decision struct {
 	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no policy says it.
 	Propagation v1alpha1.PropagationPolicy
 	By          string
+	// BrakedBy is, at a DELETE, the policy that holds it if more would also be deleted than its brake lets go; empty where none does.
+	BrakedBy string
 	// Finalizers is what Patch does about the finalizer.
 	Finalizers FinalizerChange
 	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as

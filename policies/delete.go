@@ -17,6 +17,7 @@ import (
 //	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another course
 //	allowed       → of the policy whose propagation holds
 //	protection    → of every policy that matches
+//	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
 //	not refused   → carried out as Propagation says; armed if the API server would not, and the object is not stamped
 func (s *Set) decideDelete(q *Question, d *Decision) {
 	v := verdict{set: s, q: q}
@@ -34,6 +35,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	ask := s.askDeletions(q, &v)
 	way := s.propagationOf(q, ask)
 	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
+	var brake *compiled
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes. A refusal could only be in the way.
 		v.refused = nil
@@ -45,18 +47,28 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 			way.trial.tell(q, way, &v)
 		}
 		s.protect(q, way, ask)
+		var asks bool
+		brake, asks = s.brake(q, way, ask)
+		d.AsksCollector = d.AsksCollector || asks
 	}
-	if way.by == nil || !q.Part.has(way.by) {
-		return
-	}
-	if optionAsks(q) == v1alpha1.Background && way.policy != v1alpha1.Background {
-		v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
-	}
-	d.Propagation, d.By = way.policy, way.by.key.Name
-	d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
 	// Nothing can be put on an object that terminates; what is stamped is shaped by the controller as it goes then.
-	d.Enforced = way.needsFinalizer() && len(v.refused) == 0 && !terminates
-	if mark := way.by.wanted(q.Resource.GroupResource()); d.Enforced && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
+	enforced := len(v.refused) == 0 && !terminates
+	var mark Wanted
+	if brake != nil {
+		d.BrakedBy, d.Enforced = brake.key.Name, enforced
+		mark = Wanted{By: brake.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
+	}
+	if way.by != nil && q.Part.has(way.by) {
+		if optionAsks(q) == v1alpha1.Background && way.policy != v1alpha1.Background {
+			v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
+		}
+		d.Propagation, d.By = way.policy, way.by.key.Name
+		d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
+		if way.needsFinalizer() {
+			d.Enforced, mark = enforced, way.by.wanted(q.Resource.GroupResource())
+		}
+	}
+	if d.Enforced && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
 		d.Arm, d.Wanted = s.nobodyRefuses(q), mark
 	}
 }
@@ -256,9 +268,7 @@ func (w propagation) keepsSome() bool {
 // collector begins with all dependents when it sees that. Weir's own waits until those are released, where its finalizer holds the object;
 // none can be put on one that terminates.
 func (w propagation) losesKept(q *Question) bool {
-	foreground := w.asked == v1alpha1.Foreground || w.asked == "" && w.byDefault == v1alpha1.Foreground
-	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())
-	return foreground && w.keepsSome() && !waits
+	return w.keepsSome() && w.beginsAtOnce(q)
 }
 
 func (w propagation) notAllowed(q *Question) *finding {

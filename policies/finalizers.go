@@ -111,11 +111,17 @@ func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
 func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 	q.Part = "" // what an object carries is decided by all policies
 	v := verdict{set: s, q: &q}
-	by, _ := s.propagating(&q, s.askDeletions(q.asDelete(), &v), false)
-	if by == nil {
-		return Wanted{}, v.errors
+	asDelete := q.asDelete()
+	ask := s.askDeletions(asDelete, &v)
+	if by, _ := s.propagating(asDelete, ask, false); by != nil {
+		if w := by.wanted(q.Resource.GroupResource()); w.By != "" {
+			return w, v.errors
+		}
 	}
-	return by.wanted(q.Resource.GroupResource()), v.errors
+	if by, _ := s.braking(asDelete, ask, false); by != nil {
+		return Wanted{By: by.key.Name, Finalizers: []string{v1alpha1.Finalizer}}, v.errors
+	}
+	return Wanted{}, v.errors
 }
 
 func (c *compiled) wanted(gr schema.GroupResource) Wanted {
@@ -123,7 +129,7 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 		return Wanted{}
 	}
 	m := Wanted{By: c.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
-	if slices.Contains(orphanedByDefault, gr) && c.deletion.propagation.Default != "" && c.deletion.propagation.Default != v1alpha1.Orphan {
+	if p := c.deletion.propagation; p != nil && slices.Contains(orphanedByDefault, gr) && p.Default != "" && p.Default != v1alpha1.Orphan {
 		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
 	}
 	return m
@@ -149,6 +155,8 @@ func (s *Set) FinalizerOfAll(gr schema.GroupResource) (by, except string) {
 func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 	p := d.propagation
 	switch {
+	case d.brake != nil && gr != definitions:
+		return true
 	case p == nil:
 		return false
 	case len(p.Dependents) > 0, p.Default == v1alpha1.Foreground, p.Default == v1alpha1.Orphan:
@@ -241,6 +249,8 @@ type Enforcement struct {
 	// By is the policy that says so; empty where none does any more.
 	By         string
 	dependents *v1alpha1.Propagation
+	// Limit holds the deletion if more would also be deleted; nil: none does.
+	Limit *Limit
 	// Errors are policies that could not be judged. Undecided are deletions that one of them, with failurePolicy Fail,
 	// may want to go another way.
 	Errors    []PolicyError
@@ -265,8 +275,13 @@ func (s *Set) Enforce(q Question) Enforcement {
 	q.Operation, q.Object, q.object, q.Options, q.anybody = Delete, nil, nil, nil, true
 	q.Part = "" // what an object carries is decided by all policies
 	v := verdict{set: s, q: &q}
-	by, _ := s.propagating(&q, s.askDeletions(&q, &v), false)
+	ask := s.askDeletions(&q, &v)
+	by, _ := s.propagating(&q, ask, false)
+	brake, _ := s.braking(&q, ask, false)
 	out := Enforcement{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
+	if brake != nil && !object(q.NamespaceObject).terminating() {
+		out.Limit = &Limit{int(brake.deletion.brake.MaxObjects), brake.key.Name}
+	}
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation
 	}

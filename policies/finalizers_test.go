@@ -232,6 +232,7 @@ func TestWhichPoliciesNeedTheGraph(t *testing.T) {
 		delpol("p", "protection: {confirmation: Required}"):                           true,
 		delpol("p", "protection: {confirmation: Required, inCascades: Ignore}"):       false,
 		delpol("p", "protection: {maxDependents: 0}"):                                 true,
+		delpol("p", "brake: {maxObjects: 0}"):                                         true,
 		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): true,
 		owners("blockOwnerDeletion: Deny"):                                            false,
 		owners("blockOwnerDeletion: Clear"):                                           false,

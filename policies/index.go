@@ -66,8 +66,8 @@ func (x *index) perhaps(q *Question) *ranked {
 
 // ranked are policies in their order, and which of them have to be looked at for what. It is not to be written to.
 type ranked struct {
-	policies                        []*compiled
-	broken, propagating, protecting []int
+	policies                                 []*compiled
+	broken, propagating, protecting, braking []int
 }
 
 func rank(list []*compiled) *ranked {
@@ -81,6 +81,9 @@ func rank(list []*compiled) *ranked {
 		}
 		if c.deletion != nil && c.deletion.protection != nil {
 			r.protecting = append(r.protecting, i)
+		}
+		if c.deletion != nil && c.deletion.brake != nil {
+			r.braking = append(r.braking, i)
 		}
 	}
 	return r

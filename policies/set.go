@@ -126,6 +126,8 @@ type Status struct {
 	Names []Name
 	// Propagates is a DeletionPolicy with a propagation, which has objects stamped. Conditions tells that there are some.
 	Propagates, Conditions bool
+	// Brakes is one with a brake, which has objects stamped, too; be it that they are for another policy already.
+	Brakes bool
 	// Waves are those of a DrainPolicy, in their order.
 	Waves string
 	// Spec is what a file says; nil of an object. It must not be written to.
@@ -145,7 +147,7 @@ func (s *Set) Statuses() []Status {
 	for i, c := range s.policies {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
 			FailsClosed: c.drain == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
-			Propagates: c.deletion != nil && c.deletion.propagation != nil, Conditions: len(c.conditions) > 0, Waves: c.waves()}
+			Propagates: c.deletion != nil && c.deletion.propagation != nil, Brakes: c.deletion != nil && c.deletion.brake != nil, Conditions: len(c.conditions) > 0, Waves: c.waves()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)
 		}
@@ -170,7 +172,7 @@ func (s *Set) NeedsGraph() bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		switch {
 		case c.deletion != nil:
-			return c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil || c.guards())
+			return c.deletion.brake != nil || c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil || c.guards())
 		case c.owners != nil:
 			return c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission
 		}

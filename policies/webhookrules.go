@@ -87,7 +87,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
-		if stamps && c.ready() && c.deletion.propagation != nil && !c.onTrial() {
+		if stamps && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
 			// A policy that does not stamp itself can still, by its priority, take the stamp of another away.
 			// Finalizers are never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
 			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.

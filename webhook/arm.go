@@ -115,13 +115,13 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	result, err := a.addFinalizer(ctx, q, &d)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
 	if err != nil {
-		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.By, err)
+		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.Wanted.By, err)
 	}
 	if !d.Allowed {
 		return d, 0, nil
 	}
 	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", finalizers.MetaOf(q.OldObject).Name,
-		"user", q.User.Name, "propagation", d.Propagation, "by", d.By, "finalizer", result)
+		"user", q.User.Name, "propagation", d.Propagation, "by", d.Wanted.By, "finalizer", result)
 	if q.Name == "" && (result == finalizers.Done || result == finalizers.Already) {
 		a.collection(ctx, q) // goes on by itself
 	}
@@ -167,9 +167,13 @@ const addTries = 5
 // held is the refusal of a DELETE that has to wait.
 func held(q *policies.Question, d policies.Decision, wait time.Duration) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
-	d.Message = fmt.Sprintf("%s %q is deleted with propagation %s (DeletionPolicy %q), and has been marked for that with the finalizer %s only now: "+
+	how := fmt.Sprintf("deleted with propagation %s (DeletionPolicy %q)", d.Propagation, d.By)
+	if d.By == "" {
+		how = fmt.Sprintf("deleted, and held if too much would also be deleted (DeletionPolicy %q)", d.BrakedBy)
+	}
+	d.Message = fmt.Sprintf("%s %q is %s, and has been marked for that with the finalizer %s only now: "+
 		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
-		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Propagation, d.By, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
 	return d
 }
 

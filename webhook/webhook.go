@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
@@ -57,7 +58,10 @@ type Options struct {
 	// NoSummaries leaves out the warning that says what falls with an object whose delete is only tried, or refused.
 	NoSummaries bool
 	// Tell is told that a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
-	Tell     func(policy map[string]any, message string)
+	Tell func(policy map[string]any, message string)
+	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out: whether it has an effect is not known by
+	// then. It must not block; nil: nobody is told.
+	Saw      func(uid types.UID, user, how string)
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
@@ -92,7 +96,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	log := arm.log
 	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, pace: pace, metrics: m,
-		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries}
+		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries, saw: o.Saw}
 	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:

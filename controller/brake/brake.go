@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -40,16 +39,19 @@ type Options struct {
 type Brake struct {
 	Options
 	metrics *metrics
-	again   func(types.UID) // has an object be decided about once more
-	begun   chan struct{}   // has one element when something begins to be held
+	// again has garbage be decided about once more, againRequested what was deleted by request.
+	again, againRequested func(types.UID)
+	begun                 chan struct{} // has one element when something begins to be held
 
 	mu     sync.Mutex
 	ledger *Ledger
+	requested
+	history int // how often it went back
 }
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
-	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now())}
+	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now()), requested: newRequested()}
 	if o.Beside {
 		b.ledger.Beside()
 	}
@@ -61,6 +63,8 @@ func (b *Brake) Rewound(string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ledger.Settle(time.Now(), "after the API server's history went back")
+	b.history++
+	clear(b.decided)
 }
 
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
@@ -104,10 +108,7 @@ func (b *Brake) ask(a graph.Action) Answer {
 	b.mu.Unlock()
 	if held {
 		b.Log.Info("held: this was not asked for by the delete of an owner", "owners", a.Inferred.Owners.String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
-		select {
-		case b.begun <- struct{}{}:
-		default:
-		}
+		b.wake()
 	}
 	if goes {
 		return Go
@@ -115,22 +116,33 @@ func (b *Brake) ask(a graph.Action) Answer {
 	return Held
 }
 
+// wake has the HeldCollections looked after at once.
+func (b *Brake) wake() {
+	select {
+	case b.begun <- struct{}{}:
+	default:
+	}
+}
+
 // load is what goes with an object, and around it.
 func (b *Brake) load(a graph.Action, around bool) (load Load) {
+	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around) })
+	return load
+}
+
+func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) (load Load) {
 	load.Sizes = counts{}
-	b.Store.Read(func(g *graph.Graph) {
-		load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
-		for _, f := range load.Weight {
-			load.Sizes[f.Kind] = g.Objects(f.Kind)
-		}
-		if !around {
-			return
-		}
-		load.Others = g.Suspects(a.Inferred.Owners, b.Limits.Most+1)
-		for _, o := range load.Others {
-			load.Sizes[o.Kind] = g.Objects(o.Kind)
-		}
-	})
+	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
+	for _, f := range load.Weight {
+		load.Sizes[f.Kind] = g.Objects(f.Kind)
+	}
+	if !around {
+		return load
+	}
+	load.Others = g.Suspects(a.Inferred.Owners, l.Most+1)
+	for _, o := range load.Others {
+		load.Sizes[o.Kind] = g.Objects(o.Kind)
+	}
 	return load
 }
 
@@ -144,10 +156,11 @@ func (b *Brake) Deleted(a graph.Action) {
 	b.ledger.Gone(a)
 }
 
-// Run keeps the HeldCollections until ctx ends. again is told of each object that a person lets go.
-func (b *Brake) Run(ctx context.Context, again func(types.UID)) {
-	b.again = again
-	k := keeper{Brake: b, records: map[schema.GroupResource]*record{}}
+// Run keeps the HeldCollections until ctx ends. again is told of each object that a person lets go, requested of those among them that were
+// deleted by request.
+func (b *Brake) Run(ctx context.Context, again, requested func(types.UID)) {
+	b.again, b.againRequested = again, requested
+	k := keeper{Brake: b, records: map[cause]*record{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

@@ -56,6 +56,12 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 			break
 		}
 	}
+	b.weigh(&f)
+	return f
+}
+
+// weigh counts all that goes with what was found.
+func (b *Brake) weigh(f *findings) {
 	slices.Sort(f.uids)
 	f.uids = slices.Compact(f.uids)
 	f.digest = digestOf(f.uids)
@@ -69,7 +75,6 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 		})
 	}
 	f.complete = f.complete && len(f.uids) <= perWeighing // what two pieces own together is counted with neither
-	return f
 }
 
 // waiting are those among objects that wait for a decision.
@@ -132,7 +137,9 @@ func (r *record) status() *v1alpha1.HeldCollectionStatus {
 	for _, c := range f.conclusions() {
 		conclusions = append(conclusions, names[c])
 	}
-	st.Conclusion = strings.Join(conclusions, ",")
+	if st.Conclusion = strings.Join(conclusions, ","); r.requested {
+		st.Conclusion = v1alpha1.HeldBecauseRequested
+	}
 	kinds := slices.SortedFunc(maps.Keys(f.weight), func(a, b schema.GroupResource) int {
 		return cmp.Or(f.weight[b]-f.weight[a], cmp.Compare(a.String(), b.String()))
 	})
@@ -155,6 +162,8 @@ func (r *record) message() string {
 		parts = append(parts, r.outcome)
 	}
 	switch {
+	case len(f.uids) > 0 && r.requested:
+		parts = append(parts, r.requestedMessage())
 	case len(f.uids) > 0:
 		var because []string
 		for _, c := range f.conclusions() {
@@ -165,12 +174,14 @@ func (r *record) message() string {
 			least = "at least "
 		}
 		parts = append(parts, fmt.Sprintf("Held: %d objects, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
-			len(f.uids), least, f.objects(), r.owners, strings.Join(because, "; "), f.why))
+			len(f.uids), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
 		if text := by(f.writers); text != "" {
 			parts = append(parts, text)
 		}
 		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-			"To keep them, repair or remove their owner references; this goes away by itself then.", r.owners, f.digest))
+			"To keep them, repair or remove their owner references; this goes away by itself then.", r.cause, f.digest))
+	case f.open > 0 && r.requested:
+		parts = append(parts, "What is held is not known while everything is listed again.")
 	case f.open > 0:
 		parts = append(parts, fmt.Sprintf("Nothing is held now, but of %d owners it is not known whether they are there.", f.open))
 	default:
@@ -203,11 +214,11 @@ func patchOf(st *v1alpha1.HeldCollectionStatus) (map[string]any, error) {
 
 // tell has people hear of what is held, when it begins to be, and of decisions.
 func (k *keeper) tell(r *record, uid types.UID) {
-	name := r.owners.String()
+	name := r.String()
 	if !r.told && len(r.seen.uids) > 0 {
 		r.told = true
 		k.Reporter.CollectionHeld(name, uid, true, r.message())
-		k.Log.Info("held", "owners", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", r.message())
+		k.Log.Info("held", "name", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", r.message())
 		return
 	}
 	if r.outcome != r.outcomeTold {

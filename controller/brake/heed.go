@@ -49,8 +49,8 @@ func (h *heeder) look(ctx context.Context) {
 func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
 	written := map[schema.GroupResource]time.Time{}
 	for i := range items {
-		if since := items[i].Status.Since; since != nil {
-			written[schema.ParseGroupResource(items[i].Name)] = since.Time
+		if c, since := causeOf(&items[i]), items[i].Status.Since; since != nil && !c.requested {
+			written[c.kind] = since.Time
 		}
 	}
 	b.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -37,13 +38,14 @@ var Resource = v1alpha1.GroupVersion.WithResource("heldcollections")
 // keeper keeps a HeldCollection for each cause that is held.
 type keeper struct {
 	*Brake
-	records map[schema.GroupResource]*record
+	records map[cause]*record
+	history int       // how often it had gone back
 	said    time.Time // when trouble was logged
 }
 
 // record is what the keeper knows of one cause.
 type record struct {
-	owners  schema.GroupResource
+	cause
 	seen    findings
 	sets    []set                // those that were written, the newest last
 	writers map[types.UID]writer // of the samples of the newest
@@ -66,9 +68,6 @@ type set struct {
 
 // Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends.
 func (b *Brake) Begin(ctx context.Context) {
-	if b.Limits.Off() {
-		return
-	}
 	for ctx.Err() == nil {
 		items, err := b.list(ctx)
 		switch {
@@ -93,11 +92,27 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection) {
 	for i := range items {
 		// Who may write the status is Weir; an object without was made by somebody else, and is to hold nothing.
 		if since := items[i].Status.Since; since != nil {
-			owners := schema.ParseGroupResource(items[i].Name)
+			c := causeOf(&items[i])
+			owners := c.kind
+			if c.requested { // finalizers hold those
+				b.since[owners] = since.Time
+				continue
+			}
+			if b.Limits.Off() {
+				continue
+			}
 			b.ledger.Hold(time.Now(), owners, since.Time, "it was held before Weir was restarted")
 			b.Log.Info("held since before the start", "owners", owners.String(), "since", since.Time)
 		}
 	}
+}
+
+// causeOf is what a HeldCollection is about.
+func causeOf(h *v1alpha1.HeldCollection) cause {
+	if h.Status.Conclusion == v1alpha1.HeldBecauseRequested {
+		return cause{schema.ParseGroupResource(strings.TrimPrefix(h.Name, v1alpha1.HeldRequested)), true}
+	}
+	return cause{kind: schema.ParseGroupResource(h.Name)}
 }
 
 // list reads all HeldCollections.
@@ -117,20 +132,30 @@ func (b *Brake) list(ctx context.Context) ([]v1alpha1.HeldCollection, error) {
 	return items, nil
 }
 
-// look goes once over all that is held.
-func (k *keeper) look(ctx context.Context) {
+// held are all causes of which something is held.
+func (k *keeper) held() map[cause]hold {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.ledger.Tidy(time.Now())
-	held := map[schema.GroupResource]hold{}
+	held := map[cause]hold{}
 	for owners, acc := range k.ledger.causes {
 		if acc.held != nil {
-			held[owners] = *acc.held
+			held[cause{kind: owners}] = *acc.held
 		}
 	}
-	k.mu.Unlock()
-	for owners := range held {
-		if k.records[owners] == nil {
-			k.records[owners] = &record{owners: owners}
+	for kind, since := range k.kinds() {
+		held[cause{kind, true}] = hold{since: since}
+	}
+	return held
+}
+
+// look goes once over all that is held.
+func (k *keeper) look(ctx context.Context) {
+	held := k.held()
+	k.forgetSets()
+	for c := range held {
+		if k.records[c] == nil {
+			k.records[c] = &record{cause: c}
 		}
 	}
 	if len(k.records) == 0 {
@@ -140,14 +165,14 @@ func (k *keeper) look(ctx context.Context) {
 	if err != nil {
 		k.trouble(ctx, err)
 	}
-	for _, owners := range slices.SortedFunc(maps.Keys(k.records), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }) {
-		r := k.records[owners]
+	for _, c := range slices.SortedFunc(maps.Keys(k.records), func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }) {
+		r := k.records[c]
 		var object *v1alpha1.HeldCollection
-		if i := slices.IndexFunc(items, func(h v1alpha1.HeldCollection) bool { return h.Name == owners.String() }); i >= 0 {
+		if i := slices.IndexFunc(items, func(h v1alpha1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
 			object = &items[i]
 		}
 		if !r.ended {
-			k.follow(ctx, r, held[owners], object)
+			k.follow(ctx, r, held[c], object)
 		}
 		if err != nil {
 			continue // it cannot be written either
@@ -155,6 +180,20 @@ func (k *keeper) look(ctx context.Context) {
 		if err := k.write(ctx, r, object); err != nil {
 			k.trouble(ctx, err)
 		}
+	}
+}
+
+// forgetSets voids what was written, and what was decided, before the history went back.
+func (k *keeper) forgetSets() {
+	k.mu.Lock()
+	now := k.Brake.history
+	k.mu.Unlock()
+	if k.history == now {
+		return
+	}
+	k.history = now
+	for _, r := range k.records {
+		r.sets, r.applied, r.outcome, r.next = nil, "", "", time.Time{}
 	}
 }
 
@@ -175,9 +214,14 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 		return
 	}
 	began := time.Now()
-	r.seen = k.find(r.owners)
+	if r.requested {
+		r.seen = k.findRequested(r.kind)
+	} else {
+		r.seen = k.find(r.kind)
+		r.seen.why = h.why
+	}
 	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
-	k.metrics.holds(r.owners, r.seen.objects())
+	k.metrics.holds(r.cause, r.seen.objects())
 	switch {
 	case r.seen.any():
 		r.empty = time.Time{}
@@ -185,20 +229,31 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 		r.empty = time.Now()
 	case time.Since(r.empty) >= calm:
 		r.ended = true
-		k.mu.Lock()
-		k.ledger.Ends(r.owners)
-		k.mu.Unlock()
-		k.metrics.ends(r.owners)
-		k.Log.Info("nothing is held any more", "owners", r.owners.String())
+		k.end(r)
 		return
 	}
 	if digest := r.seen.digest; digest != "" && (len(r.sets) == 0 || r.sets[len(r.sets)-1].digest != digest) {
 		r.sets = append(r.sets, set{digest, r.seen.uids})
 		r.sets = r.sets[max(0, len(r.sets)-2):]
-		r.writers = k.writers(ctx, r.seen.samples)
+		if !r.requested {
+			r.writers = k.writers(ctx, r.seen.samples)
+		}
 	}
 	r.seen.writers = r.writers
-	r.seen.since, r.seen.why = h.since, h.why
+	r.seen.since = h.since
+}
+
+// end ends what a record is about: nothing is held any more.
+func (k *keeper) end(r *record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r.requested {
+		delete(k.since, r.kind)
+	} else {
+		k.ledger.Ends(r.kind)
+	}
+	k.metrics.ends(r.cause)
+	k.Log.Info("nothing is held any more", "name", r.String())
 }
 
 // decide carries out what a person has decided, once, and tells whether something has changed.
@@ -214,15 +269,21 @@ func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
 		return changed
 	}
 	uids := r.sets[i].uids
-	k.mu.Lock()
-	k.ledger.Decided(r.owners, uids)
-	k.mu.Unlock()
+	again := k.again
+	if r.requested {
+		k.letGo(uids)
+		again = k.againRequested
+	} else {
+		k.mu.Lock()
+		k.ledger.Decided(r.kind, uids)
+		k.mu.Unlock()
+	}
 	for _, uid := range uids {
-		k.again(uid)
+		again(uid)
 	}
 	r.applied = spec.Digest
 	r.outcome = fmt.Sprintf("A person has let %d objects go, by the digest %s.", len(uids), spec.Digest)
-	k.Log.Info("let go by a person's decision", "owners", r.owners.String(), "digest", spec.Digest, "objects", len(uids))
+	k.Log.Info("let go by a person's decision", "name", r.String(), "digest", spec.Digest, "objects", len(uids))
 	return true
 }
 
@@ -237,11 +298,11 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldColl
 				return fmt.Errorf("delete HeldCollection %s: %w", object.Name, err)
 			}
 		}
-		delete(k.records, r.owners)
+		delete(k.records, r.cause)
 		return nil
 	}
 	want := r.status()
-	name := r.owners.String()
+	name := r.String()
 	if object == nil {
 		made, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "HeldCollection", "metadata": map[string]any{"name": name},

@@ -63,11 +63,16 @@ func NewLedger(l Limits, now time.Time) *Ledger {
 // rest when something is.
 func (l *Ledger) Beside() { l.beside = true }
 
-// Settle begins to count all causes together for a while.
+// Settle begins to count all causes together for a while. What was let go and what was decided does not count any more for what is there then,
+// be it under the same uids; but how much it was does.
 func (l *Ledger) Settle(now time.Time, why string) {
 	l.common, l.until, l.settles = newAccount(now), now.Add(settling), why
 	for _, acc := range l.causes {
-		acc.common = counts{}
+		acc.common, acc.follows = counts{}, counts{}
+		acc.let, acc.letThen = map[types.UID]struct{}{}, nil
+		if acc.held != nil {
+			acc.held.decided = map[types.UID]bool{}
+		}
 	}
 }
 

@@ -277,6 +277,26 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 	}
 }
 
+// TestWhatWasLetGoBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let go.
+func TestWhatWasLetGoBeforeARestoreCountsOnceMore(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
+	b.many(widgets, "p", 2)
+	b.Settle(b.now, "after the API server's history went back")
+	if went := b.many(widgets, "p", 2); went != 0 {
+		t.Errorf("%d went that had been let go before, and the limit was reached", went)
+	}
+	b = newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
+	b.many(widgets, "p", 3)
+	b.Decided(widgets, []types.UID{"p-1", "p-2"})
+	b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2})
+	b.Settle(b.now, "after the API server's history went back")
+	for _, a := range []graph.Action{action(pods, widgets, "p-1", false), action(pods, widgets, "p-2", false), action(secrets, widgets, "s", true)} {
+		if b.ask(a, nil) || !b.Waits(a.Inferred, a.Object) {
+			t.Errorf("%s goes by what was decided before", a.Object.UID)
+		}
+	}
+}
+
 func TestWhatWasHeldBeforeTheStartIsHeld(t *testing.T) {
 	b := newBench(t, brake.DefaultLimits)
 	b.Hold(b.now, widgets, b.now.Add(-time.Hour), "it was held before")

@@ -2,7 +2,6 @@ package brake
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -20,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"conclusion", "answer"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_held_objects",
-			Help: "Objects that are not deleted before a person has decided, with what would go with them, by the kind of their owners.",
+			Help: "Objects that are not deleted before a person has decided, with what would go with them, by the kind of their owners; requested.KIND are objects of a kind that were deleted by request, and held by a policy's brake.",
 		}, []string{"owners"}),
 	}
 	reg.MustRegister(m.inferred, m.held)
@@ -36,8 +35,8 @@ func (m *metrics) answered(a graph.Action, answer string) {
 	m.inferred.WithLabelValues(a.Inferred.Conclusion.String(), answer).Inc()
 }
 
-func (m *metrics) holds(owners schema.GroupResource, n int64) {
-	m.held.WithLabelValues(owners.String()).Set(float64(n))
+func (m *metrics) holds(c cause, n int64) {
+	m.held.WithLabelValues(c.String()).Set(float64(n))
 }
 
-func (m *metrics) ends(owners schema.GroupResource) { m.held.DeleteLabelValues(owners.String()) }
+func (m *metrics) ends(c cause) { m.held.DeleteLabelValues(c.String()) }

@@ -3,6 +3,7 @@ package collect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,10 @@ const (
 	remembered = 10 * time.Minute
 	// mostRemembered bounds the objects that are known to be part of a cascade. Those that nothing refers to need not be.
 	mostRemembered = 50_000
+	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades are remembered.
+	mostNames, allNames = 50, 20_000
+	// mostRulings bounds how many policies are remembered that have a say about objects that have not gone yet.
+	mostRulings = 10_000
 	// cascadeEvents a second, after cascadeBurst at once, are few beside the deletes that they tell. The log tells all cascades.
 	cascadeEvents, cascadeBurst = 10, 500
 )
@@ -33,7 +38,7 @@ const (
 // cascades record what was collected because one object went, over all generations, for people who ask later.
 type cascades struct {
 	events *rate.Limiter
-	tell   func(root graph.Claim, text string)
+	tell   func(root graph.Claim, text, collected string)
 	log    logr.Logger
 
 	mu     sync.Mutex
@@ -41,6 +46,16 @@ type cascades struct {
 	open   []*cascade             // each once
 	full   bool                   // there was nothing to forget, a moment ago
 	missed int                    // objects that were not recorded
+	names  int                    // objects that are named
+	ruled  map[types.UID]string   // what policies say of the deletion of objects, in words
+}
+
+// collected is an object that went, as it is told.
+type collected struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
 }
 
 // cascade is one root with what went because of it.
@@ -50,10 +65,22 @@ type cascade struct {
 	total, told int
 	begun, last time.Time
 	uids        []types.UID // under which it is found
+	names       []collected // the first
+	policy      string      // what one says of the root's deletion, in words
 }
 
-func newCascades(tell func(graph.Claim, string), log logr.Logger) *cascades {
-	return &cascades{events: rate.NewLimiter(cascadeEvents, cascadeBurst), tell: tell, log: log, of: map[types.UID]*cascade{}}
+func newCascades(tell func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
+	return &cascades{events: rate.NewLimiter(cascadeEvents, cascadeBurst), tell: tell, log: log, of: map[types.UID]*cascade{}, ruled: map[types.UID]string{}}
+}
+
+// rule takes in what a policy says of the deletion of an object, in words.
+func (c *cascades) rule(uid types.UID, policy string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ruled) >= mostRulings {
+		clear(c.ruled) // and is not told of some
+	}
+	c.ruled[uid] = policy
 }
 
 // run tells of cascades that have come to rest until ctx ends, and then of all.
@@ -78,12 +105,17 @@ func (c *cascades) collected(a graph.Action) (root graph.Claim) {
 	defer c.mu.Unlock()
 	one := c.of[a.Cause.UID]
 	if one == nil {
-		one = &cascade{root: a.Cause, counts: map[schema.GroupResource]int{}, begun: now}
+		one = &cascade{root: a.Cause, counts: map[schema.GroupResource]int{}, begun: now, policy: c.ruled[a.Cause.UID]}
+		delete(c.ruled, a.Cause.UID)
 		if !c.remember(a.Cause.UID, one) {
 			c.missed++
 			return a.Cause
 		}
 		c.open = append(c.open, one)
+	}
+	if len(one.names) < mostNames && c.names < allNames {
+		one.names = append(one.names, collected{a.Object.Kind.String(), a.Object.Namespace, a.Object.Name, a.Object.UID})
+		c.names++
 	}
 	one.counts[a.Object.Kind]++
 	one.total++
@@ -116,7 +148,7 @@ func (c *cascades) report(while time.Duration) {
 	for _, one := range c.open {
 		if one.total > one.told && now.Sub(one.last) >= while {
 			one.told = one.total
-			due = append(due, cascade{root: one.root, counts: maps.Clone(one.counts), total: one.total, begun: one.begun, last: one.last})
+			due = append(due, cascade{root: one.root, counts: maps.Clone(one.counts), total: one.total, begun: one.begun, last: one.last, names: slices.Clone(one.names), policy: one.policy})
 		}
 	}
 	c.forget(func(old *cascade) bool { return old.told == old.total && now.Sub(old.last) >= remembered })
@@ -127,7 +159,8 @@ func (c *cascades) report(while time.Duration) {
 		text := due[i].String()
 		c.log.Info("cascade", "root", due[i].root.String(), "uid", due[i].root.UID, "what", text)
 		if c.events.AllowN(now, 1) {
-			c.tell(due[i].root, text)
+			names, _ := json.Marshal(due[i].names) // strings can be encoded
+			c.tell(due[i].root, text, string(names))
 		}
 	}
 	if missed > 0 {
@@ -144,6 +177,7 @@ func (c *cascades) forget(which func(*cascade) bool) {
 		for _, uid := range one.uids {
 			delete(c.of, uid)
 		}
+		c.names -= len(one.names)
 		return true
 	})
 }
@@ -165,6 +199,10 @@ func (c *cascade) String() string {
 	if c.total == 1 {
 		objects = "object that it owned was"
 	}
-	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s",
-		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), strings.Join(parts, ", "))
+	by := ""
+	if c.policy != "" {
+		by = "; " + c.policy
+	}
+	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s%s",
+		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), strings.Join(parts, ", "), by)
 }

@@ -91,6 +91,9 @@ func New(o Options) *Workers {
 	return w
 }
 
+// Enforced is told what a policy says of the deletion of an object, in words: it is told with what is collected because of it.
+func (w *Workers) Enforced(uid types.UID, policy string) { w.cascades.rule(uid, policy) }
+
 // Oldest is how long the object that has waited longest has had something to do.
 func (w *Workers) Oldest() time.Duration { return w.ages.oldest() }
 

@@ -113,6 +113,10 @@ func Needs(mode, home string) []Need {
 		{Verb: "update", Group: webhookConfigurations, Resource: "validatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
 		{Verb: "update", Group: webhookConfigurations, Resource: "mutatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
 		{Verb: "patch", Resource: "namespaces/status", For: "saying what a namespace waits for"},
+		{Verb: "list", Group: "weir.dev", Resource: "heldcollections", For: "knowing what was held before a restart, and what a person has decided"},
+		{Verb: "create", Group: "weir.dev", Resource: "heldcollections", For: "telling what is held"},
+		{Verb: "delete", Group: "weir.dev", Resource: "heldcollections", For: "telling that nothing is held any more"},
+		{Verb: "patch", Group: "weir.dev", Resource: "heldcollections/status", For: "telling what is held"},
 	}
 	switch mode {
 	case Shadow:
@@ -121,10 +125,6 @@ func Needs(mode, home string) []Need {
 		needs = append(needs,
 			Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"},
 			Need{Verb: "update", Resource: "namespaces/finalize", For: "the last step of a namespace"},
-			Need{Verb: "list", Group: "weir.dev", Resource: "heldcollections", For: "knowing what was held before a restart, and what a person has decided"},
-			Need{Verb: "create", Group: "weir.dev", Resource: "heldcollections", For: "telling what is held"},
-			Need{Verb: "delete", Group: "weir.dev", Resource: "heldcollections", For: "telling that nothing is held any more"},
-			Need{Verb: "patch", Group: "weir.dev", Resource: "heldcollections/status", For: "telling what is held"},
 			Need{Verb: "list", Group: leases, Resource: "leases", Namespace: "kube-system", For: "knowing how many API servers there are"},
 		)
 	}

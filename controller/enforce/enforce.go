@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
@@ -51,12 +53,24 @@ type Options struct {
 	Collects bool
 	// Drains: namespaces are drained by this process, all of them where it collects, else those that a DrainPolicy selects.
 	Drains bool
+	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing does.
+	Brake Brake
+	// Enforced is told what a policy says of the deletion of an object, in words, when that is carried out; nil: nobody is.
+	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
 	FilesIn string
 	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
 	Registry    prometheus.Registerer
 	Log         logr.Logger
+}
+
+// Brake holds deletions that were asked for, until a person decides.
+type Brake interface {
+	// Requested tells whether a deletion is held by which so many objects would also be deleted, where a policy lets most of them go.
+	Requested(o graph.Ref, by string, most, goes int) (held bool)
+	// Ended is told of an object that needs not be held any more.
+	Ended(uid types.UID)
 }
 
 // New prepares an Enforcer. Nothing is sent before Run.
@@ -81,7 +95,8 @@ func New(o Options) (*Enforcer, error) {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
 	e := &Enforcer{policies: o.Policies, log: o.Log}
-	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Log)
+	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
+	e.propagator.enforced = o.Enforced
 	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
 	e.census = newCensus(s, lister, o.Policies, o.Log)
 	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
@@ -123,6 +138,9 @@ func ordererOf(o Options) orderer {
 
 // Terminating is told of every object that is seen to terminate, when the graph has it.
 func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
+
+// Again has the deletion of an object be decided about once more.
+func (e *Enforcer) Again(uid types.UID) { e.propagator.again(uid) }
 
 // Reached is nil once the API server has asked the webhook and was answered, for good, and where nobody tries. Before that it says
 // what stands in the way.

@@ -159,6 +159,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if t, ok := f.filled.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.filled.done) && (s.Propagates || !s.Ready) {
 		want.Matched, want.Stamped = &t.matched, &t.stamped
 		set(backFilled(f.filled, generation))
+	} else if s.Brakes && f.filled.done {
+		set(backFilled(f.filled, generation))
 	}
 	if c, ok := f.counts[s.Policy]; ok {
 		if !c.unknown && !s.Propagates {

@@ -49,7 +49,9 @@ type propagator struct {
 	metrics   *metrics
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
-	collects  bool // the graph's decisions are carried out, here
+	brake     Brake
+	collects  bool                    // the graph's decisions are carried out, here
+	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nobody is
 
 	mu      sync.Mutex
 	leading bool
@@ -64,13 +66,13 @@ type holding struct {
 	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
 }
 
-func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, log logr.Logger) *propagator {
+func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, b Brake, log logr.Logger) *propagator {
 	if collects {
 		// Dependents that are to be kept are released before the first is deleted foreground, however that was asked for.
 		s.Apply(graph.Holds{Finalizer: v1alpha1.Finalizer})
 	}
 	return &propagator{
-		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, log: log,
+		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, brake: b, log: log,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, 30*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "propagation"}),
@@ -203,10 +205,41 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	if shaping.KeepsSome() {
 		state.dependents = s.store.Dependents(uid)
 	}
+	s.limit(v.Ref, shaping, &state)
 	state.alone = v.Dependents == 0 && state.unlisted == ""
 	step := nextStep(state)
+	if shaping.By != "" && s.enforced != nil {
+		s.enforced(uid, fmt.Sprintf("policy %s: %s", shaping.By, shaping.Propagation))
+	}
 	s.log.V(1).Info("enforcing propagation", "object", v.Ref.String(), "uid", uid, "step", step.why)
 	return s.carryOut(ctx, v, m, shaping.Propagation, step)
+}
+
+// limit finds whether the deletion of an object is to be held because too much would also be deleted.
+func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionState) {
+	switch {
+	case s.brake == nil:
+		return
+	case e.Limit == nil || e.Propagation == v1alpha1.Orphan:
+		s.brake.Ended(o.UID)
+		return
+	}
+	complete := false
+	s.store.Read(func(g *graph.Graph) {
+		var all []graph.Fallen
+		all, complete = g.Falls(o.UID, e.Keeps)
+		for _, f := range all {
+			to.goes += f.Count
+		}
+	})
+	to.held = s.brake.Requested(o, e.Limit.By, e.Limit.Most, to.goes)
+	to.uncounted = !complete && to.goes <= e.Limit.Most
+}
+
+// again has a deletion be decided about once more, at once.
+func (s *propagator) again(uid types.UID) {
+	s.queue.Forget(uid)
+	s.queue.Add(uid)
 }
 
 // read is the object as the watch showed it last; live, if policies look at more than metadata, or that is not known. nil:
@@ -377,6 +410,9 @@ func (s *propagator) given(uid types.UID) bool {
 }
 
 func (s *propagator) forget(uid types.UID) {
+	if s.brake != nil {
+		s.brake.Ended(uid)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.held[uid]

@@ -21,6 +21,11 @@ type deletionState struct {
 	unlisted string
 	// alone: nothing refers to the object, and everything that could has been seen.
 	alone bool
+	// goes is how many objects would also be deleted, where a policy limits that; held: they are too many, and no person has decided.
+	goes int
+	held bool
+	// uncounted: there may be more of them, since kinds are still being listed.
+	uncounted bool
 	// given: the deletion has been given its course before.
 	given bool
 }
@@ -36,6 +41,8 @@ type deletionStep struct {
 // nextStep decides the next step.
 //
 //	policies undecided                        wait
+//	more goes than a brake lets go            wait, until a person has decided, or it is less
+//	it may be more: kinds are still listed    wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
 //	nothing refers to it                      let go
 //	the course is not in the finalizers yet   give it, once
@@ -47,6 +54,14 @@ func nextStep(s deletionState) deletionStep {
 	}
 	if s.enforcement.Undecided {
 		return deletionStep{wait: true, why: "the deletion is held: how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: " + problems(s.enforcement.Errors)}
+	}
+	if l := s.enforcement.Limit; l != nil {
+		switch {
+		case s.held:
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %d objects would also be deleted, and DeletionPolicy %q lets %d go", s.goes, l.By, l.Most)}
+		case s.uncounted:
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
+		}
 	}
 	want := s.enforcement.Propagation
 	if want != v1alpha1.Orphan && s.enforcement.KeepsSome() {

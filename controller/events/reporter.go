@@ -22,14 +22,15 @@ import (
 const (
 	ReasonInvalidNamespace = "OwnerRefInvalidNamespace"
 	ReasonUnresolvable     = "OwnerRefUnresolvable"
-	ReasonRefused          = "CollectionRefused"
-	ReasonHeld             = "DeletionHeld"
+	ReasonRefused          = v1alpha1.ReasonCollectionRefused
+	ReasonHeld             = v1alpha1.ReasonDeletionHeld
 	ReasonWaveBlocked      = "WaveBlocked"
 	ReasonLeftBehind       = "LeftBehind"
 	ReasonHistoryRewound   = "HistoryRewound"
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
 	ReasonCascade          = v1alpha1.ReasonCascade
+	ReasonRequested        = v1alpha1.ReasonRequested
 	ReasonOtherCollector   = "OtherCollector"
 	ReasonPolicyError      = v1alpha1.ReasonPolicyError
 
@@ -198,13 +199,29 @@ func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text
 	r.events.Event(on, corev1.EventTypeNormal, ReasonDecision, text)
 }
 
-// Cascade says on an owner, which may be gone, what was collected because of it.
-func (r *Reporter) Cascade(root graph.Claim, text string) {
+// Cascade says on an owner, which may be gone, what was collected because of it. collected names some of that, as JSON; it may be empty.
+func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 	on := &corev1.ObjectReference{APIVersion: root.APIVersion, Kind: root.Kind, Name: root.Name, UID: root.UID}
 	if root.Namespaced {
 		on.Namespace = root.Namespace
 	}
-	r.events.Event(on, corev1.EventTypeNormal, ReasonCascade, text)
+	if collected == "" {
+		r.events.Event(on, corev1.EventTypeNormal, ReasonCascade, text)
+		return
+	}
+	r.events.AnnotatedEventf(on, map[string]string{v1alpha1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", text)
+}
+
+// Drained says on a namespace, which may be gone, what was deleted with it.
+func (r *Reporter) Drained(namespace graph.Ref, text string) {
+	r.events.Event(r.object(namespace), corev1.EventTypeNormal, ReasonCascade, text)
+}
+
+// Requested says on an object that was deleted whose request that was, as a webhook saw it.
+func (r *Reporter) Requested(v graph.View, text string) {
+	gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
+	on := &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: v.Namespace, Name: v.Name, UID: v.UID}
+	r.events.Event(on, corev1.EventTypeNormal, ReasonRequested, text)
 }
 
 // Policy says something about a policy, on the policy.

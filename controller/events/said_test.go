@@ -106,9 +106,9 @@ func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
 func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 	r, own, _ := newReporter()
 	root := graph.Claim{APIVersion: "v1", Kind: "Team", Name: "a", Namespace: "shop", UID: "t", Namespaced: true}
-	r.Cascade(root, "collected 2")
+	r.Cascade(root, "collected 2", `[{"name": "x"}]`)
 	root.Namespaced = false // its dependents are in a namespace, and it is in none
-	r.Cascade(root, "collected 2")
+	r.Cascade(root, "collected 2", "")
 	expect(t, "cascades", own, "Normal "+ReasonCascade+" Team/a shop: collected 2", "Normal "+ReasonCascade+" Team/a : collected 2")
 }
 

@@ -88,6 +88,7 @@ func (p *pass) deleteObject(ctx context.Context, ref graph.Ref) error {
 	ref.ResourceVersion = "" // it is to go, whatever it has become
 	err := p.Requester.Delete(ctx, ref, metav1.DeletePropagationBackground)
 	if err == nil {
+		p.went.add(ref.Kind)
 		p.Store.Accepted(graph.Action{Verb: graph.Delete, Object: seen})
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -84,6 +85,7 @@ type Drainer struct {
 	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
 	signals map[string]chan struct{} // closed and replaced when the content of a namespace changes
 	begun   map[string]*progress     // the namespaces under way
+	records *rate.Limiter            // of Events that tell what was deleted
 	// departed are namespaces that have gone, and when: what turns up in them late is deleted.
 	departed map[string]time.Time
 	others   others
@@ -113,6 +115,8 @@ type progress struct {
 	written, writtenAt time.Time
 	// reached is the wave under way; nil before there is one. Others read it.
 	reached atomic.Pointer[reached]
+	// went are the objects that were deleted, by kind: passes delete side by side.
+	went went
 	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
 	sorted map[schema.GroupResource]map[types.UID]sorted
 }
@@ -137,6 +141,7 @@ func New(o Options) *Drainer {
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
 	d.departed = map[string]time.Time{}
+	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	d.others.left = map[string]types.UID{}
 	return d
 }

@@ -24,7 +24,11 @@ func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 			return pending, err
 		}
 	}
-	return p.finalize(ctx, p.ns)
+	o, err := p.finalize(ctx, p.ns)
+	if err == nil && o.done {
+		p.record()
+	}
+	return o, err
 }
 
 // nudge makes the namespace controller look again, now that nothing is left and nothing of it is held: it

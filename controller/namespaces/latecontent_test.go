@@ -50,8 +50,9 @@ func TestWhatASlowWebhookLetsThroughWithin5sHoldsTheNamespace(t *testing.T) {
 		c.Fill("v1", "configmaps", "ConfigMap", "shop", "late")
 		c.Pass(3 * time.Second)
 		c.MustBeGone("namespaces/shop", "configmaps/shop/late")
-		if told := c.Told(""); len(told) > 0 {
-			t.Errorf("Events: %v", told)
+		want = "shop Cascade: 2 objects in it were deleted (2 configmaps) within 5s"
+		if told := c.Told(""); len(told) != 1 || told[0] != want {
+			t.Errorf("Events: %v, want what was deleted with the namespace, and nothing else: %q", told, want)
 		}
 	})
 }

@@ -28,6 +28,7 @@ spec:
     allowed: [Foreground, Orphan]
     dependents: [{apiGroups: [""], resources: [persistentvolumeclaims], action: Orphan}]
   protection: {maxDependents: 3, confirmation: Required}
+  brake: {maxObjects: 500}
 `,
 	"ownerreferencepolicies": `
 apiVersion: weir.dev/v1alpha1
@@ -167,8 +168,11 @@ var breaches = map[string][]breach{
 		{"spec.protection.confirmation enum", "spec.protection.confirmation", "Twice", `Unsupported value: "Twice"`},
 		{"spec.protection.inCascades enum", "spec.protection.inCascades", "Never", `Unsupported value: "Never"`},
 		{"spec.protection says set maxDependents, or confirmation to Required, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
+		{"spec.brake required maxObjects", "spec.brake", object{}, "spec.brake.maxObjects: Required value"},
+		{"spec.brake.maxObjects minimum", "spec.brake.maxObjects", int64(-1), "should be greater than or equal to 0"},
+		{"spec.brake.maxObjects maximum", "spec.brake.maxObjects", int64(1000001), "should be less than or equal to 1000000"},
 		{"spec.failurePolicy enum", "spec.failurePolicy", "Panic", `Unsupported value: "Panic"`},
-		{"spec says set propagation, protection or both: a policy without either asks for nothing", "spec", object{"match": object{"resources": []any{rule(0)}}}, "a policy without either asks for nothing"},
+		{"spec says set propagation, protection or brake: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{rule(0)}}}, "a policy without any asks for nothing"},
 		{"status.matched minimum", "status.matched", int64(-1), "should be greater than or equal to 0"},
 		{"status.stamped minimum", "status.stamped", int64(-1), "should be greater than or equal to 0"},
 		statusConditions,

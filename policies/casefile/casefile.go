@@ -97,6 +97,8 @@ type Expect struct {
 	Propagation string            `json:"propagation,omitempty"`
 	// By is the DeletionPolicy whose propagation holds.
 	By string `json:"by,omitempty"`
+	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more than it lets go would also be deleted; a warning says whether that is so.
+	BrakedBy string `json:"brakedBy,omitempty"`
 	// Stamp is Put, Take or Keep.
 	Stamp string `json:"stamp,omitempty"`
 	Arm   *bool  `json:"arm,omitempty"`
@@ -296,6 +298,9 @@ func (e *Expect) diff(d policies.Decision) string {
 	}
 	if e.By != "" && e.By != d.By {
 		add("by", e.By, d.By)
+	}
+	if e.BrakedBy != "" && e.BrakedBy != d.BrakedBy {
+		add("brakedBy", e.BrakedBy, d.BrakedBy)
 	}
 	if e.Stamp != "" && e.Stamp != changeNames[d.Finalizers] {
 		add("stamp", e.Stamp, changeNames[d.Finalizers])

@@ -40,7 +40,7 @@ type DeletionPolicy struct {
 
 // DeletionPolicySpec is what the user asks for.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection)",message="set propagation, protection or both: a policy without either asks for nothing"
+// +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake)",message="set propagation, protection or brake: a policy without any asks for nothing"
 type DeletionPolicySpec struct {
 	// match says which objects the policy is about. Its conditions are asked as for the DELETE of the object (object is
 	// null, oldObject is the object), also to find out, at a CREATE or UPDATE, how its deletion is to be carried out.
@@ -66,6 +66,11 @@ type DeletionPolicySpec struct {
 	//
 	// +optional
 	Protection *Protection `json:"protection,omitempty"`
+
+	// brake holds deletions by which very much would also be deleted, until a person decides. Left out, what was asked for goes on at once.
+	//
+	// +optional
+	Brake *Brake `json:"brake,omitempty"`
 
 	// validationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
 	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
@@ -218,6 +223,19 @@ type Protection struct {
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`
+}
+
+// Brake holds deletions by which very much would also be deleted, whoever asked for them, and also those that came while the webhook was down. The object
+// stays, terminating, and nothing is deleted because of it before a person has decided: see HeldCollection. Of several policies that match
+// the least limit holds. It does not apply to what propagation does not apply to, nor in a namespace that is being deleted.
+type Brake struct {
+	// maxObjects is how many objects may be deleted because of the deletion, the deleted one not counted: dependents and theirs. One by which
+	// more would be deleted is held. 0 holds it while there is any. Orphaned objects are not counted.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	MaxObjects int32 `json:"maxObjects"`
 }
 
 // DeletionPolicyStatus is what the controller has made of a DeletionPolicy.

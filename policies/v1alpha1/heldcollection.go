@@ -2,9 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HeldCollection is garbage that Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
+// HeldCollection is what Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
 // are garbage only by inference: their owners were not seen to be deleted. It has the name of the owners' kind, as in
-// "widgets.example.com". It goes away by itself when nothing is held any more: all was decided about, or the references were repaired.
+// "widgets.example.com". Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind of the
+// deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
+// references were repaired.
 //
 // Weir writes the status, a person the spec. Weir takes no notice of one without status that it did not make itself, and one that is
 // deleted while something is held comes back: to delete it decides nothing.
@@ -67,7 +69,7 @@ const (
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
 	// conclusion is from what it follows that the objects are garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
-	// separated by commas.
+	// separated by commas. DeleteRequested is none: the objects were deleted by request, and a policy holds what would also be deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -84,7 +86,7 @@ type HeldCollectionStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// digest stands for the set of objects whose owners are gone, by their uids.
+	// digest stands for the set of objects whose owners are gone, or of those that were deleted by request, by their uids.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -29,6 +29,18 @@ const (
 	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that collects by itself, and not beside the
 	// built-in collector.
 	CollectsLabel = "weir.dev/collects"
+	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were asked for. The kind of the deleted objects follows.
+	HeldRequested = "requested."
+	// HeldBecauseRequested is the conclusion of those.
+	HeldBecauseRequested = "DeleteRequested"
+	// ReasonCollectionRefused is that of one on an object that is to be deleted or changed, and whose request is refused; ReasonDeletionHeld of one on an
+	// object whose deletion waits.
+	ReasonCollectionRefused = "CollectionRefused"
+	ReasonDeletionHeld      = "DeletionHeld"
 	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
 	ReasonCascade = "Cascade"
+	// ReasonRequested is that of one on an object that was deleted, which says whose request the webhook saw.
+	ReasonRequested = "DeletionRequested"
+	// CollectedAnnotation is, on an Event with ReasonCascade, a JSON list of the first objects that were collected.
+	CollectedAnnotation = "weir.dev/collected"
 )

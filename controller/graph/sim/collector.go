@@ -28,6 +28,8 @@ type collector struct {
 	passes    map[string]*pass                   // by namespace
 	waits     map[string]int
 	deaf      map[types.UID]bool // objects of whose end its watches did not tell
+	brake     Brake              // nil: nothing is limited, or it does not lead
+	lets      map[schema.GroupResource]*let
 	heard     map[types.UID]bool // and of whose end they did, since the history last went back
 	trace     []line
 	events    int

@@ -26,6 +26,9 @@
 // A namespace goes only when nothing is in it, and nothing else of it is deleted with it while the process
 // knows of a pod there.
 //
+// With a brake (RunBraked) no process deletes more by inference, for owners of one kind, than the limit, before a person has decided about each
+// object; what goes with an object that was let go is not counted again. When all is decided nothing is held.
+//
 // Liveness, when users and faults have stopped and everything was delivered: the server is as settled
 // says, which no decision of the graph enters; the graph has nothing more to ask for; and the number of
 // requests on the way there was bounded.

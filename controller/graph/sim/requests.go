@@ -133,6 +133,9 @@ func (w *world) respond(t *task) error {
 	switch t.outcome {
 	case done:
 		c.quietly(graph.Accepted{Action: t.action}, t.uid, t.label)
+		if c.brake != nil && t.action.Verb == graph.Delete && t.action.Inferred.Conclusion != graph.Asked {
+			c.brake.Deleted(t.action)
+		}
 		c.finish(t.uid, w.now, false)
 	case conflict:
 		if again := w.sameButNewer(t); again != nil {

@@ -46,7 +46,7 @@ func (w *world) settle() error {
 	if err := w.compare(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{w.agrees, w.settled, w.leftBehind, w.idle, w.replays} {
+	for _, check := range []func() error{w.agrees, w.settled, w.leftBehind, w.heldUp, w.idle, w.replays} {
 		if err := check(); err != nil {
 			return w.tell(w.leader, err, w.busy()...)
 		}

@@ -51,6 +51,7 @@ type world struct {
 	processes        int
 	stats            Stats
 	old              []*collector // processes that ended: their requests may still be under way
+	braking          *persons     // nil: what is inferred has no limit
 }
 
 // Run plays one seed: so many steps of chaos, and then as many as it takes to settle. An error names what
@@ -67,6 +68,11 @@ func Script(seed uint64, steps int) ([]string, error) {
 }
 
 func played(seed uint64, steps int) (*world, error) {
+	w := newWorld(seed)
+	return w, w.play(steps)
+}
+
+func newWorld(seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), chaos: true, stats: Stats{}}
 	w.temper = newTemper(w)
 	w.server = &server{buried: map[types.UID]*object{}, ending: map[string]int{}, longUID: seed%2 == 0}
@@ -81,14 +87,24 @@ func played(seed uint64, steps int) (*world, error) {
 		k.sick = w.chance(10)
 		w.server.kinds = append(w.server.kinds, k)
 	}
+	return w
+}
+
+func (w *world) play(steps int) error {
 	w.leader, w.follower = w.process(), w.process()
-	w.leader.lead()
+	w.lead()
 	err := w.run(steps)
 	w.stats["objects created"], w.stats["objects gone"] = w.server.uids, len(w.server.buried)
 	for _, c := range append(w.old, w.leader, w.follower) {
 		w.stats["events"] += c.events
 	}
-	return w, err
+	return err
+}
+
+// lead has the leader begin to work.
+func (w *world) lead() {
+	w.resume(w.leader)
+	w.leader.lead()
 }
 
 func (w *world) chance(percent int) bool { return w.IntN(100) < percent }
@@ -229,7 +245,7 @@ func (w *world) restart() error {
 	w.stats["restarts"]++
 	w.retire(w.leader)
 	w.leader = w.process()
-	w.leader.lead()
+	w.lead()
 	return nil
 }
 
@@ -244,7 +260,7 @@ func (w *world) failover() error {
 		w.deposed = nil
 	}
 	w.leader, w.follower = w.follower, w.process()
-	w.leader.lead()
+	w.lead()
 	return nil
 }
 
@@ -263,9 +279,16 @@ func (w *world) restore() error {
 			t.executed, t.outcome, t.answer = true, refused, graph.Unanswered
 		}
 	}
+	if w.braking != nil { // who decided did so about what was there then
+		clear(w.braking.decided)
+		clear(w.braking.seen)
+	}
 	for _, c := range append(w.working(), w.follower) {
 		c.orphaning, c.served, c.passes = map[types.UID]bool{}, nil, map[string]*pass{}
 		clear(c.unruled)
+		if c.brake != nil {
+			c.brake.Rewound(w.now)
+		}
 		for _, wt := range c.watches {
 			wt.rewind()
 		}
@@ -302,6 +325,10 @@ func (w *world) tick() error {
 		if err := c.tick(); err != nil {
 			return err
 		}
+		if c.brake != nil && (!w.chaos || w.chance(50)) {
+			w.keep(c)
+			w.decide(c)
+		}
 	}
 	return nil
 }
@@ -323,6 +350,9 @@ func (w *world) begin() error {
 	if !a.Request() {
 		c.finish(uid, w.now, false)
 		return nil
+	}
+	if held, err := w.holds(c, a); held || err != nil {
+		return err
 	}
 	w.tasks = append(w.tasks, &task{
 		from: c, uid: uid, label: label, action: a, orphaning: maps.Clone(c.orphaning), unfollowed: c.unfollowed(),

@@ -11,11 +11,13 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/requested"
 )
 
-// policyEvents are those that the webhook makes on policies which could not be judged. tell queues one, or drops it where the
-// queue is full; run sends them until its context ends. The same said again is a count of the same Event.
-func policyEvents(config *rest.Config) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
+// webhookEvents are those that the webhook makes: on policies which could not be judged, and on objects whose deletion it saw asked for.
+// tell queues one, or drops it where the queue is full; run sends them until its context ends. The same said again is a count of the same
+// Event.
+func webhookEvents(config *rest.Config, requests *requested.Record) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS, config.Burst = nil, 5, 10 // reviews have a pace of their own
 	core, err := typedcorev1.NewForConfig(config)
@@ -24,6 +26,7 @@ func policyEvents(config *rest.Config) (tell func(policy map[string]any, message
 	}
 	queue := record.NewBroadcaster()
 	reporter := events.New(queue.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}), nil, nil)
+	requests.Tell(reporter.Requested)
 	tell = func(policy map[string]any, message string) {
 		reporter.Policy(policy, corev1.EventTypeWarning, events.ReasonPolicyError, message)
 	}

@@ -1,0 +1,167 @@
+package brake
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// cause is what a HeldCollection is about: what is inferred about the owners of a kind, or deletions of a kind that were asked for.
+type cause struct {
+	kind      schema.GroupResource
+	requested bool
+}
+
+// String is the name of the HeldCollection.
+func (c cause) String() string {
+	if c.requested {
+		return v1alpha1.HeldRequested + c.kind.String()
+	}
+	return c.kind.String()
+}
+
+// root is an object that was deleted by request, and is held by a finalizer.
+type root struct {
+	graph.Ref
+	by         string // the policy
+	most, goes int
+}
+
+// requested are the roots that are held, and those that a person has let go. It has no clock and no lock.
+type requested struct {
+	roots   map[types.UID]root
+	since   map[schema.GroupResource]time.Time
+	decided map[types.UID]struct{}
+}
+
+func newRequested() requested {
+	return requested{roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]struct{}{}}
+}
+
+// holds takes in how much would also be deleted, and tells whether the root is held. began: it was not before.
+func (q *requested) holds(r root, now time.Time) (held, began bool) {
+	_, was := q.roots[r.UID]
+	if _, decided := q.decided[r.UID]; decided || r.goes <= r.most {
+		delete(q.roots, r.UID)
+		return false, false
+	}
+	q.roots[r.UID] = r
+	if q.since[r.Kind].IsZero() {
+		q.since[r.Kind] = now
+	}
+	return true, !was
+}
+
+// of are the roots of a kind, by name.
+func (q *requested) of(kind schema.GroupResource) (all []root) {
+	for _, r := range q.roots {
+		if r.Kind == kind {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b root) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+// kinds are those of which something is held, or was when Weir last ran.
+func (q *requested) kinds() map[schema.GroupResource]time.Time { return maps.Clone(q.since) }
+
+// Requested tells whether the deletion of an object, which was asked for, is to be held: more would also be deleted than a policy lets go, and no
+// person has decided. It is asked again while it is held, and again is told when a person lets it go.
+func (b *Brake) Requested(o graph.Ref, by string, most, goes int) (held bool) {
+	b.mu.Lock()
+	held, began := b.holds(root{Ref: o, by: by, most: most, goes: goes}, time.Now())
+	b.mu.Unlock()
+	if began {
+		b.Log.Info("held: a policy limits what is deleted with it", "object", o.String(), "uid", o.UID, "policy", by, "limit", most, "objects", goes)
+		b.wake()
+	}
+	return held
+}
+
+// Ended is told of an object that is not held any more, or of which nothing was: it is gone, or no policy limits it.
+func (b *Brake) Ended(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.roots, uid)
+	delete(b.decided, uid)
+}
+
+// findRequested looks for what is held of a kind. Roots that the graph does not have any more are gone.
+func (b *Brake) findRequested(kind schema.GroupResource) findings {
+	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
+	if b.Store.Rewound() != "" {
+		f.open = 1 // nothing is known while everything is listed again
+		return f
+	}
+	b.mu.Lock()
+	all := b.of(kind)
+	b.mu.Unlock()
+	limits := map[string]struct{}{}
+	for _, r := range all {
+		v, there := b.Store.Find(r.UID)
+		if !there {
+			b.Ended(r.UID)
+			continue
+		}
+		f.uids = append(f.uids, r.UID)
+		limits[fmt.Sprintf("DeletionPolicy %q lets %d go with each", r.by, r.most)] = struct{}{}
+		if len(f.samples) < mostSamples {
+			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
+				Why: fmt.Sprintf("deleted by request: %d objects would also be deleted, and DeletionPolicy %q lets %d go", r.goes, r.by, r.most)})
+		}
+	}
+	texts := slices.Sorted(maps.Keys(limits))
+	if len(texts) > mostLimits {
+		texts = append(texts[:mostLimits], fmt.Sprintf("and of %d more policies", len(limits)-mostLimits))
+	}
+	for i, t := range texts {
+		if f.why += t; i < len(texts)-1 {
+			f.why += "; "
+		}
+	}
+	b.weigh(&f)
+	return f
+}
+
+// mostLimits is how many policies a message names.
+const mostLimits = 5
+
+// letGo takes in that a person has let roots go.
+func (b *Brake) letGo(uids []types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, uid := range uids {
+		if _, held := b.roots[uid]; held {
+			b.decided[uid] = struct{}{}
+		}
+	}
+}
+
+// requestedMessage says which deletions are held, and what a person can do.
+func (r *record) requestedMessage() string {
+	f := &r.seen
+	least := ""
+	if !f.complete {
+		least = "at least "
+	}
+	return fmt.Sprintf("Held: %s of %s by request, by which %s%d objects would be deleted (%s). "+
+		"To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
+		"To keep what depends on an object, delete the object again with --cascade=orphan. One by which no more than the limit would be deleted goes on by itself.",
+		deletions(len(f.uids)), r.kind, least, f.objects(), f.why, r.cause, f.digest)
+}
+
+func deletions(n int) string {
+	if n == 1 {
+		return "1 deletion"
+	}
+	return fmt.Sprintf("%d deletions", n)
+}

@@ -1,0 +1,101 @@
+package policies
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// definitions are no roots of a brake: the API server itself deletes the objects of one that terminates, whatever holds it.
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// brakes tells whether a brake can apply to a resource: Weir's finalizer is what holds.
+func brakes(gr schema.GroupResource) bool { return propagates(gr) && gr != definitions }
+
+// Limit is how many objects may be deleted because of a deletion before it is held, and the policy that says so.
+type Limit struct {
+	Most int
+	By   string
+}
+
+// braking is the policy with the least limit among those that match whose brake holds; nil if there is none. trial is that among those on trial,
+// if its limit is less still; only looked for with trials.
+func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
+	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+		return nil, nil
+	}
+	for _, i := range ask.braking {
+		c := ask.policies[i]
+		least := &by
+		if c.onTrial() {
+			least = &trial
+		}
+		if trials || !c.onTrial() {
+			if (*least == nil || c.deletion.brake.MaxObjects < (*least).deletion.brake.MaxObjects) && ask.matches(i) {
+				*least = c
+			}
+		}
+	}
+	if by != nil && trial != nil && by.deletion.brake.MaxObjects <= trial.deletion.brake.MaxObjects {
+		trial = nil
+	}
+	return by, trial
+}
+
+// brake finds the policy that may hold a deletion, and tells the user if it will: nobody waits for what a person has to decide. Refused is only
+// what nothing could hold.
+func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
+	if w.policy == v1alpha1.Orphan {
+		return nil, false
+	}
+	by, trial := s.braking(q, ask, true)
+	if by == nil && trial == nil {
+		return nil, false
+	}
+	fall, unknown := falls(q, w)
+	if trial != nil && q.Part.has(trial) && fall.Total() > int(trial.deletion.brake.MaxObjects) {
+		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, fall))}, trial.actions)
+	}
+	if by == nil || !q.Part.has(by) {
+		return nil, false
+	}
+	exceeds := fall.Total() > int(by.deletion.brake.MaxObjects)
+	switch {
+	case w.beginsAtOnce(q) && exceeds:
+		ask.v.add(by, finding{code: 403,
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would begin at once", q.what(), by.exceeds(ask.v, fall)),
+			way:  fmt.Sprintf("To have it held until a person decides: kubectl delete %s --cascade=background", q.kubectl()),
+		}, by.actions)
+	case w.beginsAtOnce(q) && unknown != nil:
+		ask.v.fail(by, "the delete of "+q.what(), unknown)
+	case exceeds:
+		ask.v.besides = append(ask.v.besides, finding{policy: by.key,
+			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1alpha1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, fall))})
+	}
+	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)
+}
+
+// exceeds says how much would go, and how much may.
+func (c *compiled) exceeds(v *verdict, fall Fall) string {
+	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(fall.Total()), atMost(c.deletion.brake.MaxObjects), v.named(v.q, fall))
+}
+
+// beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents when it sees the deletion, whatever holds the
+// object.
+func (w propagation) beginsAtOnce(q *Question) bool {
+	foreground := w.asked == v1alpha1.Foreground || w.asked == "" && w.byDefault == v1alpha1.Foreground
+	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())
+	return foreground && !waits
+}
+
+// warnOfBrake finds what the brake of a policy cannot hold.
+func (c *compiled) warnOfBrake() {
+	if c.about(definitions) && namesResource(c.resources, definitions) {
+		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted. Use protection.maxDependents", definitions))
+	}
+	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1alpha1.ConfirmationRequired && *p.MaxDependents <= c.deletion.brake.MaxObjects && !c.onTrial() {
+		c.warn("spec.brake", "protection.maxDependents refuses all that it would hold, but for deletes that come while Weir does not answer")
+	}
+}
