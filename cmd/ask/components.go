@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -40,15 +40,15 @@ type components struct {
 // remembered is how long workloads are remembered.
 const remembered = 15 * time.Second
 
-// of reads whether the components run that are to take finalizers off an object that is being deleted. What cannot be read is left
-// out. nil: there is nothing to be taken off.
-func (c *components) of(ctx context.Context, object *unstructured.Unstructured) *insight.Components {
-	if object.GetDeletionTimestamp() == nil || len(object.GetFinalizers()) == 0 {
+// of reads whether the components run that are to take finalizers off. What cannot be read is left out. nil: there is nothing to be
+// taken off.
+func (c *components) of(ctx context.Context, finalizers []string) *insight.Components {
+	if len(finalizers) == 0 {
 		return nil
 	}
 	out := &insight.Components{Leases: map[string]time.Time{}}
 	out.Workloads, out.Complete = c.all(ctx)
-	for _, f := range object.GetFinalizers() {
+	for _, f := range finalizers {
 		if name := insight.LeaseOf(f); name != "" {
 			if renewed, err := renewed(ctx, c.client, name); err == nil {
 				out.Leases[name] = renewed
@@ -79,19 +79,28 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 	return c.workloads, c.complete
 }
 
-// renewed is when a Lease was renewed last; zero if there is none.
-func renewed(ctx context.Context, client dynamic.Interface, lease string) (time.Time, error) {
+// renewed is when a Lease was renewed last, of several of the name that which was last; zero if there is none. The namespace may be *.
+func renewed(ctx context.Context, client dynamic.Interface, lease string) (last time.Time, err error) {
 	namespace, name, _ := strings.Cut(lease, "/")
-	u, err := client.Resource(leaseKind).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return time.Time{}, nil
+	if namespace == "*" {
+		namespace = metav1.NamespaceAll
 	}
+	list, err := client.Resource(leaseKind).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	if err != nil {
 		return time.Time{}, err
 	}
-	text, _, err := unstructured.NestedString(u.Object, "spec", "renewTime")
-	if err != nil {
-		return time.Time{}, err
+	for i := range list.Items {
+		text, _, err := unstructured.NestedString(list.Items[i].Object, "spec", "renewTime")
+		if err != nil {
+			return time.Time{}, err
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if at.After(last) {
+			last = at
+		}
 	}
-	return time.Parse(time.RFC3339, text)
+	return last, nil
 }

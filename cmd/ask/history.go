@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,11 +44,14 @@ Whoever may create Events can write such a one: the proof of who deleted what is
 			if err != nil {
 				return unanswered(err)
 			}
-			all := insight.History(slices.DeleteFunc(events, func(e corev1.Event) bool { return !about(e.InvolvedObject) }))
+			all := insight.History(events)
+			if about != nil {
+				all = insight.RecordsOf(events, about.Object, about.kindName)
+			}
 			if done, err := a.print(cmd.OutOrStdout(), "History", map[string]any{"items": all}); done {
 				return err
 			}
-			return insight.DrawHistory(cmd.OutOrStdout(), all, time.Now())
+			return insight.DrawHistory(cmd.OutOrStdout(), all, time.Now(), a.style(cmd.OutOrStdout()))
 		},
 	}
 	a.register(cmd, outputs...)
@@ -58,40 +60,52 @@ Whoever may create Events can write such a one: the proof of who deleted what is
 	return cmd
 }
 
-// historyOf tells which objects are asked about, and in which namespace the Events about them are; empty for all. The object
-// need not be there any more.
-func (a *asking) historyOf(args []string) (namespace string, about func(corev1.ObjectReference) bool, err error) {
-	if namespace, err = a.namespace(); err != nil {
+// askedAbout is an object that need not be there any more.
+type askedAbout struct {
+	insight.Object
+	kindName string
+}
+
+// historyOf tells which object is asked about, nil for all, and in which namespace the Events about it are; empty for all.
+func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, err error) {
+	if namespace, err = a.namespace(); err != nil || len(args) == 0 {
+		return namespace, nil, err
+	}
+	if about, err = a.named(args, namespace); err != nil {
 		return "", nil, err
 	}
-	if len(args) == 0 {
-		return namespace, func(corev1.ObjectReference) bool { return true }, nil
+	if namespace != "" && about.Namespace == "" {
+		namespace = metav1.NamespaceDefault // where Events about what is in no namespace are
 	}
+	return namespace, about, nil
+}
+
+// named is the one object that arguments name, whether it is there or not.
+func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	kind, name, slashed := strings.Cut(args[0], "/")
 	if slashed != (len(args) == 1) || len(args) > 2 {
-		return "", nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
+		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
 	}
 	if !slashed {
 		name = args[1]
 	}
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
-		return "", nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
+		return nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
 	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		namespace = metav1.NamespaceDefault // where Events about what is in no namespace are
+	o := &askedAbout{insight.Object{Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}, gvk.Kind}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		o.Namespace = ""
 	}
-	return namespace, func(o corev1.ObjectReference) bool {
-		return o.Kind == gvk.Kind && o.GroupVersionKind().Group == gvk.Group && o.Name == name
-	}, nil
+	return o, nil
 }
 
 // cascades are the Events in which they are recorded.
@@ -104,14 +118,17 @@ func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.E
 	if err != nil {
 		return nil, err
 	}
-	for options := (metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonCascade, Limit: 1000}); ; {
-		page, err := client.Events(namespace).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Items...)
-		if options.Continue = page.Continue; options.Continue == "" {
-			return all, nil
+	for _, reason := range []string{v1alpha1.ReasonCascade, v1alpha1.ReasonRequested} {
+		for options := (metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: 1000}); ; {
+			page, err := client.Events(namespace).List(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page.Items...)
+			if options.Continue = page.Continue; options.Continue == "" {
+				break
+			}
 		}
 	}
+	return all, nil
 }

@@ -43,7 +43,7 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 		for _, o := range all {
 			f.objects = append(f.objects, o.Object)
 		}
-		f.draw = func(out io.Writer, _ insight.Style) error { return insight.DrawOrphans(out, all) }
+		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawOrphans(out, all, style) }
 		return f
 	})
 }

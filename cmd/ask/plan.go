@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // The exit codes of plan --exit-code.
@@ -50,7 +51,7 @@ that do not depend on each other go in any order.`
 
 func planCommand() *cobra.Command {
 	p := &planning{asking: newAsking()}
-	outputs := []string{"wide", "json", "yaml", "name"}
+	outputs := []string{"wide", "json", "yaml", "name", "dot"}
 	cmd := &cobra.Command{
 		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | TYPE -l SELECTOR | TYPE --all)",
 		Short: "Show what a delete would do, before it is done",
@@ -58,6 +59,7 @@ func planCommand() *cobra.Command {
 		Example: `  kubectl weir plan deployment web
   kubectl weir plan namespace shop --full
   kubectl weir plan held/widgets.example.com
+  kubectl weir plan held/requested.deployments.apps
   kubectl weir plan -f manifests/ --cascade=foreground -o json
   kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,8 +91,8 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var plan *insight.Plan
-	if owners, ok := heldArg(args); ok {
-		plan, err = p.planGarbage(owners)
+	if name, ok := heldArg(args); ok {
+		plan, err = p.planHeld(name)
 	} else {
 		var objects []*resource.Info
 		if objects, err = p.objects(args); err != nil {
@@ -119,19 +121,19 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// heldArg tells whether it is a HeldCollection that is asked about, and which: its name is the kind of the owners.
-func heldArg(args []string) (owners schema.GroupResource, ok bool) {
+// heldArg tells whether it is a HeldCollection that is asked about, and its name.
+func heldArg(args []string) (name string, ok bool) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
 	if len(args) != 2 || args[1] == "" || !slices.Contains([]string{"held", "heldcollection", "heldcollections", "heldcollections.weir.dev"}, args[0]) {
-		return schema.GroupResource{}, false
+		return "", false
 	}
-	return schema.ParseGroupResource(args[1]), true
+	return args[1], true
 }
 
-// planGarbage is the plan of what a HeldCollection holds.
-func (a *asking) planGarbage(owners schema.GroupResource) (*insight.Plan, error) {
+// planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the kind of its owners, or deletions of a kind.
+func (a *asking) planHeld(name string) (*insight.Plan, error) {
 	ctx, stop := interruptible()
 	defer stop()
 	w, err := a.read(ctx, "")
@@ -142,9 +144,14 @@ func (a *asking) planGarbage(owners schema.GroupResource) (*insight.Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	d := insight.Deletion{Roots: w.Garbage(owners), Garbage: true}
+	var d insight.Deletion
 	if judge != nil {
 		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
+	}
+	if kind, ok := strings.CutPrefix(name, v1alpha1.HeldRequested); ok {
+		d.Roots = w.Limited(schema.ParseGroupResource(kind), d.Enforce)
+	} else {
+		d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(name)), true
 	}
 	return w.Plan(d), nil
 }
@@ -290,6 +297,9 @@ func told(p *insight.Plan) map[string]any {
 func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
 	if done, err := a.print(w, "Plan", told(p)); done {
 		return err
+	}
+	if a.output == "dot" {
+		return p.DOT(w)
 	}
 	if a.output == "name" {
 		var going []insight.Object

@@ -17,7 +17,7 @@ import (
 func treeCommand() *cobra.Command {
 	a := newAsking()
 	var up, down, watch bool
-	outputs := []string{"json", "yaml", "dot"}
+	outputs := []string{"wide", "json", "yaml", "name", "dot"}
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
@@ -98,6 +98,9 @@ func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, direc
 	roots := w.Tree(uid, direction, time.Now())
 	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
 		return err
+	}
+	if a.output == "name" {
+		return printNames(out, insight.Named(roots))
 	}
 	return insight.DrawTree(out, roots, a.style(out))
 }

@@ -20,6 +20,7 @@ func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []ins
 	client, err := a.client()
 	for i := range trials {
 		t := &trials[i]
+		t.As = *a.flags.Impersonate
 		if err != nil {
 			t.Message = err.Error()
 			continue

@@ -75,8 +75,8 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 			}
 			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Facts: func(ctx context.Context, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
-			return factsOf(ctx, client, running, kind, object)
+		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
+			return factsOf(ctx, client, running, w, kind, object)
 		},
 	}, nil
 }

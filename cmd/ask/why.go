@@ -7,11 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/weir-dev/weir/controller/insight"
 )
@@ -26,6 +22,8 @@ func whyCommand() *cobra.Command {
 		Long: `Say why an object is there, or still there: what it waits for, who has to act, what that rests on, and which command
 shows more. Evidence is told as what was found; it proves no more than it says. Nothing has to be installed in the cluster.
 
+Of an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has made since.
+
 With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
 (dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
 webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
@@ -35,8 +33,8 @@ With --as the requests are tried as another user, such as the garbage collector.
   kubectl weir why deployment web --try
   kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
-				answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, o), time.Now()) // it was found
+			err := a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
+				answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, w, o), time.Now()) // it was found
 				if try {
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))
 				}
@@ -47,6 +45,10 @@ With --as the requests are tried as another user, such as the garbage collector.
 				}
 				return answer.Draw(cmd.OutOrStdout())
 			})
+			if apierrors.IsNotFound(err) && len(args) > 0 {
+				return a.whyGone(cmd, args, err)
+			}
+			return err
 		},
 	}
 	a.register(cmd, outputs...)
@@ -55,63 +57,31 @@ With --as the requests are tried as another user, such as the garbage collector.
 	return cmd
 }
 
-var (
-	podKind        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	nodeKind       = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-)
-
-// facts reads what metadata does not tell about an object.
-func (a *asking) facts(ctx context.Context, o *resource.Info) insight.Facts {
-	client, err := a.client()
+// whyGone says of an object that is not there what is recorded of its deletion, and what took its place.
+func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
+	ctx, stop := interruptible()
+	defer stop()
+	namespace, about, err := a.historyOf(args)
 	if err != nil {
-		return insight.Facts{Object: whole(o)}
+		return notFound
 	}
-	return factsOf(ctx, client, &components{client: client}, o.Mapping.Resource.GroupResource(), whole(o))
-}
-
-// factsOf reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
-func factsOf(ctx context.Context, client dynamic.Interface, running *components, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
-	f := insight.Facts{Object: object, Components: running.of(ctx, object)}
-	switch kind {
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		if pods, err := client.Resource(podKind).Namespace(object.GetNamespace()).List(ctx, metav1.ListOptions{}); err == nil {
-			f.Pods = pods.Items
-		}
-	case podKind.GroupResource():
-		if node, _, _ := unstructured.NestedString(f.Object.Object, "spec", "nodeName"); node != "" {
-			_, err := client.Resource(nodeKind).Get(ctx, node, metav1.GetOptions{})
-			if gone := apierrors.IsNotFound(err); gone || err == nil {
-				f.NodeGone = &gone
-			}
-		}
-	case schema.GroupResource{Resource: "namespaces"}:
-		if services, err := client.Resource(apiServiceKind).List(ctx, metav1.ListOptions{}); err == nil {
-			f.APIServices = unavailable(services.Items)
-		}
-	}
-	return f
-}
-
-func (a *asking) client() (*dynamic.DynamicClient, error) {
-	config, err := a.flags.ToRESTConfig()
+	events, err := a.cascades(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("%w; and Events, which may tell why, cannot be read: %w", notFound, err)
 	}
-	return dynamic.NewForConfig(config)
-}
-
-// unavailable are the APIServices that are not available, and why.
-func unavailable(services []unstructured.Unstructured) map[string]string {
-	out := map[string]string{}
-	for i := range services {
-		conditions, _, _ := unstructured.NestedSlice(services[i].Object, "status", "conditions")
-		for _, one := range conditions {
-			c, _ := one.(map[string]any)
-			if c["type"] == "Available" && c["status"] != "True" {
-				out[services[i].GetName()] = fmt.Sprint(c["message"])
-			}
-		}
+	w, err := a.read(ctx, about.Namespace)
+	if err != nil {
+		return err
 	}
-	return out
+	answer, ok := w.Gone(about.Object, about.kindName, events, time.Now())
+	if !ok {
+		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request", notFound)
+	}
+	defer unread(cmd.ErrOrStderr(), w)
+	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
+		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
+	}); done {
+		return err
+	}
+	return answer.Draw(cmd.OutOrStdout())
 }

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"fmt"
+	"hash/fnv"
 	"io"
 	"testing"
 	"time"
@@ -19,9 +20,9 @@ func trees(n int) (*World, types.UID) {
 	w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}})
 	objects := make([]metav1.PartialObjectMetadata, 0, n+1)
 	add := func(name string, owner string) {
-		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"}}
+		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: uidOf(name), ResourceVersion: "1"}}
 		if owner != "" {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID("uid-" + owner), BlockOwnerDeletion: new(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: uidOf(owner), BlockOwnerDeletion: new(true)}}
 		}
 		objects = append(objects, m)
 	}
@@ -34,7 +35,15 @@ func trees(n int) (*World, types.UID) {
 		}
 	}
 	w.List(gr, "1", objects)
-	return w, "uid-root"
+	return w, uidOf("root")
+}
+
+// uidOf is a UUID, as the API server's are: of any other uid the graph keeps the text.
+func uidOf(name string) types.UID {
+	h := fnv.New128a()
+	_, _ = h.Write([]byte(name)) // never fails
+	b := h.Sum(nil)
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 }
 
 // BenchmarkPlan is the plan of an object with 100,000 dependents, and its drawing; reading them is not in it.

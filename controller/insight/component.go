@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -40,23 +41,28 @@ func (c *Components) evidence(finalizer, manager string, now time.Time) (out []s
 			out = append(out, leaseWords(lease, renewed, now))
 		}
 	}
-	if !telling(manager) {
+	known, _ := KnownFinalizer(finalizer)
+	name := cmp.Or(known.Workload, manager) // who wrote a well-known one need not be who takes it off
+	if !telling(name) {
 		return out
 	}
 	found := false
 	for i := range c.Workloads {
-		if u := &c.Workloads[i]; runs(u, manager) {
+		if u := &c.Workloads[i]; runs(u, name) {
 			found = true
-			out = append(out, workloadWords(u, manager))
+			out = append(out, workloadWords(u, name))
 		}
 	}
 	if !found && c.Complete && len(out) == 0 {
-		out = append(out, fmt.Sprintf("no Deployment, StatefulSet or DaemonSet in the cluster runs something that is named %q: the component may be gone", manager))
+		out = append(out, fmt.Sprintf("no Deployment, StatefulSet or DaemonSet in the cluster runs something that is named %q: the component may be gone", name))
 	}
 	return out
 }
 
 func leaseWords(lease string, renewed, now time.Time) string {
+	if anywhere, ok := strings.CutPrefix(lease, "*/"); ok {
+		lease = anywhere
+	}
 	if renewed.IsZero() {
 		return fmt.Sprintf("the Lease %s, by which its component says that it is there, does not exist", lease)
 	}

@@ -47,6 +47,8 @@ func TestWhetherTheComponentRuns(t *testing.T) {
 		"a leader that is":     {&Components{Complete: true, Leases: map[string]time.Time{"kube-system/kube-controller-manager": now.Add(-4 * time.Second)}}, claim, "kube-apiserver", "was renewed 4s ago"},
 		"a leader that is not": {&Components{Complete: true, Leases: map[string]time.Time{"kube-system/kube-controller-manager": now.Add(-3 * time.Hour)}}, claim, "kube-apiserver", "was renewed 3h ago: it is likely not to run"},
 		"no leader ever":       {&Components{Complete: true, Leases: map[string]time.Time{"kube-system/kube-controller-manager": {}}}, claim, "kube-apiserver", "does not exist"},
+		"in any namespace":     {&Components{Leases: map[string]time.Time{"*/weir-controller": now.Add(-3 * time.Hour)}}, "weir.dev/propagation", "kubectl-create", "the Lease weir-controller, by which its component says that it is there, was renewed 3h ago: it is likely not to run"},
+		"by its own name":      {&Components{Workloads: of("keda-operator", "{}", "0"), Complete: true}, "finalizer.keda.sh", "kubectl-edit", `the Deployment ops/keda-operator, which runs something that is named "keda-operator", has 0 of 2 pods ready`},
 		"no right to look":     {&Components{}, claim, "kube-apiserver", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

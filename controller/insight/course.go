@@ -23,12 +23,21 @@ type course struct {
 	world *World
 	shape func(graph.View) Enforcement // nil: nothing is known of policies
 	next  []*Item                      // whose decision may have changed
-	items map[types.UID]*Item
-	order []*Item // as they were met
+	items []*Item                      // by the handles of their objects, which stay good: nothing comes into the graph meanwhile
+	room  []Item                       // for further ones
+	order []*Item                      // as they were met
 	step  int
 	stage int
 	held  map[types.UID]*Item
 	rv    uint64
+
+	told    []graph.Handle       // room for what the graph tells
+	decided []decision           // room for what it decides
+	done    []*Item              // room for the next step's items
+	seen    graph.View           // room for the object that something happens to
+	owners  []types.UID          // room for those of items
+	kind    schema.GroupResource // of the object that was met last,
+	named   string               // and how it is told
 }
 
 // Enforcement is what a policy says about the deletion of an object.
@@ -37,21 +46,29 @@ type Enforcement struct {
 	// Spares tells which kinds of dependents lose their reference to the object instead; nil: none.
 	Spares func(schema.GroupResource) bool
 	By     string
+	// Limit is how many objects may also be deleted before the deletion is held; nil: any number.
+	Limit *int
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string
 }
 
 func newCourse(w *World, shape func(graph.View) Enforcement) *course {
-	return &course{world: w, shape: shape, items: map[types.UID]*Item{}, held: map[types.UID]*Item{}, rv: 1 << 62}
+	return &course{world: w, shape: shape, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62}
 }
 
+// manyItems is for how many items room is made at once.
+const manyItems = 128
+
 // item is what is said about an object; it is made at the first time that something about it may change.
-func (c *course) item(uid types.UID) *Item {
-	i := c.items[uid]
+func (c *course) item(at graph.Handle) *Item {
+	i := c.items[at]
 	if i == nil {
-		i = &Item{}
-		i.UID = uid
-		c.items[uid] = i
+		if len(c.room) == 0 {
+			c.room = make([]Item, manyItems)
+		}
+		i, c.room = &c.room[0], c.room[1:]
+		i.at = at
+		c.items[at] = i
 	}
 	return i
 }
@@ -61,13 +78,21 @@ func (c *course) meet(i *Item, v *graph.View) {
 	if i.Name != "" {
 		return
 	}
-	i.Object, i.Deleting = objectOf(v), v.Deleting
+	if v.Kind != c.kind {
+		c.kind, c.named = v.Kind, v.Kind.String()
+	}
+	i.Object, i.Deleting = Object{Kind: c.named, Namespace: v.Namespace, Name: v.Name, UID: v.UID}, v.Deleting
+	if len(c.owners)+len(v.Owners) > cap(c.owners) {
+		c.owners = make([]types.UID, 0, max(manyItems, len(v.Owners)))
+	}
+	from := len(c.owners)
 	for _, o := range v.Owners {
-		i.owners = append(i.owners, o.UID)
+		c.owners = append(c.owners, o.UID)
 		if o.Controller != nil && *o.Controller && owns(o.Verdict) {
 			i.controller = o.UID
 		}
 	}
+	i.owners = c.owners[from:len(c.owners):len(c.owners)]
 	c.order = append(c.order, i)
 }
 
@@ -76,16 +101,17 @@ func (c *course) run() {
 	for {
 		for len(c.next) > 0 {
 			now := c.next
-			c.next = nil
+			c.next = c.done[:0]
 			c.step++
 			// All are decided about before anything is done: workers do not see yet what others do at the same time.
-			actions := make([]graph.Action, len(now))
-			for n, i := range now {
-				actions[n] = c.world.Graph.Decide(i.UID)
+			c.decided = slices.Grow(c.decided[:0], len(now))
+			for _, i := range now {
+				c.decided = append(c.decided, decisionOf(c.world.Graph.DecideAt(i.at)))
 			}
 			for n, i := range now {
-				c.do(i, actions[n])
+				c.do(i, &c.decided[n])
 			}
+			c.done = now
 		}
 		if !c.removeFinalizers() {
 			return
@@ -103,7 +129,7 @@ func (c *course) removeFinalizers() bool {
 	held := slices.SortedFunc(maps.Values(c.held), func(a, b *Item) int { return cmp.Compare(a.UID, b.UID) })
 	clear(c.held)
 	for _, i := range held {
-		v, ok := c.world.Graph.Find(i.UID)
+		v, ok := c.world.Graph.FindAt(i.at)
 		if !ok {
 			continue
 		}
@@ -113,50 +139,74 @@ func (c *course) removeFinalizers() bool {
 	return true
 }
 
+// decision is what is kept of an Action until it is carried out: there may be as many as objects.
+type decision struct {
+	verb        graph.Verb
+	propagation metav1.DeletionPropagation
+	why         string
+	whole       *graph.Action // nil where the verb says what is done
+}
+
+func decisionOf(a graph.Action) decision {
+	d := decision{verb: a.Verb, propagation: a.Propagation, why: a.Why}
+	switch {
+	case a.Verb == graph.Delete, a.Verb == graph.Wait, a.Verb == graph.Keep && a.Trouble == graph.NoTrouble:
+	default:
+		whole := a
+		d.whole = &whole
+	}
+	return d
+}
+
 // collectors tells whether a finalizer is the collector's.
 func collectors(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
 
 // do carries out a decision about an object.
-func (c *course) do(i *Item, a graph.Action) {
-	g := c.world.Graph
-	switch a.Verb {
+func (c *course) do(i *Item, d *decision) {
+	switch d.verb {
 	case graph.Keep:
-		if a.Trouble == graph.NoTrouble {
+		if d.whole == nil {
 			return
 		}
 	case graph.Wait:
 		return
 	case graph.Look:
-		c.apply(graph.Looking{Claim: a.Claim})
-		c.apply(c.world.answer(a.Claim, i.UID))
+		c.apply(graph.Looking{Claim: d.whole.Claim})
+		c.apply(c.world.answer(d.whole.Claim, c.uidOf(i)))
 		c.changed(i)
 		return
 	}
-	v, ok := g.Find(i.UID)
-	if !ok {
+	v := &c.seen
+	if !c.world.Graph.FindInto(v, i.at) {
 		return
 	}
-	c.meet(i, &v)
-	switch a.Verb {
+	c.meet(i, v)
+	switch d.verb {
 	case graph.Delete:
 		if !v.Deleting {
-			i.Why = a.Why
-			c.delete(i, &v, a.Propagation)
+			i.Why = d.why
+			c.delete(i, v, d.propagation)
 		}
 	case graph.Release, graph.Unblock:
-		if a.Verb == graph.Release && i.Outcome != Deleted {
-			i.happens(Released, a.Why, c)
+		if d.verb == graph.Release && i.Outcome != Deleted {
+			i.happens(Released, d.why, c)
 		}
-		c.observe(i, &v, a.Owners, v.Finalizers)
+		c.observe(i, v, d.whole.Owners, v.Finalizers)
 	case graph.Unfinalize:
-		c.write(i, &v, a.Finalizers)
+		c.write(i, v, d.whole.Finalizers)
 	case graph.Keep:
 		if !v.Deleting {
-			i.happens(Unknown, a.Why, c)
+			i.happens(Unknown, d.why, c)
 		}
 	}
+}
+
+// uidOf is the uid of an item's object, which it has only once something has happened to it.
+func (c *course) uidOf(i *Item) types.UID {
+	v, _ := c.world.Graph.FindAt(i.at)
+	return v.UID
 }
 
 // happens says what becomes of an object now.
@@ -167,9 +217,11 @@ func (i *Item) happens(o Outcome, why string, c *course) {
 // delete is what the API server does with a DELETE (RB 5), and Weir besides where policies say how it is to go on.
 func (c *course) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
+	// By its finalizer Weir shapes a deletion, and none can be put on what is being deleted.
+	shaped := c.shape != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1alpha1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)
-	if c.shape != nil {
+	if shaped {
 		s := c.shape(*v)
 		if s.By != "" {
 			i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
@@ -212,7 +264,7 @@ func (c *course) spare(v *graph.View, s Enforcement) {
 				rest = append(rest, o.OwnerReference)
 			}
 		}
-		i := c.item(d.UID)
+		i := c.item(c.world.Graph.Handle(d.UID))
 		c.meet(i, &d)
 		if i.Outcome != Deleted {
 			i.happens(Released, "policy "+s.By+" keeps dependents of this kind", c)
@@ -245,8 +297,9 @@ func (c *course) observe(i *Item, v *graph.View, owners []metav1.OwnerReference,
 }
 
 func (c *course) apply(e graph.Event) {
-	for _, uid := range c.world.Graph.Apply(e) {
-		c.changed(c.item(uid))
+	c.told = c.world.Graph.ApplyTo(c.told[:0], e)
+	for _, at := range c.told {
+		c.changed(c.item(at))
 	}
 }
 

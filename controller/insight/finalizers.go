@@ -22,8 +22,10 @@ type Finalizer struct {
 	WaitsFor  string `json:"waitsFor"`
 	// Look is a command that shows more; NAMESPACE and NAME stand for the object's.
 	Look string `json:"look,omitempty"`
-	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME.
+	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME; * is any namespace.
 	Lease string `json:"lease,omitempty"`
+	// Workload is the name of the Deployment, StatefulSet or DaemonSet that is the component, where it is installed as its authors do.
+	Workload string `json:"workload,omitempty"`
 }
 
 //go:embed finalizers.yaml
@@ -71,7 +73,7 @@ type Writer struct {
 
 // writer tells who put a finalizer on an object; false if nothing tells.
 func (w *World) writer(uid types.UID, finalizer string) (Writer, bool) {
-	m := w.meta[uid]
+	m := w.Meta(uid)
 	if m == nil {
 		return Writer{}, false
 	}

@@ -5,10 +5,12 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Garbage are the objects that are garbage now, one of whose owners is of a kind: by name. A kind that the cluster does not serve any
@@ -33,6 +35,35 @@ func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 		}
 	}
 	return uids
+}
+
+// Limited are the objects of a kind that are being deleted, and held because more would also be deleted than a policy lets go: by name. Where
+// nothing is known of policies they are all that Weir's finalizer holds.
+func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enforcement) (uids []types.UID) {
+	var all []*graph.View
+	for v := range w.objects() {
+		if v.Kind == kind && v.Deleting && slices.Contains(v.Finalizers, v1alpha1.Finalizer) && (enforce == nil || w.exceeds(v, enforce(*v))) {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b *graph.View) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
+	for _, v := range all {
+		uids = append(uids, v.UID)
+	}
+	return uids
+}
+
+// exceeds tells whether more would also be deleted than a policy lets go.
+func (w *World) exceeds(v *graph.View, e Enforcement) bool {
+	if e.Limit == nil || e.Propagation == metav1.DeletePropagationOrphan {
+		return false
+	}
+	fallen, _ := w.Graph.Falls(v.UID, e.Spares)
+	n := 0
+	for _, f := range fallen {
+		n += f.Count
+	}
+	return n > *e.Limit
 }
 
 // isOf tells whether an owner is of a kind.

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -16,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Cascade is what Weir's controller has recorded of an object because of which others were collected.
+// Cascade is what Weir has recorded of an object that was deleted: what was collected because of it, and whose request that was.
 type Cascade struct {
 	// Kind, Namespace, Name and UID are those of the object that went first.
 	Kind      string    `json:"kind"`
@@ -24,7 +26,13 @@ type Cascade struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 	At        time.Time `json:"at"`
-	What      string    `json:"what"`
+	// What was collected; empty where the controller recorded nothing. Requested is what the webhook saw of the request for it.
+	What      string `json:"what,omitempty"`
+	Requested string `json:"requested,omitempty"`
+	// Collected are the first of the objects that were collected.
+	Collected []Object `json:"collected,omitempty"`
+
+	part *Object // of Collected, which is asked about; nil: it is the first
 }
 
 // component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps apart what others call a cascade, and
@@ -33,31 +41,114 @@ const component = "weir"
 
 // History are the cascades that Weir's Events tell, the last first. Of several about one object the last tells all.
 func History(events []corev1.Event) []Cascade {
-	last := map[types.UID]Cascade{}
+	byUID := map[types.UID]*Cascade{}
+	told := map[types.UID]time.Time{} // when the controller, and the webhook, told last
+	asked := map[types.UID]time.Time{}
 	for i := range events {
 		e := &events[i]
-		c := Cascade{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name, UID: e.InvolvedObject.UID, At: e.LastTimestamp.Time, What: e.Message}
-		if before, ok := last[c.UID]; e.Reason == v1alpha1.ReasonCascade && e.Source.Component == component && (!ok || before.At.Before(c.At)) {
-			last[c.UID] = c
+		on, at := &e.InvolvedObject, e.LastTimestamp.Time
+		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCascade && e.Reason != v1alpha1.ReasonRequested {
+			continue
+		}
+		c := byUID[on.UID]
+		if c == nil {
+			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID}
+			byUID[on.UID] = c
+		}
+		c.At = later(c.At, at)
+		switch before, ok := told[on.UID]; {
+		case e.Reason == v1alpha1.ReasonRequested:
+			if last, ok := asked[on.UID]; !ok || last.Before(at) {
+				asked[on.UID], c.Requested = at, e.Message
+			}
+		case !ok || before.Before(at):
+			told[on.UID], c.What, c.Collected = at, e.Message, collectedOf(e)
 		}
 	}
-	out := make([]Cascade, 0, len(last))
-	for _, c := range last {
-		out = append(out, c)
+	out := make([]Cascade, 0, len(byUID))
+	for _, c := range byUID {
+		out = append(out, *c)
 	}
 	slices.SortFunc(out, func(a, b Cascade) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.UID, b.UID)) })
 	return out
 }
 
-// DrawHistory writes cascades.
-func DrawHistory(out io.Writer, all []Cascade, now time.Time) error {
-	var b strings.Builder
-	for _, c := range all {
-		name := c.Name
-		if c.Namespace != "" {
-			name = c.Namespace + "/" + name
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// collectedOf are the objects that an Event names. One that names none as Weir does names none.
+func collectedOf(e *corev1.Event) (out []Object) {
+	if json.Unmarshal([]byte(e.Annotations[v1alpha1.CollectedAnnotation]), &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// RecordsOf are the cascades of which an object was the first, or a part, by its name: whatever its uid was. kindName is its kind as
+// Events name it. The last is first.
+func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade) {
+	group := schema.ParseGroupResource(o.Kind).Group
+	of := map[types.UID]bool{}
+	for i := range events {
+		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && on.Namespace == o.Namespace && on.Name == o.Name {
+			of[on.UID] = true
 		}
-		fmt.Fprintf(&b, "%s ago  %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), words.Printable(c.Kind+" "+name+": "+c.What))
+	}
+	for _, c := range History(events) {
+		if of[c.UID] {
+			out = append(out, c)
+			continue
+		}
+		for _, went := range c.Collected {
+			if went.Kind == o.Kind && went.Namespace == o.Namespace && went.Name == o.Name {
+				c.part = &went
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// uid is that of the object that is asked about.
+func (c *Cascade) uid() types.UID {
+	if c.part != nil {
+		return c.part.UID
+	}
+	return c.UID
+}
+
+// sentence says of the object that is asked about how it went.
+func (c *Cascade) sentence(now time.Time) string {
+	ago := duration.HumanDuration(max(0, now.Sub(c.At))) + " ago"
+	if c.part != nil {
+		return fmt.Sprintf("%s, because of %s: %s", ago, c.root(), c.said())
+	}
+	return ago + ": " + c.said()
+}
+
+// root is the object that went first.
+func (c *Cascade) root() string { return named(c.Kind, c.Namespace, c.Name) }
+
+// said is what is recorded, in one line.
+func (c *Cascade) said() string {
+	return words.Printable(strings.Join(slices.DeleteFunc([]string{c.Requested, c.What}, func(s string) bool { return s == "" }), "; "))
+}
+
+// DrawHistory writes cascades: the last ones, where that is not all of them.
+func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error {
+	var b strings.Builder
+	for i := range all {
+		if i == mostLines-1 && len(all) > mostLines && !style.Full {
+			fmt.Fprintf(&b, "… and %d before that: --full shows them\n", len(all)-i)
+			break
+		}
+		c := &all[i]
+		fmt.Fprintf(&b, "%s ago  %s: %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), c.root(), c.said())
 	}
 	if len(all) == 0 {
 		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour\n" +

@@ -26,7 +26,7 @@ func TestHistoryTellsTheLastOfEachCascade(t *testing.T) {
 		event("Cascade", "shop", "web", "3", 4*time.Minute, "of another of that name"),
 	}
 	var out strings.Builder
-	if err := DrawHistory(&out, History(events), now); err != nil {
+	if err := DrawHistory(&out, History(events), now, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	want := `2m ago  Deployment wide: 1 object
@@ -35,6 +35,20 @@ func TestHistoryTellsTheLastOfEachCascade(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("told\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestHistoryIsNoLongerThanAScreen: unless all of it is asked for.
+func TestHistoryIsNoLongerThanAScreen(t *testing.T) {
+	all := make([]Cascade, 100)
+	for style, want := range map[Style]int{{}: mostLines, {Full: true}: 100} {
+		var out strings.Builder
+		if err := DrawHistory(&out, all, time.Time{}, style); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "\n"); n != want || style.Full == strings.Contains(out.String(), "… and 61 before that: --full shows them") {
+			t.Errorf("%d lines, want %d\n%s", n, want, out.String())
+		}
 	}
 }
 

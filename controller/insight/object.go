@@ -32,6 +32,14 @@ func (o Object) Short(namespace string) string {
 
 func (o Object) String() string { return o.Short("") }
 
+// byName compares objects as their Strings compare, which are made only where kinds or namespaces differ.
+func byName(a, b *Object) int {
+	if a.Kind == b.Kind && a.Namespace == b.Namespace {
+		return strings.Compare(a.Name, b.Name)
+	}
+	return strings.Compare(a.String(), b.String())
+}
+
 // someNames is how many objects are named where there are more of them.
 const someNames = 3
 

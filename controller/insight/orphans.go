@@ -66,7 +66,8 @@ func isCanary(v *graph.View) bool {
 }
 
 // DrawOrphans writes them by what becomes of them.
-func DrawOrphans(out io.Writer, all []Orphan) error {
+func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
+	const most = 10 // of a fate
 	var b strings.Builder
 	for _, fate := range []struct{ name, title string }{
 		{"delete", "A garbage collector deletes these"},
@@ -84,11 +85,17 @@ func DrawOrphans(out io.Writer, all []Orphan) error {
 				}
 				fmt.Fprintf(&b, "%s:\n", fate.title)
 			}
+			if n > most && !style.Full {
+				continue
+			}
 			fmt.Fprintf(&b, "  %s: %s", o.Object, o.Why)
 			if o.Stray != "" {
 				fmt.Fprintf(&b, " (an object with that uid is in the namespace %s)", o.Stray)
 			}
 			b.WriteByte('\n')
+		}
+		if n > most && !style.Full {
+			fmt.Fprintf(&b, "  … and %d more: --full shows them\n", n-most)
 		}
 	}
 	if len(all) == 0 {

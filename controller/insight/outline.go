@@ -49,18 +49,18 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 		return nil, false
 	}
 	d.Roots = []types.UID{uid}
-	l := &outlining{world: w, now: now, at: map[types.UID]*Line{}, Outline: Outline{Plan: w.Plan(d)}}
+	l := &outlining{world: w, now: now, at: map[types.UID]*Line{}, Outline: &Outline{Plan: w.Plan(d)}}
 	l.take(top[0], nil)
 	l.lay()
 	l.count()
 	for _, line := range l.lines {
 		l.group(line)
 	}
-	return &l.Outline, true
+	return l.Outline, true // without what it was made from
 }
 
 type outlining struct {
-	Outline
+	*Outline
 	world *World
 	now   time.Time
 	at    map[types.UID]*Line
@@ -116,7 +116,7 @@ func (l *outlining) lay() {
 	}
 	hang := func(i *Item, parent *Line) {
 		if l.at[i.UID] == nil {
-			l.add(l.world.nodeOf(i.Object, l.now), parent).tell(i)
+			l.add(l.world.nodeOf(i, l.now), parent).tell(i)
 		}
 	}
 	reach := func(from int) { // all that hangs below lines, new ones among them
@@ -136,10 +136,11 @@ func (l *outlining) lay() {
 	}
 }
 
-// nodeOf is an object as it was read.
-func (w *World) nodeOf(o Object, now time.Time) Node {
-	n := Node{Object: o, Age: w.age(o.UID, now)}
-	if m := w.meta[o.UID]; m != nil {
+// nodeOf is the object of an item as it was read.
+func (w *World) nodeOf(i *Item, now time.Time) Node {
+	m := w.metaAt(i.at)
+	n := Node{Object: i.Object, Age: ageOf(m, now)}
+	if m != nil {
 		n.Finalizers = m.Finalizers
 		n.State = stateOf(&graph.View{
 			Deleting:   m.DeletionTimestamp != nil,

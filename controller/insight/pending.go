@@ -70,7 +70,7 @@ func older(a, b Ending) int {
 
 func (w *World) ending(v *graph.View, now time.Time) Ending {
 	e := Ending{Object: objectOf(v)}
-	if m := w.meta[v.UID]; m != nil && m.DeletionTimestamp != nil {
+	if m := w.Meta(v.UID); m != nil && m.DeletionTimestamp != nil {
 		e.at = deletedAt(m)
 		e.Since = duration.HumanDuration(max(0, now.Sub(e.at)))
 	}
@@ -97,63 +97,97 @@ type Cause struct {
 	Look    string   `json:"look,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
 
-	finalizer string // that it is about
-	manager   string // the field manager that wrote it
+	finalizer string      // that it is about
+	manager   string      // the field manager that wrote it
+	about     subject     // what else it is about
+	uids      []types.UID // of all that it is about, as far as that matters: what was said about these belongs to it
 }
+
+// subject is what a cause is about, besides finalizers.
+type subject uint8
+
+const (
+	aboutOther    subject = iota
+	aboutContent          // of a namespace, or of a definition
+	aboutStopping         // of a pod
+)
 
 // waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
 func (w *World) waits(v *graph.View, now time.Time) (out []Cause) {
 	for _, f := range v.Finalizers {
-		switch f {
-		case metav1.FinalizerDeleteDependents:
-			out = append(out, w.blocked(v))
-		case metav1.FinalizerOrphanDependents:
+		switch {
+		case f == metav1.FinalizerDeleteDependents:
+			out = append(out, w.blocked(v, now)...)
+		case f == metav1.FinalizerOrphanDependents:
 			out = append(out, w.orphaning(v))
+		case f == cleanup && v.Kind == definitions:
+			out = append(out, w.instancesLeft(v, now)...)
 		default:
 			out = append(out, w.finalizer(v, f))
 		}
 	}
 	if v.Kind == namespaces {
-		out = append(out, w.draining(v))
+		out = append(out, w.draining(v, now)...)
 	}
-	if len(out) > 0 {
-		return out
+	if c, ok := w.stopping(v, now); ok {
+		out = append(out, c)
 	}
-	if m := w.meta[v.UID]; v.Kind == pods && m != nil && m.DeletionGracePeriodSeconds != nil && *m.DeletionGracePeriodSeconds > 0 {
-		if left := m.DeletionTimestamp.Sub(now); left > 0 {
-			return []Cause{{What: fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), Actor: "the kubelet of its node"}}
-		}
-		return []Cause{{What: "its grace period is over, and its node has not confirmed that it has stopped", Actor: "the kubelet of its node",
-			Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide; kubectl get nodes", v.Namespace, v.Name)}}
+	if len(out) == 0 {
+		return []Cause{{What: "nothing that can be seen: it is about to go", Actor: "the API server"}}
 	}
-	return []Cause{{What: "nothing that can be seen: it is about to go", Actor: "the API server"}}
+	return out
 }
 
-// blocked is an object that is deleted foreground.
-func (w *World) blocked(v *graph.View) Cause {
+// stopping is a pod that is given time to stop, whatever else holds it.
+func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
+	m := w.Meta(v.UID)
+	if v.Kind != pods || m == nil || m.DeletionTimestamp == nil || m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0 {
+		return Cause{}, false
+	}
+	c := Cause{What: "its grace period is over, and its node has not confirmed that it has stopped", Actor: "the kubelet of its node", about: aboutStopping,
+		Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide; kubectl get nodes", v.Namespace, v.Name)}
+	if left := m.DeletionTimestamp.Sub(now); left > 0 {
+		c.What, c.Look = fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), ""
+	}
+	return c, true
+}
+
+// mostLeaves bounds how many of the objects that block an owner are looked at to tell who has to act.
+const mostLeaves = 1000
+
+// blocked is an object that is deleted foreground: a cause for each who has to act on what it waits for.
+func (w *World) blocked(v *graph.View, now time.Time) []Cause {
 	leaves := w.blockers(v.UID)
-	c := Cause{Actor: "the garbage collector", Look: command("tree", v)}
+	look := treeCommand(v)
 	if len(leaves) == 0 {
-		c.What = "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off"
+		c := Cause{Actor: "the garbage collector", Look: look, What: "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off"}
 		if kinds := w.Graph.Holding(v.UID); kinds != "" {
 			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
 		}
-		return c
+		return []Cause{c}
 	}
-	c.Objects = leaves[:min(len(leaves), someNames)]
-	c.What = fmt.Sprintf("foreground deletion: it waits for %s", counted(leaves))
-	first, _ := w.Graph.Find(leaves[0].UID)
-	switch {
-	case first.Deleting:
-		c.Actor = "who holds " + leaves[0].Short(v.Namespace)
-		if foreign := slices.DeleteFunc(slices.Clone(first.Finalizers), collectors); len(foreign) > 0 {
-			c.Actor = actorOf(foreign[0])
-			c.Evidence = append(c.Evidence, fmt.Sprintf("%s has the finalizer %s", leaves[0].Short(v.Namespace), foreign[0]))
+	var views []graph.View
+	for _, o := range leaves[:min(len(leaves), mostLeaves)] {
+		if leaf, ok := w.Graph.Find(o.UID); ok {
+			views = append(views, leaf)
 		}
-	default:
-		c.Evidence = append(c.Evidence, fmt.Sprintf("%s is not being deleted: %s", leaves[0].Short(v.Namespace), w.Graph.Decide(first.UID).Why))
 	}
-	return c
+	var out []Cause
+	for _, s := range w.shares(slices.Values(views), "the garbage collector", now) {
+		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), look
+		if len(leaves) > mostLeaves {
+			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
+		}
+		first := &s.first
+		switch {
+		case !first.Deleting:
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s", objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
+		case s.cause.finalizer != "":
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", objectOf(first).Short(v.Namespace), s.cause.finalizer))
+		}
+		out = append(out, s.cause)
+	}
+	return out
 }
 
 // blockers are the objects at the end of the chain of what an owner waits for: they block, and wait for no dependent
@@ -184,10 +218,11 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 }
 
 func (w *World) orphaning(v *graph.View) Cause {
-	c := Cause{Actor: "the garbage collector", Look: command("tree", v)}
+	c := Cause{Actor: "the garbage collector", Look: treeCommand(v)}
 	var left []Object
 	for _, d := range w.Graph.Dependents(v.UID) {
 		left = append(left, objectOf(&d))
+		c.uids = append(c.uids, d.UID)
 	}
 	c.Objects = left[:min(len(left), someNames)]
 	switch len(left) {
@@ -222,39 +257,12 @@ func actorOf(finalizer string) string {
 	return "the component behind the finalizer " + finalizer
 }
 
-// draining is a terminating namespace.
-func (w *World) draining(v *graph.View) Cause {
-	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name}
-	inv := w.Graph.Inventory(v.Name)
-	var kinds []string
-	for _, k := range inv.Kinds {
-		kinds = append(kinds, fmt.Sprintf("%d %s", k.Total, k.Kind))
-	}
-	switch {
-	case w.Namespace != "" && w.Namespace != v.Name:
-		c.What = "the namespace is terminating"
-	case len(kinds) > 0:
-		c.What = "content is left in the namespace: " + strings.Join(kinds, ", ")
-	default:
-		c.What = "nothing is left in the namespace that can be seen"
-	}
-	if len(inv.Finalizers) > 0 {
-		var names []string
-		for f, n := range inv.Finalizers {
-			names = append(names, fmt.Sprintf("%s on %d", f, n))
-		}
-		slices.Sort(names)
-		c.Evidence = append(c.Evidence, "finalizers in it: "+strings.Join(names, ", "))
-	}
-	return c
-}
-
-// command is a call of ours that shows more about an object.
-func command(verb string, v *graph.View) string {
+// treeCommand is a call of ours that shows more about an object.
+func treeCommand(v *graph.View) string {
 	if v.Namespace == "" {
-		return fmt.Sprintf("kubectl weir %s %s", verb, words.Object(v.Kind.String(), v.Name))
+		return "kubectl weir tree " + words.Object(v.Kind.String(), v.Name)
 	}
-	return fmt.Sprintf("kubectl weir %s -n %s %s", verb, v.Namespace, words.Object(v.Kind.String(), v.Name))
+	return fmt.Sprintf("kubectl weir tree -n %s %s", v.Namespace, words.Object(v.Kind.String(), v.Name))
 }
 
 // DrawPending writes groups.

@@ -76,6 +76,7 @@ type Item struct {
 	// Anew is its controller, if that lives on: it is likely to make the object anew.
 	Anew *Object `json:"anew,omitempty"`
 
+	at         graph.Handle
 	fresh      int // the step in which the decision about it changed last
 	owners     []types.UID
 	controller types.UID // the one of them that makes it; empty if none does
@@ -149,19 +150,25 @@ func (p *Plan) Totals() (t Totals) {
 	return t
 }
 
+// part is one of the roots.
+type part struct {
+	item *Item
+	view graph.View
+}
+
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
 	c := newCourse(w, d.Enforce)
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts, Unread: w.Unread()}
 	c.step = 1
-	var later []graph.View // what takes along more than its dependents
+	var later []part // what takes along more than its dependents
 	for _, uid := range d.Roots {
 		v, ok := w.Graph.Find(uid)
 		if !ok {
 			continue
 		}
 		p.Roots = append(p.Roots, objectOf(&v))
-		i := c.item(uid)
+		i := c.item(w.Graph.Handle(uid))
 		if d.Garbage {
 			c.changed(i)
 			continue
@@ -170,17 +177,17 @@ func (w *World) Plan(d Deletion) *Plan {
 		i.Why = "asked for"
 		switch v.Kind {
 		case namespaces, definitions:
-			later = append(later, v)
+			later = append(later, part{i, v})
 		default:
 			c.delete(i, &v, d.Propagation)
 		}
 	}
 	c.run()
 	for i := range later {
-		if v := &later[i]; v.Kind == namespaces {
-			c.drain(v, d.Waves)
+		if l := &later[i]; l.view.Kind == namespaces {
+			c.drain(l.item, &l.view, d.Waves)
 		} else {
-			c.instances(v, d.Propagation)
+			c.instances(l.item, &l.view, d.Propagation)
 		}
 	}
 	p.Items = c.end()
@@ -188,7 +195,7 @@ func (w *World) Plan(d Deletion) *Plan {
 }
 
 // drain deletes what is in a namespace, wave by wave, and then the namespace.
-func (c *course) drain(ns *graph.View, waves func(string) func(graph.View) int) {
+func (c *course) drain(i *Item, ns *graph.View, waves func(string) func(graph.View) int) {
 	of := func(v graph.View) int {
 		if v.Kind == pods {
 			return 0
@@ -200,7 +207,6 @@ func (c *course) drain(ns *graph.View, waves func(string) func(graph.View) int) 
 			of = f
 		}
 	}
-	i := c.item(ns.UID)
 	i.Outcome, i.Stage = Deleted, c.stage
 	byWave := map[int][]graph.View{}
 	for _, v := range c.content(ns.Name) {
@@ -216,8 +222,7 @@ func (c *course) drain(ns *graph.View, waves func(string) func(graph.View) int) 
 }
 
 // instances deletes all objects of a definition, and then the definition.
-func (c *course) instances(crd *graph.View, propagation metav1.DeletionPropagation) {
-	i := c.item(crd.UID)
+func (c *course) instances(i *Item, crd *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage, i.Propagation = Deleted, c.stage, propagation
 	var all []graph.View
 	kind := schema.ParseGroupResource(crd.Name) // by which a definition is named
@@ -234,11 +239,12 @@ func (c *course) instances(crd *graph.View, propagation metav1.DeletionPropagati
 // takeAlong deletes objects that go because they are in something, or of it.
 func (c *course) takeAlong(via types.UID, why string, all []graph.View) {
 	for _, v := range all {
-		now, ok := c.world.Graph.Find(v.UID)
+		at := c.world.Graph.Handle(v.UID)
+		now, ok := c.world.Graph.FindAt(at)
 		if !ok {
 			continue // it went with an owner
 		}
-		i := c.item(v.UID)
+		i := c.item(at)
 		c.meet(i, &now)
 		i.via = via
 		if !now.Deleting {
@@ -281,11 +287,14 @@ func (c *course) end() []*Item {
 		if i.Outcome == "" { // only met on the way
 			continue
 		}
-		if v, ok := c.world.Graph.Find(i.UID); ok && i.Outcome == Deleted {
+		if i.Outcome == Deleted && c.world.Graph.Has(i.at) {
 			i.Outcome, i.Step = Stuck, c.step
-			i.Why = c.world.Graph.Decide(v.UID).Why
+			i.Why = c.world.Graph.DecideAt(i.at).Why
 		}
-		if maker, ok := c.world.Graph.Find(i.controller); ok && i.Outcome == Deleted && !maker.Deleting {
+		if i.Outcome != Deleted || i.controller == "" {
+			continue
+		}
+		if maker, ok := c.world.Graph.Find(i.controller); ok && !maker.Deleting {
 			o := objectOf(&maker)
 			i.Anew = &o
 		}

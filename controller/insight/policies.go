@@ -91,6 +91,9 @@ func does(kind string, spec map[string]any) string {
 		if field("protection") != nil {
 			parts = append(parts, "protection")
 		}
+		if n := field("brake", "maxObjects"); n != nil {
+			parts = append(parts, fmt.Sprint("brake ", n))
+		}
 	case "OwnerReferencePolicy":
 		for _, f := range []string{"blockOwnerDeletion", "changes"} {
 			if v := field(f); v != nil && v != "Allow" {

@@ -19,12 +19,12 @@ import (
 
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
 //
-//	plan UID… [cascade=background|foreground|orphan] [full] [wide] [json]
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION] [full] [wide] [json]
 //	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
 //	pending
-//	orphans
+//	orphans [full]
 //	why UID
 //
 // Each of these is asked about what all lines before it have made.
@@ -92,6 +92,8 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 				style.Wide = true
 			case a == "doubt":
 				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
+			case strings.HasPrefix(a, "policy="):
+				d.Enforce = enforcing(strings.TrimPrefix(a, "policy="))
 			case a == "json":
 				asJSON = true
 			case strings.HasPrefix(a, "garbage="):
@@ -140,8 +142,8 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 	"pending": func(w *World, _ []string, out *strings.Builder) error {
 		return DrawPending(out, w.Pending(time.Time{}), Style{})
 	},
-	"orphans": func(w *World, _ []string, out *strings.Builder) error {
-		return DrawOrphans(out, w.Orphans())
+	"orphans": func(w *World, args []string, out *strings.Builder) error {
+		return DrawOrphans(out, w.Orphans(), Style{Full: len(args) > 0})
 	},
 	"trials": func(w *World, args []string, out *strings.Builder) error {
 		for _, trial := range w.Trials(types.UID(args[0])) {
@@ -157,6 +159,17 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 		}
 		return a.Draw(out)
 	},
+}
+
+// enforcing is a policy that has objects of a kind deleted with a propagation: KIND:PROPAGATION.
+func enforcing(policy string) func(graph.View) Enforcement {
+	kind, propagation, _ := strings.Cut(policy, ":")
+	return func(v graph.View) Enforcement {
+		if v.Kind != schema.ParseGroupResource(kind) {
+			return Enforcement{}
+		}
+		return Enforcement{By: "shaping", Propagation: metav1.DeletionPropagation(propagation)}
+	}
 }
 
 // draw writes the lines of an outline, each with how many objects go with it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -106,6 +107,9 @@ func (t *treeing) climb(v *graph.View) {
 
 // lost are the owners that an object names and that are not there, in words.
 func (t *treeing) lost(v *graph.View) (out []string) {
+	if !slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return !owns(o.Verdict) }) {
+		return nil
+	}
 	t.world.settle(v.UID)
 	now, _ := t.world.Graph.Find(v.UID)
 	for _, o := range now.Owners {
@@ -141,12 +145,14 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	if v.UID == t.asked && !t.down {
 		return n
 	}
-	for _, d := range t.world.Graph.Dependents(v.UID) {
-		if t.ownedBy(&d, v.UID) {
-			n.Dependents = append(n.Dependents, t.below(&d, v))
+	all := t.world.Graph.Dependents(v.UID)
+	n.Dependents = slices.Grow(n.Dependents, len(all))
+	for i := range all {
+		if d := &all[i]; t.ownedBy(d, v.UID) {
+			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
 	}
-	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
 	return n
 }
 
@@ -180,12 +186,24 @@ func stateOf(v *graph.View) string {
 }
 
 // age is how long an object has been there, as kubectl tells it.
-func (w *World) age(uid types.UID, now time.Time) string {
-	m := w.meta[uid]
+func (w *World) age(uid types.UID, now time.Time) string { return ageOf(w.Meta(uid), now) }
+
+func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
 	if m == nil || m.CreationTimestamp.IsZero() {
 		return ""
 	}
 	return duration.HumanDuration(now.Sub(m.CreationTimestamp.Time))
+}
+
+// Named are the objects of trees, each once, in the order in which they are drawn.
+func Named(roots []*Node) (out []Object) {
+	for _, n := range roots {
+		if !n.Again {
+			out = append(out, n.Object)
+		}
+		out = append(out, Named(n.Dependents)...)
+	}
+	return out
 }
 
 // DrawTree writes trees.
@@ -223,7 +241,7 @@ func askedNamespace(nodes []*Node) string {
 }
 
 func (n *Node) branch(namespace string, fold *folding) *branch {
-	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note()}
+	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note(fold.style.Wide)}
 	kind := n.Kind
 	switch {
 	case n.Asked:
@@ -241,7 +259,7 @@ func (n *Node) branch(namespace string, fold *folding) *branch {
 	return b
 }
 
-func (n *Node) note() string {
+func (n *Node) note(wide bool) string {
 	var notes []string
 	switch n.State {
 	case "terminating":
@@ -263,6 +281,12 @@ func (n *Node) note() string {
 	}
 	if n.Age != "" {
 		notes = append(notes, fmt.Sprintf("%s old", n.Age))
+	}
+	if wide && n.Controller {
+		notes = append(notes, "controlled by the owner above")
+	}
+	if wide && n.UID != "" {
+		notes = append(notes, "uid "+words.Printable(string(n.UID)))
 	}
 	return strings.Join(notes, ", ")
 }

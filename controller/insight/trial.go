@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,9 @@ type Trial struct {
 	Accepted bool   `json:"accepted,omitempty"`
 	Refused  bool   `json:"refused,omitempty"`
 	Message  string `json:"message,omitempty"`
+
+	// As is the user as whom it is tried, where that is not who asks: what that user may not do is refused, too.
+	As string `json:"as,omitempty"`
 
 	Resource schema.GroupVersionResource `json:"-"`
 }
@@ -109,7 +113,7 @@ var (
 	policyDenied = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)
 	conversion   = regexp.MustCompile(`conversion webhook for (.+?) failed`)
 	noDryRun     = regexp.MustCompile(`does not support dry run`)
-	mayNot       = regexp.MustCompile(`User "[^"]*" cannot \w+ resource`)
+	mayNot       = regexp.MustCompile(`User "([^"]*)" cannot \w+ resource`)
 )
 
 // Answered says how the API server answered: as it says why it refuses, and its message. Of a request that was accepted that
@@ -126,6 +130,8 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 		t.Refused = true // for a reason that is the webhook's choice, and says nothing about the object
 	case reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict:
 		t.Message = "it has changed meanwhile, or is gone: ask again"
+	case t.As != "" && strings.Contains(message, fmt.Sprintf("User %q cannot ", t.As)):
+		t.Refused = true
 	case reason == metav1.StatusReasonUnauthorized || reason == metav1.StatusReasonForbidden && mayNot.MatchString(message):
 		t.Message = "not permitted, so not tried: " + message
 	case reason == NoAnswer || reason == metav1.StatusReasonTooManyRequests:
@@ -149,6 +155,7 @@ func refuser(kind, message string) (actor, look string) {
 		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
 		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
+		{mayNot, "who grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
 	} {
 		if m := by.says.FindStringSubmatch(message); m != nil {
 			return fmt.Sprintf(by.actor, m[1]), by.look

@@ -7,6 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// TestWhatTheUserMayNotDoIsRefusedWhereItIsTriedAsThatUser: it is the collector's rights that are asked about then, and not yours.
+func TestWhatTheUserMayNotDoIsRefusedWhereItIsTriedAsThatUser(t *testing.T) {
+	trial := Trial{Object: Object{Kind: "configmaps", Namespace: "shop", Name: "x"}, Request: Delete, As: "collector"}
+	trial.Answered(metav1.StatusReasonForbidden, `configmaps "x" is forbidden: User "collector" cannot delete resource "configmaps" in API group "" in the namespace "shop"`)
+	if cause, ok := trial.Cause(); !ok || cause.Actor != "who grants the user collector its rights (RBAC)" {
+		t.Errorf("refused %v, %q", ok, cause.Actor)
+	}
+	trial = Trial{As: "collector"}
+	trial.Answered(metav1.StatusReasonForbidden, `users "collector" is forbidden: User "anna" cannot impersonate resource "users" in API group "" at the cluster scope`)
+	if _, ok := trial.Cause(); ok {
+		t.Error("that you may not impersonate the collector says nothing about what it may do")
+	}
+}
+
 func TestRefusalsNameWhoRefuses(t *testing.T) {
 	for _, c := range []struct {
 		reason        metav1.StatusReason

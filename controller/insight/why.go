@@ -1,13 +1,15 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,14 +43,67 @@ func (a *Answer) Take(tried []Trial) {
 type Facts struct {
 	// Object is the whole object that is asked about.
 	Object *unstructured.Unstructured
-	// Pods are those of its namespace.
+	// Pods are those of its namespace; of a volume, those of its claim's.
 	Pods []unstructured.Unstructured
+	// Attachments are the VolumeAttachments of a volume.
+	Attachments []unstructured.Unstructured
 	// NodeGone says that the node of a pod is not there.
 	NodeGone *bool
 	// Components tell whether who is to take finalizers off runs.
 	Components *Components
 	// APIServices are those that are not available, by name, and why.
 	APIServices map[string]string
+	// Held is the HeldCollection of deletions of its kind, if the object terminates and carries Weir's finalizer.
+	Held *unstructured.Unstructured
+	// Events are those where Wants says that they may be. Whoever may create Events can write one: what they say is evidence.
+	Events []corev1.Event
+	// Verdict is what policies say about the delete of an object that is not being deleted, and Enforcement what they make of the
+	// deletion of one that is.
+	Verdict     *Verdict
+	Enforcement *Enforcement
+}
+
+// Wants is what is to be read besides metadata to tell why an object is as it is.
+type Wants struct {
+	// Finalizers are those on the object, and on what it waits for: their components may not run.
+	Finalizers []string
+	// Namespaces are those in which Events may tell about it, default for what is in none.
+	Namespaces []string
+}
+
+// mostSpaces bounds the namespaces in which Events are looked for.
+const mostSpaces = 5
+
+// Wants tells what to read for Why.
+func (w *World) Wants(uid types.UID, now time.Time) (out Wants) {
+	w.settle(uid)
+	v, ok := w.Graph.Find(uid)
+	if !ok {
+		return out
+	}
+	met := map[string]bool{}
+	space := func(name string) {
+		if name = cmp.Or(name, metav1.NamespaceDefault); !met[name] && len(out.Namespaces) < mostSpaces {
+			met[name] = true
+			out.Namespaces = append(out.Namespaces, name)
+		}
+	}
+	space(v.Namespace)
+	if !v.Deleting {
+		return out
+	}
+	if v.Kind == namespaces {
+		space(v.Name)
+	}
+	for _, c := range w.waits(&v, now) {
+		if c.finalizer != "" && !slices.Contains(out.Finalizers, c.finalizer) {
+			out.Finalizers = append(out.Finalizers, c.finalizer)
+		}
+		for _, o := range c.Objects {
+			space(o.Namespace)
+		}
+	}
+	return out
 }
 
 // Why says why an object is there, or why it is still there. False if there is none.
@@ -61,7 +116,9 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	a := Answer{Object: objectOf(&v), Deleting: v.Deleting}
 	if !v.Deleting {
 		a.State = "is not being deleted"
-		a.Causes = w.stays(&v, now)
+		a.Causes = append(w.stays(&v), facts.refused()...)
+		a.Causes = append(a.Causes, facts.told([]Cause{{uids: []types.UID{uid}}}, &v, now)...)
+		a.Causes = append(a.Causes, w.anew(&v, facts.Events, now)...)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -72,6 +129,12 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	for i := range a.Causes {
 		facts.add(&a.Causes[i], &v, now)
 	}
+	// Conditions are about all that is left: once is enough.
+	if i := slices.IndexFunc(a.Causes, func(c Cause) bool { return c.about == aboutContent }); i >= 0 && facts.Object != nil {
+		a.Causes[i].Evidence = append(a.Causes[i].Evidence, conditions(facts.Object)...)
+	}
+	told := facts.told(append([]Cause{{uids: []types.UID{uid}}}, a.Causes...), &v, now)
+	a.Causes = append(a.Causes, told...)
 	a.Causes = append(a.Causes, facts.besides(&v)...)
 	a.Causes = append(a.Causes, w.hidden(&v)...)
 	return a, true
@@ -101,12 +164,12 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 }
 
 // stays are the causes for which an object that nobody deletes is there.
-func (w *World) stays(v *graph.View, now time.Time) (out []Cause) {
+func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
-	look := command("tree", v)
+	look := treeCommand(v)
 	switch {
 	case a.Verb == graph.Delete:
-		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look})
+		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look, Evidence: w.successors(v)})
 	case a.Verb == graph.Release:
 		out = append(out, Cause{What: "some of its owners are gone or going, and the references to them come off: " + a.Why, Actor: "the garbage collector", Look: look})
 	case a.Trouble != graph.NoTrouble:
@@ -123,13 +186,33 @@ func (w *World) stays(v *graph.View, now time.Time) (out []Cause) {
 			Actor: "who wrote the owner reference",
 		})
 	}
-	return append(out, w.anew(v, now)...)
+	return out
 }
 
-// anew tells of an object that is younger than the controller that makes it: deleting it brings it back.
-func (w *World) anew(v *graph.View, now time.Time) []Cause {
+// successors are objects that have the name of an owner that is gone, and are not it: a reference is to a uid.
+func (w *World) successors(v *graph.View) (out []string) {
 	for _, o := range v.Owners {
-		owner, m := w.meta[o.UID], w.meta[v.UID]
+		if o.Verdict != "absent" {
+			continue
+		}
+		for _, kind := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
+			in := v.Namespace
+			if !w.kinds[kind].Namespaced {
+				in = ""
+			}
+			if uid, ok := w.Find(kind, in, o.Name); ok && uid != o.UID {
+				out = append(out, fmt.Sprintf("there is %s, with the uid %s; the reference is to one that had the uid %s",
+					Object{Kind: kind.String(), Namespace: in, Name: o.Name}, uid, words.Printable(string(o.UID))))
+			}
+		}
+	}
+	return out
+}
+
+// anew tells of an object whose controller lives: deleting it brings it back, and it may be back.
+func (w *World) anew(v *graph.View, events []corev1.Event, now time.Time) []Cause {
+	for _, o := range v.Owners {
+		owner, m := w.Meta(o.UID), w.Meta(v.UID)
 		if o.Controller == nil || !*o.Controller || owner == nil || m == nil || owner.DeletionTimestamp != nil {
 			continue
 		}
@@ -138,13 +221,19 @@ func (w *World) anew(v *graph.View, now time.Time) []Cause {
 			c.Evidence = []string{fmt.Sprintf("it was made %s ago, and its controller %s ago: it may be the successor of one that was deleted",
 				duration.HumanDuration(now.Sub(m.CreationTimestamp.Time)), duration.HumanDuration(now.Sub(owner.CreationTimestamp.Time)))}
 		}
+		for _, r := range RecordsOf(events, objectOf(v), v.KindName) {
+			if r.uid() != v.UID {
+				c.Evidence = append(c.Evidence, "one of the same name was deleted: "+r.sentence(now))
+			}
+		}
 		return []Cause{c}
 	}
 	return nil
 }
 
 var (
-	claims = schema.GroupResource{Resource: "persistentvolumeclaims"}
+	claims  = schema.GroupResource{Resource: "persistentvolumeclaims"}
+	storage = schema.GroupResource{Resource: "persistentvolumes"}
 	// inWords are the conditions that say what a deletion waits for.
 	inWords = map[string]string{
 		"NamespaceDeletionDiscoveryFailure":           "the API server does not tell all kinds that there are",
@@ -153,74 +242,9 @@ var (
 		"NamespaceContentRemaining":                   "content is left",
 		"NamespaceFinalizersRemaining":                "content is held by finalizers",
 		"Terminating":                                 "the definition waits for its instances",
+		"WeirDraining":                                "Weir drains it",
 	}
 )
-
-// add puts to a cause what the whole object, and others, tell about it.
-func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
-	if c.finalizer != "" {
-		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
-	}
-	if f.Object != nil && (v.Kind == namespaces || v.Kind == definitions) {
-		c.Evidence = append(c.Evidence, conditions(f.Object)...)
-	}
-	if v.Kind == claims && strings.Contains(c.What, "kubernetes.io/pvc-protection") {
-		if users := usersOf(f.Pods, v.Name); len(users) > 0 {
-			c.Evidence = append(c.Evidence, "pods that use the claim: "+strings.Join(users, ", "))
-			c.Actor = "who runs " + users[0]
-		}
-	}
-	if v.Kind == pods && f.NodeGone != nil && *f.NodeGone {
-		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm that the pod has stopped")
-		c.Actor = "kube-controller-manager (pod garbage collection), or you: kubectl delete pod --force"
-	}
-}
-
-// besides are causes of their own.
-func (f Facts) besides(v *graph.View) (out []Cause) {
-	if v.Kind != namespaces {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
-		out = append(out, Cause{
-			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),
-			Actor: "who runs the API behind the APIService " + name,
-			Look:  "kubectl describe apiservice " + name,
-		})
-	}
-	return out
-}
-
-// conditions are those of a status that say that something is wrong, in words.
-func conditions(u *unstructured.Unstructured) (out []string) {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, one := range list {
-		c, _ := one.(map[string]any)
-		kind, _ := c["type"].(string)
-		said := inWords[kind]
-		if status, _ := c["status"].(string); said == "" || status != "True" {
-			continue
-		}
-		message, _ := c["message"].(string)
-		out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, said, words.Printable(message)))
-	}
-	return out
-}
-
-// usersOf are the pods that use a claim.
-func usersOf(all []unstructured.Unstructured, claim string) (out []string) {
-	for i := range all {
-		volumes, _, _ := unstructured.NestedSlice(all[i].Object, "spec", "volumes")
-		for _, one := range volumes {
-			volume, _ := one.(map[string]any)
-			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim {
-				out = append(out, "pods/"+all[i].GetName())
-				break
-			}
-		}
-	}
-	return out
-}
 
 // Draw writes an answer.
 func (a Answer) Draw(out io.Writer) error {

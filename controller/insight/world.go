@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -21,8 +22,8 @@ type World struct {
 	Namespace string
 
 	kinds  map[schema.GroupResource]graph.Resource
-	meta   map[types.UID]*metav1.PartialObjectMetadata
-	names  map[object]types.UID
+	meta   []*metav1.PartialObjectMetadata // by the handles of the objects
+	told   []graph.Handle                  // room for what the graph tells
 	unread map[schema.GroupResource]Unread
 	read   map[schema.GroupResource]uint64 // the kinds that were listed, and at which resourceVersion; 0: it is not told
 }
@@ -34,17 +35,10 @@ type Unread struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 }
 
-// object names one without its uid.
-type object struct {
-	kind            schema.GroupResource
-	namespace, name string
-}
-
 // NewWorld is one of which nothing was read but the kinds that it serves.
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
-		meta: map[types.UID]*metav1.PartialObjectMetadata{}, names: map[object]types.UID{},
 		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]uint64{},
 	}
 	for _, k := range kinds {
@@ -54,20 +48,68 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 	return w
 }
 
+// Clone is a World of its own that knows what w knows. What is done with the one is not seen in the other.
+func (w *World) Clone() *World {
+	return &World{
+		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
+		unread: maps.Clone(w.unread), read: maps.Clone(w.read),
+	}
+}
+
 // List takes in all objects of a kind, as they were at a resourceVersion. It keeps them, and changes them: managedFields stay
 // only where they can tell who put a finalizer there.
 func (w *World) List(kind schema.GroupResource, resourceVersion string, objects []metav1.PartialObjectMetadata) {
-	w.Graph.Apply(graph.ListBegins{Kind: kind})
-	for i := range objects {
-		m := &objects[i]
-		if len(m.Finalizers) == 0 {
-			m.ManagedFields = nil
+	w.ListOf(kind, resourceVersion, func(yield func(*metav1.PartialObjectMetadata) bool) {
+		for i := range objects {
+			if !yield(&objects[i]) {
+				return
+			}
 		}
-		w.meta[m.UID], w.names[object{kind, m.Namespace, m.Name}] = m, m.UID
-		w.Graph.Apply(graph.Observed{Object: graph.ObjectOf(kind, m)})
+	})
+}
+
+// ListOf does as List.
+func (w *World) ListOf(kind schema.GroupResource, resourceVersion string, objects iter.Seq[*metav1.PartialObjectMetadata]) {
+	w.Graph.Apply(graph.ListBegins{Kind: kind})
+	for m := range objects {
+		w.Observe(kind, m)
 	}
 	w.Graph.Apply(graph.ListEnds{Kind: kind})
+	w.Read(kind, resourceVersion)
+}
+
+// Observe takes in an object as it is now, and keeps it as List does. Where no list is under way, its kind has been listed, and is watched.
+func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetadata) {
+	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
+		m.ManagedFields = nil
+	}
+	w.told = w.Graph.ApplyTo(w.told[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
+	at := w.Graph.Handle(m.UID)
+	if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
+		w.meta = slices.Grow(w.meta, n-len(w.meta))[:n]
+	}
+	w.meta[at] = m
+}
+
+// Unlist takes an object out that a list would not show any more. It is looked for like any other that was never there: so the World answers
+// as one does that is made of lists.
+func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
+	at := w.Graph.Handle(uid)
+	w.told = w.Graph.ApplyTo(w.told[:0], graph.Unlisted{Kind: kind, UID: uid})
+	if int(at) < len(w.meta) && !w.Graph.Has(at) {
+		w.meta[at] = nil // another uid may come there
+	}
+}
+
+// Read says at which resourceVersion it is known which objects of a kind there are.
+func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
 	w.read[kind] = number(resourceVersion)
+}
+
+// HasRead tells whether it is known which objects of a kind there are.
+func (w *World) HasRead(kind schema.GroupResource) bool {
+	_, read := w.read[kind]
+	return read
 }
 
 // NotListed says that a kind could not be listed.
@@ -98,9 +140,20 @@ func (w *World) Unreadable(kind schema.GroupResource) bool {
 }
 
 // OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that were not read yet, sorted.
-func (w *World) OwnerKinds() (out []graph.Resource) {
+func (w *World) OwnerKinds() []graph.Resource { return w.ownerKinds(w.objects()) }
+
+// OwnerKindsOf are those that one object names.
+func (w *World) OwnerKindsOf(uid types.UID) []graph.Resource {
+	return w.ownerKinds(func(yield func(*graph.View) bool) {
+		if v, ok := w.Graph.Find(uid); ok {
+			yield(&v)
+		}
+	})
+}
+
+func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {
 	met := map[schema.GroupResource]bool{}
-	for v := range w.objects() {
+	for v := range of {
 		for _, o := range v.Owners {
 			if o.Verdict != "unknown" {
 				continue
@@ -160,14 +213,28 @@ func (w *World) Serves(kind schema.GroupResource) bool {
 	return ok
 }
 
-// Find is the object of a kind that has a name.
+// Find is the object of a kind that has a name. It looks at all of the objects.
 func (w *World) Find(kind schema.GroupResource, namespace, name string) (types.UID, bool) {
-	uid, ok := w.names[object{kind, namespace, name}]
-	return uid, ok
+	for v := range w.objects() {
+		if v.Kind == kind && v.Namespace == namespace && v.Name == name {
+			return v.UID, true
+		}
+	}
+	return "", false
 }
 
 // Meta is the metadata of an object as it was read; nil if it was not.
-func (w *World) Meta(uid types.UID) *metav1.PartialObjectMetadata { return w.meta[uid] }
+func (w *World) Meta(uid types.UID) *metav1.PartialObjectMetadata {
+	return w.metaAt(w.Graph.Handle(uid))
+}
+
+// metaAt is that of an object by the handle that it has, or had before it went in a plan.
+func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
+	if int(at) >= len(w.meta) {
+		return nil
+	}
+	return w.meta[at]
+}
 
 // answer is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
 // the object was written after the owner's kind was listed, the owner may have come after that, too.
@@ -175,7 +242,7 @@ func (w *World) answer(c graph.Claim, of types.UID) graph.Looked {
 	out := graph.Looked{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace
 	at, read := w.read[c.Resource]
-	dependent := w.meta[of]
+	dependent := w.Meta(of)
 	switch u, failed := w.unread[c.Resource]; {
 	case failed && u.Forbidden:
 		out.Answer, out.Reason = graph.Denied, u.Reason

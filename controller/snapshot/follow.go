@@ -40,6 +40,14 @@ type Follower struct {
 	version int64            // counts what has changed
 	in      map[string]int64 // by namespace: the version of the last change in it
 	changed await.Change     // when something does
+
+	changes   []change // of objects, the last ones
+	forgotten int64    // the version of the last one before them
+	renewed   int64    // the version of what has changed last besides objects
+
+	making sync.Mutex // held while Worlds are brought up to date, which takes mu, too
+	worlds []*kept
+	turn   int64
 }
 
 // rediscovery is how often it is asked which kinds there are.
@@ -99,7 +107,7 @@ func (f *Follower) discover(ctx context.Context) error {
 	defer f.mu.Unlock()
 	if found == nil {
 		f.lost = reasonOf(err)
-		f.note("")
+		f.renew()
 		return err
 	}
 	silent := map[string]string{}
@@ -107,7 +115,7 @@ func (f *Follower) discover(ctx context.Context) error {
 		silent[gv] = reasonOf(err)
 	}
 	if f.lost != "" || !maps.Equal(f.unheard, silent) || !reflect.DeepEqual(f.all, found) {
-		f.note("")
+		f.renew()
 	}
 	f.lost, f.all, f.unheard = "", found, silent
 	served := map[schema.GroupResource]bool{}
@@ -156,6 +164,12 @@ func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 	reflector.WatchListPageSize = pageSize
 	f.working.Go(func() { reflector.RunWithContext(ctx) })
 	return one
+}
+
+// renew says that something else than an object has changed. The lock is held.
+func (f *Follower) renew() {
+	f.note("")
+	f.renewed = f.version
 }
 
 // note says that something has changed in a namespace; empty: in none, so that it may matter in all. The lock is held.

@@ -39,7 +39,7 @@ func (k *followed) answered(err error) {
 	defer k.follower.mu.Unlock()
 	if k.problem != problem {
 		k.problem, k.denied = problem, denied
-		k.follower.note("")
+		k.follower.renew()
 	}
 }
 
@@ -52,7 +52,7 @@ func (k *followed) Replace(list []any, version string) error {
 	k.follower.mu.Lock()
 	defer k.follower.mu.Unlock()
 	k.objects, k.version, k.synced = objects, version, true
-	k.follower.note("")
+	k.follower.renew()
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (k *followed) Update(o any) error {
 	k.follower.mu.Lock()
 	defer k.follower.mu.Unlock()
 	if before, now := put(k.objects, o); now != nil && (before == nil || !alike(before, now)) {
-		k.follower.note(now.Namespace)
+		k.note(now, false)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (k *followed) Delete(o any) error {
 	if len(in) == 0 {
 		delete(k.objects, m.Namespace)
 	}
-	k.follower.note(m.Namespace)
+	k.note(m, true)
 	return nil
 }
 

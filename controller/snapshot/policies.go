@@ -349,6 +349,9 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 		}
 		s := p.set.Enforce(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
 		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
+		if s.Limit != nil {
+			out.Limit = &s.Limit.Most
+		}
 		if s.KeepsSome() {
 			out.Spares = s.Keeps
 			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {

@@ -9,28 +9,165 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
 )
 
-// World is what is known now of a namespace, or of all that is followed if it is empty, as Read would tell it.
+// scope is what a World is about: a namespace, and all that is in none or only what the namespace's objects name as owners. An empty
+// namespace is all of them.
+type scope struct {
+	namespace string
+	all       bool
+}
+
+// kept is a World that is brought up to date whenever somebody asks, and never asked itself: who asks gets a clone.
+type kept struct {
+	scope
+	world   *insight.World
+	version int64 // of the Follower, as far as the World knows
+	// widens: what is asked about the namespace is to be asked about the cluster.
+	widens bool
+	// names: cluster-scoped kinds were read for it because objects of the namespace name owners of them. Which those are may be otherwise
+	// after a change.
+	names bool
+	used  int64 // when it was asked for last: the turn
+}
+
+// mostKept is how many Worlds are kept: one for the cluster, and some for namespaces that are looked at by turns.
+const mostKept = 3
+
+// World is what is known now of a namespace, or of all that is followed if it is empty, as Read would tell it. It is the caller's.
 func (f *Follower) World(namespace string) (*insight.World, error) {
-	all := namespace == ""
-	namespace = cmp.Or(namespace, f.namespace)
+	f.making.Lock()
+	defer f.making.Unlock()
+	k, err := f.current(scope{cmp.Or(namespace, f.namespace), namespace == ""})
+	if err == nil && k.widens {
+		k, err = f.current(scope{f.namespace, true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k.world.Clone(), nil
+}
+
+// current is what is known now of a scope. making is held.
+func (f *Follower) current(s scope) (*kept, error) {
+	f.turn++
+	at := slices.IndexFunc(f.worlds, func(k *kept) bool { return k.scope == s })
+	if at >= 0 {
+		if k := f.worlds[at]; f.further(k) {
+			k.used = f.turn
+			return k, nil
+		}
+		f.worlds = slices.Delete(f.worlds, at, at+1)
+	}
+	k, err := f.anew(s)
+	if err != nil {
+		return nil, err
+	}
+	k.used = f.turn
+	if len(f.worlds) == mostKept {
+		oldest := slices.MinFunc(f.worlds, func(a, b *kept) int { return cmp.Compare(a.used, b.used) })
+		f.worlds = slices.DeleteFunc(f.worlds, func(k *kept) bool { return k == oldest })
+	}
+	f.worlds = append(f.worlds, k)
+	return k, nil
+}
+
+// change is an object that came, changed or went.
+type change struct {
+	version int64 // of the Follower with it
+	kind    graph.Resource
+	object  *metav1.PartialObjectMetadata // as it was last
+	gone    bool
+}
+
+// mostChanges is how many changes are remembered: a World that knows none of more is made anew.
+const mostChanges = 8192
+
+// note says that an object has changed. The lock is held.
+func (k *followed) note(m *metav1.PartialObjectMetadata, gone bool) {
+	f := k.follower
+	if f.kinds[k.kind.GroupResource()] != k {
+		return // a last event of a reflector that was told to stop
+	}
+	f.note(m.Namespace)
+	if len(f.changes) == mostChanges {
+		half := f.changes[mostChanges/2:]
+		f.forgotten = f.changes[mostChanges/2-1].version
+		f.changes = append(make([]change, 0, mostChanges), half...)
+	}
+	f.changes = append(f.changes, change{f.version, k.kind, m, gone})
+}
+
+// further brings a World up to date; false if it has to be made anew.
+func (f *Follower) further(k *kept) bool {
+	f.mu.Lock()
+	if k.version < f.forgotten || k.version < f.renewed || k.widens && k.version < f.version {
+		f.mu.Unlock()
+		return false
+	}
+	at, _ := slices.BinarySearchFunc(f.changes, k.version+1, func(c change, v int64) int { return cmp.Compare(c.version, v) })
+	changes := slices.Clone(f.changes[at:])
+	heard := make(map[schema.GroupResource]string, len(f.kinds))
+	for gr, of := range f.kinds {
+		heard[gr] = of.version
+	}
+	version := f.version
+	f.mu.Unlock()
+	if k.widens {
+		return true
+	}
+	for i := range changes {
+		if !k.take(&changes[i]) {
+			return false
+		}
+	}
+	for gr, at := range heard {
+		if k.world.HasRead(gr) {
+			k.world.Read(gr, at)
+		}
+	}
+	k.version = version
+	return true
+}
+
+// take takes a change in; false if more than the object has to be read for it.
+func (k *kept) take(c *change) bool {
+	gr := c.kind.GroupResource()
+	switch {
+	case c.kind.Namespaced && k.namespace != "" && c.object.Namespace != k.namespace:
+		return true
+	case !k.world.HasRead(gr):
+		return true // it is not looked at, or cannot be listed: that it can be is no change of an object
+	case k.names:
+		return false
+	case c.gone:
+		k.world.Unlist(gr, c.object.UID)
+		return true
+	}
+	k.world.Observe(gr, c.object)
+	return k.all || len(k.world.OwnerKindsOf(c.object.UID)) == 0
+}
+
+// anew makes a World of all that is known.
+func (f *Follower) anew(s scope) (*kept, error) {
 	f.mu.Lock()
 	if f.lost != "" && len(f.kinds) == 0 {
 		defer f.mu.Unlock()
 		return nil, errors.New(f.lost)
 	}
-	w := insight.NewWorld(namespace, slices.Clone(f.all))
+	w := insight.NewWorld(s.namespace, slices.Clone(f.all))
 	for gv, reason := range f.unheard {
 		w.Unheard(gv, reason)
 	}
 	// What is followed is only copied under the lock.
+	version := f.version
 	var lists []known
 	owners := map[schema.GroupResource]known{}
 	for gr, k := range f.kinds {
-		l := k.known(namespace)
-		if k.kind.Namespaced || all {
+		l := k.known(s.namespace)
+		if k.kind.Namespaced || s.all {
 			lists = append(lists, l)
 		} else {
 			owners[gr] = l
@@ -41,11 +178,13 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 	for i := range lists {
 		lists[i].into(w)
 	}
-	for !all {
+	names := false
+	for !s.all {
 		wanted := w.OwnerKinds()
 		if len(wanted) == 0 {
 			break
 		}
+		names = true
 		for _, k := range wanted {
 			gr := k.GroupResource()
 			l, ok := owners[gr]
@@ -55,10 +194,11 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 			l.into(w)
 		}
 	}
-	if !all && w.Widens() {
-		return f.World("")
+	k := &kept{scope: s, world: w, version: version, names: names, widens: !s.all && w.Widens()}
+	if k.widens {
+		k.world = nil
 	}
-	return w, nil
+	return k, nil
 }
 
 // known is what is known of a kind.
@@ -93,9 +233,5 @@ func (k known) into(w *insight.World) {
 	slices.SortFunc(k.objects, func(a, b *metav1.PartialObjectMetadata) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	objects := make([]metav1.PartialObjectMetadata, len(k.objects))
-	for i, m := range k.objects {
-		objects[i] = *m
-	}
-	w.List(k.kind, k.version, objects)
+	w.ListOf(k.kind, k.version, slices.Values(k.objects))
 }

@@ -46,23 +46,14 @@ func (p *Page) named(q url.Values) (*named, error) {
 	}}, nil
 }
 
-// world is an insight.World with what it was asked for, and how far the Follower was when it was made.
+// world is an insight.World, and how far the Follower was at least when it was made.
 type world struct {
 	*insight.World
-	asked   string
 	version int64
 }
 
-// world is what is known of a namespace: the last that was kept, where that is as new, so that one object takes one. It is the
-// caller's until it is kept.
+// world is what is known of a namespace.
 func (p *Page) world(namespace string) (*world, error) {
-	p.mu.Lock()
-	w := p.made
-	p.made = nil
-	p.mu.Unlock()
-	if w != nil && w.asked == namespace && w.version == p.Follower.Version(w.Namespace) {
-		return w, nil
-	}
 	version, all := p.Follower.Version(namespace), p.Follower.Version("")
 	made, err := p.Follower.World(namespace)
 	if err != nil {
@@ -71,14 +62,7 @@ func (p *Page) world(namespace string) (*world, error) {
 	if made.Namespace != namespace { // it had to be looked at as a whole
 		version = all
 	}
-	return &world{made, namespace, version}, nil
-}
-
-// keep leaves a World for the next question.
-func (p *Page) keep(w *world) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.made = w
+	return &world{made, version}, nil
 }
 
 // missing says why an object that was there is not in a World that was made after that.
@@ -108,11 +92,10 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.keep(w)
 	var facts insight.Facts
 	unread := ""
 	if whole, err := o.whole(ctx); err == nil {
-		facts = p.Facts(ctx, whole.gvr.GroupResource(), whole.Unstructured)
+		facts = p.Facts(ctx, w.World, whole.gvr.GroupResource(), whole.Unstructured)
 	} else if errors.Is(err, snapshot.ErrGone) {
 		return nil, err
 	} else {

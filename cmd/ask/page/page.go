@@ -40,7 +40,7 @@ type Options struct {
 	Follower *snapshot.Follower
 	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
-	Facts    func(context.Context, schema.GroupResource, *unstructured.Unstructured) insight.Facts
+	Facts    func(context.Context, *insight.World, schema.GroupResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
 }
 
@@ -55,7 +55,6 @@ type Page struct {
 	streams chan struct{} // has room for the pages that are open
 
 	mu    sync.Mutex
-	made  *world     // the last that nobody uses, and that no plan has used up
 	plans []*outline // the last ones, the youngest last
 
 	number atomic.Int64 // counts plans

@@ -1,0 +1,169 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+const (
+	// mostContent bounds how many objects are looked at to tell who has to act on what is left of a namespace or a definition.
+	mostContent = 20_000
+	// mostShares is how many who have to act are told apart for one object.
+	mostShares = 5
+)
+
+// share is that of what is left on which the same has to act.
+type share struct {
+	cause   Cause
+	first   graph.View
+	objects []Object
+}
+
+// shares tells apart who has to act on objects: those with most objects first. deleter is who deletes what is not being deleted yet.
+func (w *World) shares(all iter.Seq[graph.View], deleter string, now time.Time) []*share {
+	byActor := map[string]*share{}
+	var out []*share
+	for v := range all {
+		causes := []Cause{{Actor: deleter}}
+		if v.Deleting {
+			causes = w.waits(&v, now)
+		}
+		for _, c := range causes {
+			s := byActor[c.Actor]
+			if s == nil {
+				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager}}
+				byActor[c.Actor] = s
+				out = append(out, s)
+			}
+			if n := len(s.objects); n > 0 && s.objects[n-1].UID == v.UID {
+				continue // two of its finalizers are the same component's
+			}
+			s.objects = append(s.objects, objectOf(&v))
+			s.cause.uids = append(s.cause.uids, v.UID)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *share) int {
+		return cmp.Or(len(b.objects)-len(a.objects), cmp.Compare(a.cause.Actor, b.cause.Actor))
+	})
+	for _, s := range out {
+		s.cause.Objects = s.objects[:min(len(s.objects), someNames)]
+	}
+	return out[:min(len(out), mostShares)]
+}
+
+// draining is a terminating namespace: a cause for each who has to act on what is left in it.
+func (w *World) draining(v *graph.View, now time.Time) []Cause {
+	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name, about: aboutContent}
+	if w.Namespace != "" && w.Namespace != v.Name {
+		c.What = "the namespace is terminating"
+		return []Cause{c}
+	}
+	inv := w.Graph.Inventory(v.Name)
+	total := 0
+	var kinds []schema.GroupResource
+	for _, k := range inv.Kinds {
+		kinds = append(kinds, k.Kind)
+		total += k.Total
+	}
+	if total == 0 {
+		c.What = "nothing is left in the namespace that can be seen"
+		return []Cause{c}
+	}
+	if len(inv.Finalizers) > 0 {
+		var names []string
+		for f, n := range inv.Finalizers {
+			names = append(names, fmt.Sprintf("%s on %d", f, n))
+		}
+		slices.Sort(names)
+		c.Evidence = append(c.Evidence, "finalizers in it: "+strings.Join(names, ", "))
+	}
+	if total > mostContent {
+		var counts []string
+		for _, k := range inv.Kinds {
+			counts = append(counts, fmt.Sprintf("%d %s", k.Total, k.Kind))
+		}
+		c.What = "content is left in the namespace: " + strings.Join(counts, ", ")
+		return []Cause{c}
+	}
+	return w.left(c, "content is left in the namespace: ", w.in(v.Name, kinds), now)
+}
+
+// instancesLeft is a terminating definition that has instances.
+func (w *World) instancesLeft(v *graph.View, now time.Time) []Cause {
+	c := w.finalizer(v, cleanup)
+	c.about = aboutContent
+	kind := schema.ParseGroupResource(v.Name)
+	if _, read := w.read[kind]; !read {
+		return []Cause{c}
+	}
+	var all []graph.View
+	for o := range w.objects() {
+		if o.Kind == kind && len(all) < mostContent {
+			all = append(all, *o)
+		}
+	}
+	if len(all) == 0 {
+		return []Cause{c}
+	}
+	c.finalizer = ""
+	return w.left(c, "the definition waits for its instances: ", slices.Values(all), now)
+}
+
+// left makes a cause for each who has to act on objects. The first also has what like says.
+func (w *World) left(like Cause, what string, all iter.Seq[graph.View], now time.Time) (out []Cause) {
+	for n, s := range w.shares(all, like.Actor, now) {
+		s.cause.What, s.cause.Look, s.cause.about = what+kindsOf(s.objects), like.Look, like.about
+		if n == 0 {
+			s.cause.Evidence = like.Evidence
+		}
+		if s.first.Deleting && s.cause.finalizer != "" {
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", objectOf(&s.first), s.cause.finalizer))
+		}
+		out = append(out, s.cause)
+	}
+	return out
+}
+
+// in are the objects of some kinds in a namespace.
+func (w *World) in(namespace string, kinds []schema.GroupResource) iter.Seq[graph.View] {
+	return func(yield func(graph.View) bool) {
+		for _, k := range kinds {
+			for from := uint32(0); ; {
+				var views []graph.View
+				views, from = w.Graph.Content(namespace, k, from, 4096)
+				for i := range views {
+					if !yield(views[i]) {
+						return
+					}
+				}
+				if from == 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
+// kindsOf counts objects by kind, sorted by kind.
+func kindsOf(all []Object) string {
+	counts := map[string]int{}
+	var kinds []string
+	for _, o := range all {
+		if counts[o.Kind]++; counts[o.Kind] == 1 {
+			kinds = append(kinds, o.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	for i, k := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", counts[k], k)
+	}
+	return strings.Join(kinds, ", ")
+}

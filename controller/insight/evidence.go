@@ -1,0 +1,204 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// add puts to a cause what the whole object, and others, tell about it.
+func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
+	if c.finalizer != "" {
+		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
+	}
+	if c.finalizer == v1alpha1.Finalizer && f.Held != nil {
+		f.held(c, v)
+	}
+	if c.finalizer == v1alpha1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
+		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", f.Enforcement.By, f.Enforcement.Propagation))
+	}
+	switch {
+	case v.Kind == claims && c.finalizer == "kubernetes.io/pvc-protection":
+		f.used(c, v.Name)
+	case v.Kind == storage && c.finalizer == "kubernetes.io/pv-protection":
+		f.bound(c)
+	case v.Kind == storage && strings.HasPrefix(c.finalizer, "external-attacher/"):
+		for i := range f.Attachments {
+			node, _, _ := unstructured.NestedString(f.Attachments[i].Object, "spec", "nodeName")
+			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s", f.Attachments[i].GetName(), words.Printable(node)))
+		}
+	case c.about == aboutStopping && f.NodeGone != nil && *f.NodeGone:
+		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm that the pod has stopped")
+		c.Actor = "kube-controller-manager (pod garbage collection), or you: kubectl delete pod --force"
+	}
+}
+
+// held says that a person has to decide. A HeldCollection names some of what it holds only.
+func (f Facts) held(c *Cause, v *graph.View) {
+	var h v1alpha1.HeldCollection
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
+		return
+	}
+	c.Actor, c.Look = "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
+	for _, s := range h.Status.Samples {
+		if s.Object == v.Ref.String() {
+			c.What += ", before a person has decided: " + words.Printable(s.Why)
+			return
+		}
+	}
+	if int(h.Status.Held) > len(h.Status.Samples) {
+		c.What += fmt.Sprintf(", perhaps before a person has decided: %d deletions of %s are held", h.Status.Held, v.Kind)
+	}
+}
+
+// used tells which pods use a claim.
+func (f Facts) used(c *Cause, claim string) {
+	if users := usersOf(f.Pods, claim); len(users) > 0 {
+		c.Evidence = append(c.Evidence, "pods that use the claim: "+strings.Join(users[:min(len(users), someNames)], ", "))
+		if more := len(users) - someNames; more > 0 {
+			c.Evidence[len(c.Evidence)-1] += fmt.Sprintf(" and %d more", more)
+		}
+		c.Actor = "who runs " + users[0]
+	}
+}
+
+// bound tells which claim a volume is bound to, and which pods use that.
+func (f Facts) bound(c *Cause) {
+	if f.Object == nil {
+		return
+	}
+	name, _, _ := unstructured.NestedString(f.Object.Object, "spec", "claimRef", "name")
+	in, _, _ := unstructured.NestedString(f.Object.Object, "spec", "claimRef", "namespace")
+	if phase, _, _ := unstructured.NestedString(f.Object.Object, "status", "phase"); name == "" || phase != "Bound" {
+		return
+	}
+	claim := Object{Kind: claims.String(), Namespace: in, Name: name}
+	c.Evidence = append(c.Evidence, "it is bound to "+claim.String())
+	c.Actor, c.Look = "who deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s", words.Shell(in), words.Shell(name))
+	f.used(c, name)
+}
+
+// refused is what a policy says about the delete of an object that is not being deleted.
+func (f Facts) refused() []Cause {
+	if f.Verdict == nil || !f.Verdict.Refused {
+		return nil
+	}
+	c := Cause{What: "a policy refuses to have you delete it: " + f.Verdict.Message, Actor: "whoever the message names", Look: f.Verdict.Confirm}
+	if c.Look != "" {
+		c.Actor = "you, by a confirmation"
+	}
+	return []Cause{c}
+}
+
+// told are the refusals of which Weir's controller has told on the objects of causes, one for each who refuses.
+func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) {
+	about := map[types.UID]bool{}
+	for i := range causes {
+		for _, uid := range causes[i].uids {
+			about[uid] = true
+		}
+	}
+	met := map[string]bool{}
+	add := func(what, actor, look, evidence string) {
+		if !met[actor] && len(out) < mostShares {
+			met[actor] = true
+			out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}})
+		}
+	}
+	for _, s := range saidOf(f.Events, about, v) {
+		evidence := fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
+		if s.reason == v1alpha1.ReasonDeletionHeld {
+			add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
+			continue
+		}
+		actor, look := refuser("", s.message)
+		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, "whoever the message names"), look, evidence)
+	}
+	if f.Object != nil && v.Kind == namespaces {
+		for _, text := range failures(f.Object) {
+			if actor, look := refuser("", text); actor != "" {
+				add("the API server refuses what the namespace controller asks for: "+text, actor, look, "the condition NamespaceDeletionContentFailure")
+			}
+		}
+	}
+	return out
+}
+
+// besides are causes of their own.
+func (f Facts) besides(v *graph.View) (out []Cause) {
+	if v.Kind != namespaces {
+		return nil
+	}
+	if f.Object != nil {
+		list, _, _ := unstructured.NestedStringSlice(f.Object.Object, "spec", "finalizers")
+		for _, name := range list {
+			if name != string(corev1.FinalizerKubernetes) {
+				out = append(out, Cause{What: fmt.Sprintf("the finalizer %s in its spec.finalizers holds it", words.Printable(name)), Actor: actorOf(name),
+					Look: "kubectl get namespace " + v.Name + " -o yaml"})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
+		out = append(out, Cause{
+			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),
+			Actor: "who runs the API behind the APIService " + name,
+			Look:  "kubectl describe apiservice " + name,
+		})
+	}
+	return out
+}
+
+// failures are the messages of the condition that says that content could not be deleted.
+func failures(u *unstructured.Unstructured) (out []string) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, one := range list {
+		if c, _ := one.(map[string]any); c["type"] == "NamespaceDeletionContentFailure" && c["status"] == "True" {
+			out = append(out, words.Printable(fmt.Sprint(c["message"])))
+		}
+	}
+	return out
+}
+
+// conditions are those of a status that say that something is wrong, in words.
+func conditions(u *unstructured.Unstructured) (out []string) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, one := range list {
+		c, _ := one.(map[string]any)
+		kind, _ := c["type"].(string)
+		said := inWords[kind]
+		if status, _ := c["status"].(string); said == "" || status != "True" {
+			continue
+		}
+		message, _ := c["message"].(string)
+		out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, said, words.Printable(message)))
+	}
+	return out
+}
+
+// usersOf are the pods that use a claim.
+func usersOf(all []unstructured.Unstructured, claim string) (out []string) {
+	for i := range all {
+		volumes, _, _ := unstructured.NestedSlice(all[i].Object, "spec", "volumes")
+		for _, one := range volumes {
+			volume, _ := one.(map[string]any)
+			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim {
+				out = append(out, "pods/"+all[i].GetName())
+				break
+			}
+		}
+	}
+	return out
+}

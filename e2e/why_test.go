@@ -1,0 +1,367 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// fault is something for which an object does not go.
+type fault struct {
+	name string
+	// finalizers hold it, written by a manager; dependents are lines of objects that refer to OWNER; propagation is how it is deleted.
+	finalizers  []string
+	dependents  string
+	propagation metav1.DeletionPropagation
+	says        []string
+}
+
+// faults are those that any object can have, and with each other. Webhooks and rights are those of newFaulty.
+func faults(w *world) []fault {
+	return []fault{
+		{name: "load balancer", finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}, says: []string{
+			"takes it off when the load balancer is deleted", "Who has to act: the cloud's service controller.",
+			"the Lease kube-system/cloud-controller-manager, by which its component says that it is there, does not exist"}},
+		{name: "job tracking", finalizers: []string{"batch.kubernetes.io/job-tracking"}, says: []string{
+			"takes it off when the pod is counted in its Job's status", "Who has to act: kube-controller-manager (Job controller)."}},
+		{name: "component gone", finalizers: []string{"example.com/gone"}, says: []string{
+			"The finalizer example.com/gone holds it", "Who has to act: the component behind the finalizer example.com/gone.",
+			`written by the field manager "vanished"`, `runs something that is named "vanished": the component may be gone`}},
+		{name: "leaf held", dependents: "cm leaf-held-OWNER owners=(OWNER!block) finalizers=(example.com/hold)", propagation: foreground, says: []string{
+			"Foreground deletion: it waits for ", "configmaps/" + w.namespace + "/leaf-held-OWNER", "Who has to act: the component behind the finalizer example.com/hold."}},
+		{name: "leaf refused", dependents: "cm refused-OWNER owners=(OWNER!block)", propagation: foreground, says: []string{
+			"configmaps/" + w.namespace + "/refused-OWNER", `denied the request: not today`, "Who has to act: who runs the admission webhook " + w.namespace + ".example.com."}},
+		{name: "leaf not permitted", dependents: "limits may-not-OWNER owners=(OWNER!block)", propagation: foreground, says: []string{
+			"limitranges/" + w.namespace + "/may-not-OWNER", "Who has to act: who grants the user " + weirUser + " its rights (RBAC)."}},
+		{name: "orphaning refused", dependents: "cm refused-OWNER owners=(OWNER)", propagation: orphan, says: []string{
+			"Its dependents are being orphaned: configmaps/" + w.namespace + "/refused-OWNER still refers to it", "Who has to act: who runs the admission webhook " + w.namespace + ".example.com."}},
+	}
+}
+
+// weirAway is that of an object with Weir's finalizer while its controller does not run.
+func weirAway() fault {
+	return fault{name: "weir away", finalizers: []string{finalizer}, says: []string{
+		"the propagation of the policy is carried out", "Who has to act: Weir's controller.", "the Lease weir-controller, by which its component says that it is there, was renewed "}}
+}
+
+// newFaulty is a cluster without controllers but Weir's, which may not delete LimitRanges, and is refused what is named so by a webhook.
+func newFaulty(t *testing.T) (*world, *hook) {
+	t.Helper()
+	w := newCluster(t, plane.Options{})
+	if err := installCRDs(w.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	role := w.roleWithout("limitranges")
+	limited := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "see-limitranges"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"limitranges"}, Verbs: []string{"get", "list", "watch", "update", "patch"}}}}
+	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), limited, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restricted(w.Context(), w.plane, weirUser, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: limited.Name}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := restricted(w.Context(), w.plane, weirUser, role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, LeaderElect: true, Flags: []string{weir.NoBrake}})
+	w.kinds["limits"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "LimitRange"}, resource: "limitranges", body: `spec: {limits: []}`}
+	return w, w.newHook(false, func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if strings.HasPrefix(r.Name, "refused-") {
+			return refusal(403, 0)
+		}
+		return nil
+	})
+}
+
+// suffer makes an object with faults, and deletes it.
+func (w *world) suffer(name string, all ...fault) {
+	w.Helper()
+	w.make("sec " + name)
+	var finalizers []string
+	propagation := background
+	for _, f := range all {
+		finalizers = append(finalizers, f.finalizers...)
+		if f.dependents != "" {
+			line := strings.ReplaceAll(f.dependents, "OWNER", name)
+			w.make(line)
+			// An owner does not wait for what no watch has told of.
+			dependent := string(w.of(strings.Fields(line)[1]).uid)
+			if w.weir.Ready(w.Context()) == nil { // it is away in the end
+				w.until(line+" was seen", func(context.Context) (bool, error) { return w.inGraph(dependent), nil })
+			}
+		}
+		if f.propagation != none {
+			propagation = f.propagation
+		}
+	}
+	if len(finalizers) > 0 {
+		list := `"` + strings.Join(finalizers, `", "`) + `"`
+		_, err := w.at(w.of(name)).Patch(w.Context(), name, types.MergePatchType, []byte(`{"metadata": {"finalizers": [`+list+`]}}`), metav1.PatchOptions{FieldManager: "vanished"})
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.delete(name, propagation)
+}
+
+// awaitWhy waits until why says each of some words, and nothing wrong.
+func (w *world) awaitWhy(words []string, args ...string) (out string) {
+	w.Helper()
+	defer func() {
+		if w.Failed() {
+			w.Logf("weir why %s:\n%s", strings.Join(args, " "), out)
+		}
+	}()
+	w.until(fmt.Sprintf("weir why %s says %q", strings.Join(args, " "), words), func(context.Context) (bool, error) {
+		out = w.mustAsk(append([]string{"why"}, args...)...)
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(out, word) }), nil
+	})
+	return out
+}
+
+// TestWhyNamesFaultsOneAndTwoAtATime: with each fault, and each two that an object can have, all causes are named, each with who has to act.
+func TestWhyNamesFaultsOneAndTwoAtATime(t *testing.T) {
+	t.Parallel()
+	w, _ := newFaulty(t)
+	all := faults(w)
+	actors := func(out string) int { return strings.Count(out, "Who has to act: ") }
+	asked := 0
+	for i, a := range all {
+		name := fmt.Sprintf("one-%d", i)
+		w.suffer(name, a)
+		asked++
+		alone := w.awaitWhy(replaced(a.says, name), "secret", name)
+		for j, b := range all[:i] {
+			if a.propagation != none && b.propagation != none && a.propagation != b.propagation {
+				continue // a deletion has one
+			}
+			if a.dependents != "" && b.dependents != "" && strings.Fields(a.dependents)[1] == strings.Fields(b.dependents)[1] {
+				continue
+			}
+			name := fmt.Sprintf("two-%d-%d", j, i)
+			w.suffer(name, b, a)
+			asked++
+			out := w.awaitWhy(append(replaced(a.says, name), replaced(b.says, name)...), "secret", name)
+			if actors(out) < 2 || actors(out) > 4 {
+				t.Errorf("%s, and %s: %d have to act\n%s", b.name, a.name, actors(out), out)
+			}
+		}
+		if n := actors(alone); n < 1 || n > 2 { // who is refused is one, and who refuses
+			t.Errorf("%s: %d have to act\n%s", a.name, n, alone)
+		}
+	}
+	t.Logf("%d objects with one fault or two", asked)
+	w.weir.Kill()
+	away := weirAway()
+	for i, b := range append(all[:3:3], fault{name: "none"}) { // those with dependents would wait for it to begin
+		name := fmt.Sprintf("away-%d", i)
+		w.suffer(name, b, away)
+		w.awaitWhy(append(replaced(away.says, name), replaced(b.says, name)...), "secret", name)
+	}
+}
+
+func replaced(words []string, owner string) (out []string) {
+	for _, word := range words {
+		out = append(out, strings.ReplaceAll(word, "OWNER", owner))
+	}
+	return out
+}
+
+// TestWhyNamesFaultsOfKinds: what only some kinds have: claims, volumes, pods, definitions, namespaces, references, and policies.
+func TestWhyNamesFaultsOfKinds(t *testing.T) {
+	t.Parallel()
+	w, _ := newFaulty(t)
+	w.kinds["pvc"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, resource: "persistentvolumeclaims",
+		body: `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`}
+	w.kinds["user"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
+		body: `spec: {nodeName: no-such-node, containers: [{name: c, image: c}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}`}
+	w.kinds["lb"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, resource: "services", body: `spec: {type: LoadBalancer, ports: [{port: 80}]}`}
+	w.make(`
+		pvc  data
+		user db-0           finalizers=(batch.kubernetes.io/job-tracking)
+		pv   disk           finalizers=(kubernetes.io/pv-protection, external-attacher/disk-example-com)
+		lb   front          finalizers=(service.kubernetes.io/load-balancer-cleanup)
+		cm   old
+		cm   refused-stale  owners=(old)
+		cm   guarded
+	`)
+	w.bind("disk", "data")
+	w.delete("front", background)
+	w.delete("data", background)
+	w.delete("disk", background)
+	w.delete("db-0", background)
+	w.mustSay(w.awaitWhy([]string{"pods that use the claim: pods/db-0", "Who has to act: who runs pods/db-0."}, "pvc", "data"), "when no pod uses the claim")
+	w.awaitWhy([]string{"when no claim is bound to the volume", "it is bound to persistentvolumeclaims/" + w.namespace + "/data", "pods that use the claim: pods/db-0",
+		"the volume is detached from its node", "volumeattachments/attached attaches it to the node node-1", "Who has to act: the CSI driver's external-attacher."}, "pv", "disk")
+	out := w.awaitWhy([]string{"takes it off when the pod is counted in its Job's status", "Who has to act: kube-controller-manager (Job controller).",
+		"grace period", "the node that it runs on is not there any more"}, "pod", "db-0")
+	if strings.Count(out, "is not there any more") != 1 {
+		t.Errorf("the node has nothing to do with the finalizer:\n%s", out)
+	}
+	w.awaitWhy([]string{"when the load balancer is deleted", "Who has to act: the cloud's service controller."}, "service", "front")
+
+	w.delete("old", background) // what it owned may not be deleted
+	w.awaitGone("old")
+	w.create("cm", "old", nil)
+	w.awaitWhy([]string{"Its owners are gone, and it is to be deleted", "there is configmaps/" + w.namespace + "/old, with the uid " + string(w.of("old").uid),
+		"Who has to act: who runs the admission webhook " + w.namespace + ".example.com."}, "cm", "refused-stale")
+
+	w.policyNamed("DeletionPolicy", "guard", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  protection: {confirmation: Required}`)
+	w.awaitWhy([]string{"A policy refuses to have you delete it: ", `DeletionPolicy "guard"`, "Who has to act: you, by a confirmation."}, "cm", "guarded")
+
+	w.cascadeIsRemembered()
+	w.namespaceFaults()
+}
+
+// bind has a volume be bound to a claim, and attached to a node, as the controllers for that would.
+func (w *world) bind(volume, claim string) {
+	w.Helper()
+	w.patch(volume, fmt.Sprintf(`{"spec": {"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": %q, "name": %q, "uid": %q}}}`, w.namespace, claim, w.of(claim).uid))
+	o := w.of(volume)
+	if _, err := w.at(o).Patch(w.Context(), o.name, types.MergePatchType, []byte(`{"status": {"phase": "Bound"}}`), metav1.PatchOptions{}, "status"); err != nil {
+		w.Fatal(err)
+	}
+	_, err := w.typed.StorageV1().VolumeAttachments().Create(w.Context(), &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "attached"},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "disk.example.com", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// cascadeIsRemembered: why tells of what is gone, because of what it went, and that its controller has made it again.
+func (w *world) cascadeIsRemembered() {
+	w.Helper()
+	w.make(`
+		rs  maker
+		sec worker  owners=(maker*controller)
+		sec below   owners=(worker)
+	`)
+	_, said, code := w.ask(w.plane.Kubeconfig, "why", "secret", "never", "-n", w.namespace)
+	if code != 1 || !strings.Contains(said, `secrets "never" not found, and nothing is recorded of its deletion`) {
+		w.Errorf("why of what never was: exit code %d, %s", code, said)
+	}
+	w.delete("worker", background)
+	w.awaitGone("worker", "below")
+	w.awaitEvent("worker", "Cascade")
+	was := "1 object that it owned was deleted by garbage collection within 1s: 1 secrets"
+	w.awaitWhy([]string{"secrets/" + w.namespace + "/worker is not there", "It was deleted ", was}, "secret", "worker")
+	w.awaitWhy([]string{"secrets/" + w.namespace + "/below is not there", "because of Secret " + w.namespace + "/worker: " + was}, "secret", "below")
+	w.create("sec", "worker", []metav1.OwnerReference{w.reference("maker*controller")})
+	w.awaitWhy([]string{"is not being deleted", "Its controller ReplicaSet maker lives", "one of the same name was deleted: ", was}, "secret", "worker")
+	w.create("sec", "maker-1", []metav1.OwnerReference{w.reference("maker*controller")})
+	w.awaitWhy([]string{"ReplicaSet maker lives, which is likely to have been its controller, and has made secrets/"}, "secret", "maker-2")
+}
+
+// namespaceFaults are those of a namespace, all at a time, and of a definition.
+func (w *world) namespaceFaults() {
+	w.Helper()
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(crd)
+	ends := w.beside()
+	ends.make(`
+		cm     held     finalizers=(example.com/hold)
+		sec    other    finalizers=(example.com/other)
+		limits kept
+		widget one      finalizers=(example.com/widget)
+	`)
+	namespaces := w.typed.CoreV1().Namespaces()
+	ns, err := namespaces.Get(w.Context(), ends.namespace, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/spec")
+	if _, err = namespaces.Finalize(w.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.crds().Delete(w.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.awaitWhy([]string{"The definition waits for its instances: 1 " + crd.Name, "Who has to act: the component behind the finalizer example.com/widget."}, "crd", crd.Name)
+	ends.drop()
+	says := []string{
+		"Who has to act: the component behind the finalizer example.com/hold.", "Who has to act: the component behind the finalizer example.com/other.",
+		"Content is left in the namespace: 1 limitranges", "Who has to act: who grants the user " + weirUser + " its rights (RBAC).",
+		"condition WeirDraining: Weir drains it: wave 2 of 2 (rest)",
+		"The finalizer example.com/spec in its spec.finalizers holds it",
+	}
+	w.awaitWhy(says, "namespace", ends.namespace)
+	nobody, err := plane.FreePort()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.aggregate(nobody)
+	w.awaitWhy(append(says, "The APIService v1."+aggregated+" is not available", "Who has to act: who runs the API behind the APIService v1."+aggregated), "namespace", ends.namespace)
+	w.mustSay(ends.mustAsk("pending"), "for the component behind the finalizer example.com/hold")
+}
+
+// TestNamespaceThatWasDrainedIsInTheHistory: where its Events cannot be, with how much went, and by whose request.
+func TestNamespaceThatWasDrainedIsInTheHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.beside()
+	other.make(`
+		cm  one
+		cm  two
+		sec three
+	`)
+	uid := other.drop()
+	other.awaitDropped(uid)
+	var out string
+	w.until("it is recorded", func(context.Context) (bool, error) {
+		out = w.mustAsk("history", "namespace", other.namespace)
+		return !strings.Contains(out, "No cascade is recorded"), nil
+	})
+	w.mustSay(out, "Namespace "+other.namespace+": ", " objects in it were deleted (", " configmaps", "1 secrets", ") within ")
+	w.mustSay(w.mustAsk("why", "namespace", other.namespace), "namespaces/"+other.namespace+" is not there", "It was deleted ")
+}
+
+// TestHistoryTellsWhoAskedAndWhichPolicy: the webhook saw the request, the controller carried the policy out.
+func TestHistoryTellsWhoAskedAndWhichPolicy(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *world) {
+		policy := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  protection: {maxDependents: 100}")
+		w.awaitStamping("cm")
+		w.make(`
+			cm  owner
+			sec one    owners=(owner!block)
+			sec two    owners=(owner)
+		`)
+		w.until("the webhook has the graph", func(context.Context) (bool, error) {
+			out, err := w.kubectl("delete", "configmap", "owner", "--dry-run=server")
+			return strings.Contains(out, "2 objects are also deleted"), err
+		})
+		kubeconfig, err := restricted(w.Context(), w.plane, "anna-"+w.namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mustKubectl("delete", "configmap", "owner", "--kubeconfig", kubeconfig)
+		w.awaitGone("owner", "one", "two")
+		w.awaitEvent("owner", "DeletionRequested")
+		says := []string{"ConfigMap " + w.namespace + "/owner: deleted at the request of anna-" + w.namespace + " (propagation Background; policy " + policy + ": Foreground)"}
+		if w.mode == replace {
+			w.awaitEvent("owner", "Cascade")
+			says = append(says, "2 objects that it owned, directly or not, were deleted by garbage collection within ", ": 2 secrets; policy "+policy+": Foreground")
+		}
+		w.mustSay(w.mustAsk("history", "cm", "owner"), says...)
+		w.mustSay(w.mustAsk("why", "cm", "owner"), "configmaps/"+w.namespace+"/owner is not there", "at the request of anna-"+w.namespace)
+	})
+}
