@@ -65,7 +65,8 @@ func allMetrics() ([]metric, error) {
 	}{
 		{"controller", func(reg prometheus.Registerer) error {
 			_, err := controller.New(controller.Options{Config: config, Policies: state, Canary: "weir-system", Brake: brake.DefaultLimits, Registry: reg})
-			return cmp.Or(err, reg.Register(buildInfo("controller")))
+			_, beside := controller.New(controller.Options{Config: config, Companion: true, Canary: "weir-system", Registry: reg})
+			return cmp.Or(err, beside, reg.Register(buildInfo("controller")))
 		}},
 		{"shadow", func(reg prometheus.Registerer) error {
 			_, err := controller.New(controller.Options{Config: config, Shadow: true, Registry: reg})
@@ -88,7 +89,9 @@ func allMetrics() ([]metric, error) {
 			if m.help == "" || m.name == "" {
 				return nil, fmt.Errorf("the %s has a metric without help, or one that cannot be read: %s %s", process.name, m.name, m.help)
 			}
-			m.processes = append(found[m.name].processes, process.name)
+			if m.processes = found[m.name].processes; !slices.Contains(m.processes, process.name) {
+				m.processes = append(m.processes, process.name)
+			}
 			found[m.name] = m
 		}
 	}
