@@ -33,6 +33,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 				cm keeper
 			`)
 			w.make(dependents("sec", many, "boss") + dependents("sec", few, "small") + dependents("sec", kept, "keeper"))
+			w.settle() // what the controller has not seen yet is not counted
 
 			w.delete("boss", background)
 			w.delete("small", background)
@@ -71,6 +72,10 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.make("cm last")
 			more := numbered("more", 11)
 			w.make(dependents("sec", more, "last"))
+			w.settle()
+			if m == companion { // the webhook counts by watches of its own
+				w.awaitRefusal("delete", "configmap", "last", "--cascade=foreground")
+			}
 			last := w.of("last")
 			err := w.at(last).Delete(t.Context(), "last", metav1.DeleteOptions{PropagationPolicy: new(foreground)})
 			if m == companion {
