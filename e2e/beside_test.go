@@ -24,7 +24,7 @@ const collectorCanary = "weir-collector-canary"
 const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 // collectorBegins is how long a kube-controller-manager that has just been started may take until it collects.
-const collectorBegins = 3 * patience
+const collectorBegins = 3 * time.Minute
 
 // TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects nothing, and collects when the other is off.
 func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // patience is how long a test waits for what should take milliseconds: the
 // machine may have other things to do.
 const (
-	patience  = time.Minute
+	patience  = 2 * time.Minute
 	pollEvery = 30 * time.Millisecond
 )
 
