@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -106,12 +107,12 @@ func (w *world) cascade(number, kills int) int {
 		w.Fatal(err)
 	}
 	l := newLedger(w.meta, c)
-	ctx, stop := context.WithCancel(w.Context())
-	defer stop()
+	ctx, stop := context.WithCancelCause(w.Context())
+	defer stop(nil)
 	for kind := range kinds {
 		go l.follow(ctx, kind)
 	}
-	go w.keep(ctx)
+	go w.keep(ctx, stop)
 	total, _ := l.left()
 	if err := c.delete(ctx, w.objects); err != nil {
 		w.Fatal(err)
@@ -126,25 +127,25 @@ func (w *world) cascade(number, kills int) int {
 			break
 		}
 		if err := l.await(ctx, next); err != nil {
-			w.fail(err)
+			w.fail(l, err)
 		}
 		left, _ = l.left()
 		moments = append(moments, left)
 		if err := w.kill(ctx); err != nil {
-			w.fail(err)
+			w.fail(l, err)
 		}
 		last = time.Now()
 	}
 	if err := l.await(ctx, 0); err != nil {
-		w.fail(err)
+		w.fail(l, err)
 	}
 	took := time.Since(last)
 	w.took = append(w.took, took)
 	if err := w.weir.AwaitReady(ctx); err != nil {
-		w.Fatal(err)
+		w.fail(l, cmp.Or(context.Cause(ctx), err))
 	}
 	if err := w.weir.AwaitIdle(ctx); err != nil {
-		w.Fatal(err)
+		w.fail(l, cmp.Or(context.Cause(ctx), err))
 	}
 	wrong, err := l.verdict(ctx)
 	if err != nil {
@@ -178,15 +179,16 @@ func (w *world) kill(ctx context.Context) error {
 }
 
 // keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
-// ends it is a failure.
-func (w *world) keep(ctx context.Context) {
+// ends it is a failure, for which nobody waits any longer.
+func (w *world) keep(ctx context.Context, fail context.CancelCauseFunc) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.exited():
 		}
-		if !w.revive(ctx) {
+		if err := w.revive(ctx); err != nil {
+			fail(err)
 			return
 		}
 	}
@@ -198,30 +200,49 @@ func (w *world) exited() <-chan struct{} {
 	return w.weir.Exited()
 }
 
-func (w *world) revive(ctx context.Context) bool {
+func (w *world) revive(ctx context.Context) error {
 	w.process.Lock()
 	defer w.process.Unlock()
 	select {
 	case <-w.weir.Exited():
 	default:
-		return true // somebody killed it, and has started it again
+		return nil // somebody killed it, and has started it again
 	}
 	if ctx.Err() != nil {
-		return false
+		return context.Cause(ctx)
 	}
 	if tail := w.weir.Tail(3); !strings.Contains(tail, "reach the API server") {
-		w.Errorf("weir ended by itself: %v; its log ends with\n%s", w.weir.Wait(), tail)
-		return false
+		return fmt.Errorf("weir ended by itself: %w", w.weir.Wait())
 	}
 	w.ended++
 	if err := w.weir.Start(context.WithoutCancel(ctx)); err != nil {
-		w.Errorf("start weir again: %v", err)
-		return false
+		return fmt.Errorf("start weir again: %w", err)
 	}
-	return true
+	return nil
 }
 
-func (w *world) fail(err error) {
+// fail says what is known when a cascade does not end: what killed what, what the API server shows by now, and what weir says of itself.
+func (w *world) fail(l *ledger, why error) {
 	w.Helper()
-	w.Fatalf("killed %v: %v; weir's log ends with\n%s", w.killed, err, w.weir.Tail(30))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
+	defer cancel()
+	var known []string
+	left, _ := l.left()
+	for kind := range kinds {
+		if _, err := l.list(ctx, kind); err != nil {
+			known = append(known, err.Error())
+		}
+	}
+	now, _ := l.left()
+	known = append(known, fmt.Sprintf("%d objects were left by the watches, and %d are by a list", left, now))
+	text, err := w.weir.Get(ctx, "/metrics", "")
+	if err != nil {
+		known = append(known, err.Error())
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "weir_graph_kinds") || strings.HasPrefix(line, "weir_queue") || strings.HasPrefix(line, "workqueue_depth") {
+			known = append(known, strings.TrimSpace(line))
+		}
+	}
+	w.Fatalf("killed %v: %v; %s; weir's log ends with\n%s", w.killed, why, strings.Join(known, "; "), w.weir.Tail(60))
 }
