@@ -164,6 +164,45 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	}
 }
 
+// TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted: somebody deleted a widget, which a finalizer keeps. Then a controller writes it into 600
+// objects as their owner. Nobody asked for those to go: they are held when it ends, and go when a person decides. What was the widget's before goes at once.
+func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	w, crd := newHoldable(t)
+	w.startWeir()
+	owned := numbered("owned", 600)
+	w.make("widget boss finalizers=(example.com/f)\ncm leaf owners=(boss)")
+	w.makePairs("widget", numbered("widget", 600), owned)
+	w.settle()
+	boss := w.of("boss")
+	w.delete("boss", background)
+	w.settle()
+	w.rewriteTo(owned, func(string) (string, types.UID) { return "boss", boss.uid })
+	w.settle()
+	if left := w.countLeft(owned); left != len(owned) {
+		t.Fatalf("%d of %d are left, while their owner is there", left, len(owned))
+	}
+	w.patch("boss", `{"metadata":{"finalizers":null}}`)
+	w.awaitGone("boss", "leaf")
+
+	held := w.awaitHeld(crd.Name, 1)
+	w.until("all that is held has been counted", func(context.Context) (bool, error) {
+		held = w.heldNow(crd.Name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
+	})
+	left := w.countLeft(owned)
+	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if gone := len(owned) - left; gone > mostByInference {
+		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	if because := status(held, "conclusion"); because != "ReferenceEdited" {
+		t.Errorf("held because of %s, want ReferenceEdited", because)
+	}
+	w.proceed(crd.Name, status(held, "digest"))
+	w.awaitGone(owned...)
+	w.awaitNotHeld(crd.Name)
+}
+
 // TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no collector ran. A HeldCollection that somebody
 // made, who is not Weir, holds nothing.
 func TestBrakeHoldsAtAColdStart(t *testing.T) {
@@ -275,12 +314,19 @@ func (w *world) countLeft(names []string) int {
 // rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What is gone by then is left out.
 func (w *world) rewrite(names []string, owner func(name string) types.UID) {
 	w.Helper()
+	w.rewriteTo(names, func(name string) (string, types.UID) { return "widget" + strings.TrimPrefix(name, "owned"), owner(name) })
+}
+
+// rewriteTo is rewrite for owners of any name.
+func (w *world) rewriteTo(names []string, owner func(name string) (string, types.UID)) {
+	w.Helper()
 	var group errgroup.Group
 	group.SetLimit(32)
 	for _, name := range names {
 		o := w.of(name)
+		widget, uid := owner(name)
 		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
-			APIVersion: w.kinds["widget"].GroupVersion().String(), Kind: "Widget", Name: "widget" + strings.TrimPrefix(name, "owned"), UID: owner(name),
+			APIVersion: w.kinds["widget"].GroupVersion().String(), Kind: "Widget", Name: widget, UID: uid,
 		}}}})
 		if err != nil {
 			w.Fatal(err)

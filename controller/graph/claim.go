@@ -89,7 +89,7 @@ const (
 	controllerTrue
 	blockSet
 	blockTrue
-	written // into an object that was there already, after the owner had gone: not a part of the reference
+	written // into an object that was there already, after the owner was deleted: not a part of the reference
 )
 
 func bitsOf(r *metav1.OwnerReference) (b edgeBits) {
@@ -182,7 +182,8 @@ func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, edited bool) 
 	g.markCycle(id)
 }
 
-// noteWritten marks a reference that an edit has put into an object, if its owner is known to be gone by then.
+// noteWritten marks a reference that an edit has put into an object, if its owner is known to be gone by then, or to be on its way. Whoever
+// deleted that owner did not ask for the object to go: it was not the owner's then.
 func (g *Graph) noteWritten(e *edge, before []edge) {
 	for _, old := range before {
 		if old.claim == e.claim {
@@ -190,7 +191,8 @@ func (g *Graph) noteWritten(e *edge, before []edge) {
 			return
 		}
 	}
-	if g.claims.at(e.claim).verdict == absent {
+	c := g.claims.at(e.claim)
+	if c.verdict == absent || c.verdict == waiting || c.owner != 0 && g.nodes.at(c.owner).flags&deleting != 0 {
 		e.bits |= written
 	}
 }

@@ -18,7 +18,7 @@ const (
 	Asked           Conclusion = iota
 	OwnerNotFound              // a live read says that there is no such owner
 	DefinitionGone             // the definition of the owner's kind was deleted, and all of its instances with it
-	ReferenceEdited            // the reference was written into the object after its owner had gone
+	ReferenceEdited            // the reference was written into the object after its owner was deleted
 )
 
 var conclusionNames = [...]string{"asked", "owner-not-found", "definition-gone", "reference-edited"}
@@ -71,9 +71,9 @@ func (g *Graph) causeOfDelete(n *node) (found cause) {
 	for _, e := range n.owners {
 		var of cause
 		switch c := g.claims.at(e.claim); {
-		case c.verdict == waiting:
+		case c.verdict == waiting && g.causes[c.owner] != 0:
 			of = g.causes[c.owner]
-		case c.cause != 0:
+		case c.verdict != waiting && c.cause != 0:
 			of = c.cause
 		case e.bits&written != 0:
 			of = causeOf(g.typeInfos[c.typ].slot, ReferenceEdited)
@@ -219,8 +219,9 @@ func (g *Graph) InferredFrom(owners schema.GroupResource, from uint32) (all []In
 		}
 		looked++
 		c := g.claims.at(id)
-		if c.entry != 0 && g.open(c) && g.slots[g.typeInfos[c.typ].slot].GroupResource() == owners {
+		if c.entry != 0 && g.slots[g.typeInfos[c.typ].slot].GroupResource() == owners && g.open(c) {
 			open++
+			looked += len(c.dependents)
 		}
 		if c.entry == 0 || c.verdict != absent && c.verdict != waiting {
 			continue

@@ -269,9 +269,12 @@ func (m *model) inference(o *mObject) (found graph.Inference) {
 		case "W":
 			of = m.meant(w).why
 		case "A":
-			if of = c.inferred; of == (graph.Inference{}) && slices.Contains(o.written, w) {
-				of = inferred(graph.ReferenceEdited, m.typeOf(w).resource)
-			}
+			of = c.inferred
+		default:
+			continue
+		}
+		if of == (graph.Inference{}) && slices.Contains(o.written, w) {
+			of = inferred(graph.ReferenceEdited, m.typeOf(w).resource)
 		}
 		if of != (graph.Inference{}) && !of.Inherited {
 			return of

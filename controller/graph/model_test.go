@@ -46,7 +46,7 @@ type mObject struct {
 	holder   string          // the model's
 	shown    bool            // since its kind's last list began
 	why      graph.Inference // it is being collected for
-	written  []words         // references that an edit put there after the owner had gone
+	written  []words         // references that an edit put there after the owner was deleted
 }
 
 // course is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
@@ -316,11 +316,17 @@ func (m *model) observe(seen graph.Object) {
 	for _, r := range seen.Owners {
 		w := wordsOf(r, seen.Namespace)
 		old := slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return wordsOf(r, o.Namespace) == w })
-		if old && slices.Contains(o.written, w) || !old && edited && m.class(r, seen.Namespace) == "A" {
+		if old && slices.Contains(o.written, w) || !old && edited && m.ends(r, seen.Namespace) {
 			written = append(written, w)
 		}
 	}
 	o.become(func() { o.Object, o.shown, o.written = seen, true, written })
+}
+
+// ends tells whether an owner is gone, or being deleted.
+func (m *model) ends(r metav1.OwnerReference, namespace string) bool {
+	owner := m.meant(wordsOf(r, namespace))
+	return m.class(r, namespace) == "A" || owner != nil && owner.Deleting
 }
 
 // define takes over whether a kind's definition stays. What went without a reason before goes for that.

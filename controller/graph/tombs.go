@@ -43,6 +43,9 @@ func (t *tombs) has(uid types.UID) bool {
 }
 
 func (t *tombs) add(uid types.UID) {
+	if uid == "" {
+		return // it is nobody's, and a tomb without text is that of a key
+	}
 	before := len(t.keys) + len(t.odd)
 	var one tomb
 	var canonical bool
