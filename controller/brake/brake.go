@@ -104,16 +104,13 @@ func (b *Brake) ask(a graph.Action) Answer {
 	}
 	load := b.load(a, around)
 	b.mu.Lock()
-	goes, held := b.ledger.Charge(time.Now(), a, load)
+	answer, held := b.ledger.Charge(time.Now(), a, load)
 	b.mu.Unlock()
 	if held {
 		b.Log.Info("held: this was not asked for by the delete of an owner", "owners", a.Inferred.Owners.String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
 		b.wake()
 	}
-	if goes {
-		return Go
-	}
-	return Held
+	return answer
 }
 
 // wake has the HeldCollections looked after at once.
@@ -160,6 +157,9 @@ func (b *Brake) Deleted(a graph.Action) {
 // deleted by request.
 func (b *Brake) Run(ctx context.Context, again, requested func(types.UID)) {
 	b.again, b.againRequested = again, requested
+	if b.Limits.Off() {
+		b.begin(ctx) // nothing waits for it: what was asked for is held by finalizers
+	}
 	k := keeper{Brake: b, records: map[cause]*record{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

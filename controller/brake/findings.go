@@ -2,8 +2,6 @@ package brake
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,8 +20,10 @@ import (
 // findings are what the graph says of a cause that is held.
 type findings struct {
 	uids     []types.UID // of what waits for a decision, sorted
+	counted  counted     // with how much, of deletions that were asked for
+	going    int         // objects that a person has let go, and that are not gone yet
 	open     int         // owners of which it is not known whether they are there
-	digest   string      // of uids; "" if there are none
+	digest   string      // of what waits; "" if there is nothing
 	because  map[graph.Conclusion]int
 	weight   counts // what goes, in all
 	complete bool   // and no more
@@ -49,9 +49,11 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 	for next := uint32(0); ; {
 		var found []graph.Inferred
 		var open int
-		b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, next) })
+		found, open, next = b.inferred(owners, next)
 		f.open += open
-		f.take(b.waiting(found))
+		waiting, going := b.divide(found)
+		f.take(waiting)
+		f.going += going
 		if next == 0 {
 			break
 		}
@@ -60,11 +62,16 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 	return f
 }
 
+// inferred are some of the objects that are garbage because of what is inferred about the owners of a kind; see graph.InferredFrom.
+func (b *Brake) inferred(owners schema.GroupResource, from uint32) (found []graph.Inferred, open int, next uint32) {
+	b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, from) })
+	return found, open, next
+}
+
 // weigh counts all that goes with what was found.
 func (b *Brake) weigh(f *findings) {
 	slices.Sort(f.uids)
 	f.uids = slices.Compact(f.uids)
-	f.digest = digestOf(f.uids)
 	for piece := range slices.Chunk(f.uids, perWeighing) {
 		b.Store.Read(func(g *graph.Graph) {
 			weight, complete := g.Weigh(mostWeighed, piece...)
@@ -77,11 +84,17 @@ func (b *Brake) weigh(f *findings) {
 	f.complete = f.complete && len(f.uids) <= perWeighing // what two pieces own together is counted with neither
 }
 
-// waiting are those among objects that wait for a decision.
-func (b *Brake) waiting(found []graph.Inferred) []graph.Inferred {
+// divide finds which among objects wait for a decision, and how many go by one.
+func (b *Brake) divide(found []graph.Inferred) (waiting []graph.Inferred, going int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(found, func(i graph.Inferred) bool { return !b.ledger.Waits(i.Inference, i.Ref) })
+	waiting = slices.DeleteFunc(found, func(i graph.Inferred) bool {
+		if b.ledger.Goes(i.Inference, i.Ref) {
+			going++
+		}
+		return !b.ledger.Waits(i.Inference, i.Ref)
+	})
+	return waiting, going
 }
 
 func (f *findings) take(found []graph.Inferred) {
@@ -94,19 +107,8 @@ func (f *findings) take(found []graph.Inferred) {
 	}
 }
 
-func digestOf(uids []types.UID) string {
-	if len(uids) == 0 {
-		return ""
-	}
-	h := sha256.New()
-	for _, uid := range uids {
-		fmt.Fprintln(h, uid)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// any tells whether something is held, or may turn out to be.
-func (f *findings) any() bool { return len(f.uids) > 0 || f.open > 0 }
+// any tells whether something is held, goes by a decision, or may turn out to be held.
+func (f *findings) any() bool { return len(f.uids) > 0 || f.going > 0 || f.open > 0 }
 
 func (f *findings) objects() int64 {
 	n := 0
@@ -124,7 +126,7 @@ var (
 	sentences = map[graph.Conclusion]string{
 		graph.OwnerNotFound:   "their owners were not found, and were not seen to be deleted",
 		graph.DefinitionGone:  "their owners went because the definition of their kind did",
-		graph.ReferenceEdited: "the references were written into them after their owners had gone",
+		graph.ReferenceEdited: "the references were written into them after their owners were deleted",
 	}
 )
 
@@ -161,6 +163,9 @@ func (r *record) message() string {
 	if r.outcome != "" {
 		parts = append(parts, r.outcome)
 	}
+	if f.going > 0 {
+		parts = append(parts, fmt.Sprintf("Of what a person has let go, %d objects are not gone yet.", f.going))
+	}
 	switch {
 	case len(f.uids) > 0 && r.requested:
 		parts = append(parts, r.requestedMessage())
@@ -180,6 +185,8 @@ func (r *record) message() string {
 		}
 		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
 			"To keep them, repair or remove their owner references; this goes away by itself then.", r.cause, f.digest))
+	case f.going > 0:
+		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0 && r.requested:
 		parts = append(parts, "What is held is not known while everything is listed again.")
 	case f.open > 0:

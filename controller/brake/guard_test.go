@@ -176,3 +176,30 @@ func TestLedgerBesideHoldsWhatItLetGo(t *testing.T) {
 		}
 	}
 }
+
+// TestLedgerBesideLetsFollowNoMoreThanWasCounted: nobody tells it what the other collector has deleted, which asks again and again. What follows is
+// counted when it is let go, once each; what comes later is news.
+func TestLedgerBesideLetsFollowNoMoreThanWasCounted(t *testing.T) {
+	b := newBench(t, small)
+	b.Beside()
+	if !b.ask(action(pods, widgets, "1", false), map[schema.GroupResource]int{secrets: 2}) {
+		t.Fatal("the first is held")
+	}
+	for _, s := range []struct {
+		uid  string
+		goes bool
+	}{{"a", true}, {"a", true}, {"a", true}, {"b", true}, {"a", true}} {
+		if b.ask(action(secrets, widgets, s.uid, true), nil) != s.goes {
+			t.Errorf("%s goes: %t", s.uid, !s.goes)
+		}
+	}
+	went := 0
+	for i := range 2000 {
+		if b.ask(action(secrets, widgets, fmt.Sprint("later", i), true), nil) {
+			went++
+		}
+	}
+	if went >= 1000 {
+		t.Errorf("%d went that nobody had counted", went)
+	}
+}

@@ -47,7 +47,7 @@ type keeper struct {
 type record struct {
 	cause
 	seen    findings
-	sets    []set                // those that were written, the newest last
+	sets    *sets                // nil: it is not known yet what had been decided before
 	writers map[types.UID]writer // of the samples of the newest
 	next    time.Time            // when it is counted again
 	empty   time.Time            // since when nothing was held; zero: something is
@@ -60,14 +60,15 @@ type record struct {
 	written     *v1alpha1.HeldCollectionStatus
 }
 
-// set is what a digest stands for. Two are known: a person may decide about what was written before the last change.
-type set struct {
-	digest string
-	uids   []types.UID
+// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends; at once where nothing
+// is held that is inferred.
+func (b *Brake) Begin(ctx context.Context) {
+	if !b.Limits.Off() {
+		b.begin(ctx)
+	}
 }
 
-// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends.
-func (b *Brake) Begin(ctx context.Context) {
+func (b *Brake) begin(ctx context.Context) {
 	for ctx.Err() == nil {
 		items, err := b.list(ctx)
 		switch {
@@ -171,6 +172,9 @@ func (k *keeper) look(ctx context.Context) {
 		if i := slices.IndexFunc(items, func(h v1alpha1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
 			object = &items[i]
 		}
+		if r.sets == nil && err == nil {
+			r.begin(object)
+		}
 		if !r.ended {
 			k.follow(ctx, r, held[c], object)
 		}
@@ -195,6 +199,15 @@ func (k *keeper) forgetSets() {
 	for _, r := range k.records {
 		r.sets, r.applied, r.outcome, r.next = nil, "", "", time.Time{}
 	}
+}
+
+// begin has a decision that was there before not count: it was about what this process has not told, in a cluster that may have been restored since.
+func (r *record) begin(object *v1alpha1.HeldCollection) {
+	void := ""
+	if object != nil && object.Spec.Decision == v1alpha1.ProceedHeld {
+		void = object.Spec.Digest
+	}
+	r.sets = newSets(void)
 }
 
 func (k *keeper) trouble(ctx context.Context, err error) {
@@ -232,10 +245,9 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 		k.end(r)
 		return
 	}
-	if digest := r.seen.digest; digest != "" && (len(r.sets) == 0 || r.sets[len(r.sets)-1].digest != digest) {
-		r.sets = append(r.sets, set{digest, r.seen.uids})
-		r.sets = r.sets[max(0, len(r.sets)-2):]
-		if !r.requested {
+	if r.sets != nil {
+		var changed bool
+		if r.seen.digest, changed = r.sets.take(r.seen.uids, r.seen.counted); changed && !r.requested {
 			r.writers = k.writers(ctx, r.seen.samples)
 		}
 	}
@@ -243,17 +255,28 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 	r.seen.since = h.since
 }
 
-// end ends what a record is about: nothing is held any more.
+// end ends what a record is about: nothing is held any more. What has come to be held since that was seen is decided about once more.
 func (k *keeper) end(r *record) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	if r.requested {
 		delete(k.since, r.kind)
 	} else {
 		k.ledger.Ends(r.kind)
 	}
+	k.mu.Unlock()
 	k.metrics.ends(r.cause)
 	k.Log.Info("nothing is held any more", "name", r.String())
+	if r.requested {
+		return // what is held says so each time it is asked about
+	}
+	for found, _, next := k.inferred(r.kind, 0); ; found, _, next = k.inferred(r.kind, next) {
+		for _, i := range found {
+			k.again(i.UID)
+		}
+		if next == 0 {
+			return
+		}
+	}
 }
 
 // decide carries out what a person has decided, once, and tells whether something has changed.
@@ -261,29 +284,41 @@ func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
 	if spec.Decision != v1alpha1.ProceedHeld || spec.Digest == r.applied {
 		return false
 	}
-	i := slices.IndexFunc(r.sets, func(s set) bool { return s.digest == spec.Digest })
-	if i < 0 {
-		outcome := fmt.Sprintf("The decision is about %s, which is not what is held: more was found since, or Weir was restarted. Please look again, and decide about the digest in the status.", spec.Digest)
+	items := r.sets.of(spec.Digest)
+	if len(items) == 0 {
+		outcome := fmt.Sprintf("The decision is about %s, which is not what is held: that was decided before Weir was restarted or the cluster restored, or more goes with it by now. Look again, and decide about the digest in the status.", spec.Digest)
 		changed := r.outcome != outcome
 		r.outcome = outcome
 		return changed
 	}
-	uids := r.sets[i].uids
+	if !k.carryOut(r, items) {
+		return false
+	}
 	again := k.again
 	if r.requested {
-		k.letGo(uids)
 		again = k.againRequested
-	} else {
-		k.mu.Lock()
-		k.ledger.Decided(r.kind, uids)
-		k.mu.Unlock()
 	}
-	for _, uid := range uids {
-		again(uid)
+	for _, i := range items {
+		again(i.uid)
 	}
 	r.applied = spec.Digest
-	r.outcome = fmt.Sprintf("A person has let %d objects go, by the digest %s.", len(uids), spec.Digest)
-	k.Log.Info("let go by a person's decision", "name", r.String(), "digest", spec.Digest, "objects", len(uids))
+	r.outcome = fmt.Sprintf("A person has decided that %d objects are deleted, by the digest %s.", len(items), spec.Digest)
+	k.Log.Info("deleted by a person's decision", "name", r.String(), "digest", spec.Digest, "objects", len(items))
+	return true
+}
+
+// carryOut lets objects go, unless the history has gone back since it was looked at: that voids decisions.
+func (k *keeper) carryOut(r *record, items []item) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.history != k.Brake.history:
+		return false
+	case r.requested:
+		k.letGo(items)
+	default:
+		k.ledger.Decided(r.kind, uidsOf(items))
+	}
 	return true
 }
 

@@ -143,7 +143,13 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	_, let := acc.let[a.Object.UID]
 	_, letThen := acc.letThen[a.Object.UID]
 	switch {
-	case let, letThen, a.Inferred.Inherited && acc.follows[a.Object.Kind] > 0:
+	case let, letThen:
+		return Go
+	case a.Inferred.Inherited && acc.follows[a.Object.Kind] > 0:
+		if l.beside { // who deletes it does not say when it has; it asks again
+			acc.let[a.Object.UID] = struct{}{}
+			acc.followed(a.Object.Kind)
+		}
 		return Go
 	case acc.held == nil && now.Before(acc.pauses):
 		return Later
@@ -183,23 +189,26 @@ type Load struct {
 }
 
 // Charge takes in what goes with an object of which Ask wanted to know just before, and says whether it may be deleted. A cause whose limit it exceeds
-// is held from now on: held tells that this has begun.
-func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (goes, held bool) {
+// is held from now on: held tells that this has begun. If what Ask knew has ended meanwhile, Ask has to be asked again.
+func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held bool) {
 	acc := l.causes[a.Inferred.Owners]
+	if acc == nil {
+		return Later, false
+	}
 	acc.turn(now)
 	if acc.held != nil {
 		if _, decided := acc.held.decided[a.Object.UID]; !decided {
-			return false, false
+			return Held, false
 		}
 		acc.held.decided[a.Object.UID] = true
 		acc.follow(a.Object.Kind, load.Weight)
-		return true, false
+		return Go, false
 	}
 	if why := l.exceeds(now, acc, a, load); why != "" {
 		l.hold(acc, now, why)
 		l.common.take(acc.common)
 		acc.common = counts{}
-		return false, true
+		return Held, true
 	}
 	acc.add(load.Weight)
 	if now.Before(l.until) {
@@ -213,7 +222,7 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (goes, held bo
 		acc.pauses = now.Add(Pause)
 	}
 	acc.follow(a.Object.Kind, load.Weight)
-	return true, false
+	return Go, false
 }
 
 // exceeds says which limit there is in the way; "" for none.
@@ -256,14 +265,17 @@ func (a *account) follow(kind schema.GroupResource, weight []graph.Fallen) {
 
 // Gone takes in that an object was deleted that had been let go.
 func (l *Ledger) Gone(a graph.Action) {
-	acc := l.causes[a.Inferred.Owners]
-	if acc == nil || !a.Inferred.Inherited {
-		return
+	if acc := l.causes[a.Inferred.Owners]; acc != nil && a.Inferred.Inherited {
+		acc.followed(a.Object.Kind)
 	}
-	if n := acc.follows[a.Object.Kind]; n > 1 {
-		acc.follows[a.Object.Kind] = n - 1
+}
+
+// followed takes in that one of those went that follow.
+func (a *account) followed(kind schema.GroupResource) {
+	if n := a.follows[kind]; n > 1 {
+		a.follows[kind] = n - 1
 	} else {
-		delete(acc.follows, a.Object.Kind)
+		delete(a.follows, kind)
 	}
 }
 
@@ -314,6 +326,16 @@ func (l *Ledger) Waits(i graph.Inference, o graph.Ref) bool {
 	_, let := acc.let[o.UID]
 	_, letThen := acc.letThen[o.UID]
 	return !decided && !let && !letThen && (!i.Inherited || acc.follows[o.Kind] <= 0)
+}
+
+// Goes tells whether an object goes because a person has decided so, or follows one that does, and is still there.
+func (l *Ledger) Goes(i graph.Inference, o graph.Ref) bool {
+	acc := l.causes[i.Owners]
+	if acc == nil || acc.held == nil {
+		return false
+	}
+	_, decided := acc.held.decided[o.UID]
+	return decided || i.Inherited && acc.follows[o.Kind] > 0
 }
 
 // Ends ends a hold: nothing is held by it any more. What it was about counts anew.

@@ -56,8 +56,8 @@ func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ..
 	for k, n := range with {
 		load.Weight = append(load.Weight, graph.Fallen{Kind: k, Count: n})
 	}
-	goes, _ := b.Charge(b.now, a, load)
-	return goes
+	answer, _ := b.Charge(b.now, a, load)
+	return answer == brake.Go
 }
 
 // many asks about so many pods, one after the other, and counts those that may go.
@@ -274,6 +274,21 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 	b.Ends(widgets)
 	if waits("p-3", false) || !b.ask(action(pods, widgets, "p-3", false), nil) {
 		t.Error("the hold has ended")
+	}
+}
+
+// TestAHoldMayEndWhileAnObjectIsWeighed: what goes with it is found out without the lock.
+func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
+	b.many(widgets, "p", 3)
+	b.Decided(widgets, []types.UID{"p-1"})
+	a := action(pods, widgets, "p-1", false)
+	if answer := b.Ask(b.now, a); answer != brake.Weigh {
+		t.Fatalf("answer %d, want Weigh", answer)
+	}
+	b.Ends(widgets)
+	if answer, held := b.Charge(b.now, a, brake.Load{}); answer != brake.Later || held {
+		t.Errorf("answer %d, held %t, want Later", answer, held)
 	}
 }
 

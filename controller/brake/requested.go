@@ -33,25 +33,31 @@ type root struct {
 	graph.Ref
 	by         string // the policy
 	most, goes int
+	// counted is goes as people are told, and decide about. It follows goes when that is past it by more than the limit.
+	counted int
 }
 
 // requested are the roots that are held, and those that a person has let go. It has no clock and no lock.
 type requested struct {
 	roots   map[types.UID]root
 	since   map[schema.GroupResource]time.Time
-	decided map[types.UID]struct{}
+	decided map[types.UID]int // how much was to go with each
 }
 
 func newRequested() requested {
-	return requested{roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]struct{}{}}
+	return requested{roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]int{}}
 }
 
-// holds takes in how much would also be deleted, and tells whether the root is held. began: it was not before.
+// holds takes in how much would also be deleted, and tells whether the root is held. began: it was not before. A decision is about as much as
+// there was, and the limit more, which needs none.
 func (q *requested) holds(r root, now time.Time) (held, began bool) {
-	_, was := q.roots[r.UID]
-	if _, decided := q.decided[r.UID]; decided || r.goes <= r.most {
+	before, was := q.roots[r.UID]
+	if seen, decided := q.decided[r.UID]; r.goes <= r.most || decided && r.goes <= seen+r.most {
 		delete(q.roots, r.UID)
 		return false, false
+	}
+	if r.counted = r.goes; was && r.goes <= before.counted+r.most {
+		r.counted = before.counted
 	}
 	q.roots[r.UID] = r
 	if q.since[r.Kind].IsZero() {
@@ -97,7 +103,7 @@ func (b *Brake) Ended(uid types.UID) {
 
 // findRequested looks for what is held of a kind. Roots that the graph does not have any more are gone.
 func (b *Brake) findRequested(kind schema.GroupResource) findings {
-	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
+	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, counted: counted{}, complete: true}
 	if b.Store.Rewound() != "" {
 		f.open = 1 // nothing is known while everything is listed again
 		return f
@@ -113,6 +119,7 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 			continue
 		}
 		f.uids = append(f.uids, r.UID)
+		f.counted[r.UID] = r.counted
 		limits[fmt.Sprintf("DeletionPolicy %q lets %d go with each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
@@ -135,13 +142,11 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 // mostLimits is how many policies a message names.
 const mostLimits = 5
 
-// letGo takes in that a person has let roots go.
-func (b *Brake) letGo(uids []types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, uid := range uids {
-		if _, held := b.roots[uid]; held {
-			b.decided[uid] = struct{}{}
+// letGo takes in that a person has let roots go, with as much as was told.
+func (q *requested) letGo(roots []item) {
+	for _, r := range roots {
+		if _, held := q.roots[r.uid]; held {
+			q.decided[r.uid] = r.counted
 		}
 	}
 }

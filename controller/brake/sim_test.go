@@ -39,8 +39,8 @@ func (s simulated) Allows(now int, a graph.Action, g *graph.Graph) (yes bool, ag
 		return false, int(Pause / time.Second)
 	case Weigh:
 	}
-	goes, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners)))
-	return goes, 0
+	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners)))
+	return answer == Go, 0
 }
 
 func (s simulated) Deleted(a graph.Action) { s.Gone(a) }
@@ -66,6 +66,7 @@ func (s simulated) Waits(g *graph.Graph, owners schema.GroupResource) (uids []ty
 		found, unknown, cursor := g.InferredFrom(owners, next)
 		open = open || unknown > 0
 		for _, f := range found {
+			open = open || s.Goes(f.Inference, f.Ref)
 			if s.Ledger.Waits(f.Inference, f.Ref) {
 				uids = append(uids, f.UID)
 			}

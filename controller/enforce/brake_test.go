@@ -86,6 +86,37 @@ func TestBrakeLetsGoWhatAPersonDecides(t *testing.T) {
 	}
 }
 
+// TestADecisionIsAboutAsMuchAsWasRead: more dependents come after a person has read what is held. As many as the limit are let go with it; for
+// more the digest is another, and the decision about the old one counts for nothing.
+func TestADecisionIsAboutAsMuchAsWasRead(t *testing.T) {
+	for more, digests := range map[int]int{1: 1, 5: 2} {
+		t.Run(fmt.Sprintf("%d more", more), func(t *testing.T) {
+			braked(t, "weir.dev/propagation", func(c *clustertest.Cluster) {
+				decide := func(digest string) {
+					h := c.API.Get(heldMaps)
+					h["spec"] = map[string]any{"decision": "Proceed", "digest": digest}
+					c.Put("heldcollections", h)
+					c.Pass(time.Minute)
+				}
+				read := heldStatus(c, "digest")
+				for i := range more {
+					c.API.Put("pods", owned("Pod", fmt.Sprint("more", i), "a"))
+				}
+				c.Pass(time.Minute)
+				decide(read)
+				if digests == 2 {
+					c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/more0")
+					if now := heldStatus(c, "digest"); now == read || !strings.Contains(heldStatus(c, "message"), "not what is held") {
+						c.Errorf("digest %s, as before: %s", now, heldStatus(c, "message"))
+					}
+					decide(heldStatus(c, "digest"))
+				}
+				ended(c)
+			})
+		})
+	}
+}
+
 // TestBrakeEndsWhenLessWouldBeDeleted: a dependent is released by its user, and by deleting the owner once more with Orphan.
 func TestBrakeEndsWhenLessWouldBeDeleted(t *testing.T) {
 	for name, repair := range map[string]func(c *clustertest.Cluster){

@@ -86,7 +86,8 @@ type HeldCollectionStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// digest stands for the set of objects whose owners are gone, or of those that were deleted by request, by their uids.
+	// digest stands for the set of objects whose owners are gone, or of those that were deleted by request, by their uids;
+	// of the latter also for how much would go with each.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -1,0 +1,162 @@
+package brake_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+// heldMaps is what is held because of owners that are ConfigMaps.
+const heldMaps = "heldcollections.weir.dev/configmaps"
+
+// held runs a test where n pods have owners that never were, and four more than the limit lets go are held.
+func held(t *testing.T, n int, test func(c *clustertest.Cluster, stop func())) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
+		for i := range n {
+			orphan(c, i)
+		}
+		stop := c.Start()
+		c.Pass(time.Minute)
+		if left := leftOf(c, n); left != n || saysHeld(c, "held") != fmt.Sprint(n) {
+			c.Fatalf("%d of %d pods are left; %v", left, n, c.API.Get(heldMaps)["status"])
+		}
+		test(c, stop)
+	})
+}
+
+// orphan makes a pod whose owner never was.
+func orphan(c *clustertest.Cluster, i int) {
+	c.API.Put("pods", fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: shop, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: never%d, uid: never%d}]}}", i, i, i))
+}
+
+func leftOf(c *clustertest.Cluster, n int) (left int) {
+	for i := range n {
+		if c.API.Get(fmt.Sprint("pods/shop/p", i)) != nil {
+			left++
+		}
+	}
+	return left
+}
+
+// saysHeld reads a field of the HeldCollection's status; "" if there is none.
+func saysHeld(c *clustertest.Cluster, field string) string {
+	status, _ := c.API.Get(heldMaps)["status"].(map[string]any)
+	if status[field] == nil {
+		return ""
+	}
+	return fmt.Sprint(status[field])
+}
+
+// proceed is a person who decides.
+func proceed(c *clustertest.Cluster, digest string) {
+	h := c.API.Get(heldMaps)
+	h["spec"] = map[string]any{"decision": "Proceed", "digest": digest}
+	c.Put("heldcollections", h)
+}
+
+// TestOneDecisionIsEnoughHoweverLongItTakes: an admission webhook refuses the deletes for ten minutes. The hold does not end while they are
+// tried, so that they need no second decision; and it says what it waits for.
+func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete && strings.Contains(r.Path, "/pods/") {
+				return apitest.Refuse(403, "Forbidden", `admission webhook "not.now" denied the request: not now`)
+			}
+			return nil
+		})
+		proceed(c, saysHeld(c, "digest"))
+		c.Pass(10 * time.Minute)
+		if message := saysHeld(c, "message"); leftOf(c, 6) != 6 || !strings.Contains(message, "6 objects are not gone yet") {
+			c.Errorf("%d of 6 are left: %s", leftOf(c, 6), message)
+		}
+		c.Reply(nil)
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 6); left != 0 || c.API.Get(heldMaps) != nil {
+			c.Errorf("%d of 6 are left; %v", left, c.API.Get(heldMaps))
+		}
+	})
+}
+
+// TestADecisionCountsHoweverMuchCameSince: while a person thinks, somebody makes an object each ten seconds that is held, too. What the person
+// has read about goes, and what came since stays.
+func TestADecisionCountsHoweverMuchCameSince(t *testing.T) {
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		digest := saysHeld(c, "digest")
+		c.API.Remove("pods/shop/p5") // and one of those is repaired, and broken again
+		for i := range 20 {
+			c.Pass(10 * time.Second)
+			orphan(c, 6+i)
+		}
+		orphan(c, 5)
+		c.Pass(10 * time.Second)
+		proceed(c, digest)
+		c.Pass(10 * time.Minute)
+		if old, all := leftOf(c, 5), leftOf(c, 26); old != 0 || all != 21 {
+			c.Errorf("%d of the 5 that were read about are left, and %d of all, want 21: %s", old, all, saysHeld(c, "message"))
+		}
+		proceed(c, saysHeld(c, "digest"))
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 26); left != 0 || c.API.Get(heldMaps) != nil {
+			c.Errorf("%d are left; %v", left, c.API.Get(heldMaps))
+		}
+	})
+}
+
+// TestADecisionOfBeforeDoesNotCount: neither after a restart, nor in a cluster that was restored while Weir ran: it may have been the mistake
+// for which it was restored. The digest is another one, so a person can decide again.
+func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
+	for name, again := range map[string]func(c *clustertest.Cluster, stop, restore func()){
+		"weir is started again":   func(c *clustertest.Cluster, stop, restore func()) { stop(); restore(); c.Start() },
+		"the cluster is restored": func(c *clustertest.Cluster, _, restore func()) { c.API.Down(); restore(); c.API.Up() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			held(t, 6, func(c *clustertest.Cluster, stop func()) {
+				c.Reply(func(r apitest.Request) *apitest.Reply { // no delete has come through when the backup is made
+					if r.Method == http.MethodDelete {
+						return apitest.Refuse(500, "InternalError", "not now")
+					}
+					return nil
+				})
+				digest := saysHeld(c, "digest")
+				proceed(c, digest)
+				restore := c.API.Snapshot()
+				c.Pass(time.Minute)
+				c.Reply(nil)
+				again(c, stop, func() { restore(0) })
+				c.Pass(10 * time.Minute)
+				if left := leftOf(c, 6); left != 6 || saysHeld(c, "digest") == digest || !strings.Contains(saysHeld(c, "message"), "not what is held") {
+					c.Errorf("%d of 6 are left: %v", left, c.API.Get(heldMaps)["status"])
+				}
+				proceed(c, saysHeld(c, "digest"))
+				c.Pass(10 * time.Minute)
+				if left := leftOf(c, 6); left != 0 || c.API.Get(heldMaps) != nil {
+					c.Errorf("%d are left; %v", left, c.API.Get(heldMaps))
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not list them holds up no work.
+func TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if strings.Contains(r.Path, "/heldcollections") {
+				return apitest.Refuse(500, "InternalError", "not now")
+			}
+			return nil
+		})
+		c.Obey()
+		orphan(c, 0)
+		c.Start()
+		c.Pass(time.Minute)
+		c.MustBeGone("pods/shop/p0")
+	})
+}
