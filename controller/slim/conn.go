@@ -7,9 +7,12 @@ import (
 )
 
 const (
-	// gather is how long a connection is left alone after a read that has brought all there was. What one update costs is mostly to
-	// wake up for it: of those that come meanwhile it is paid once. The first event after a silence is read when it comes.
+	// gather is how long a busy connection is left alone after a read that has brought all there was. What one update costs is mostly to
+	// wake up for it: of those that come meanwhile it is paid once.
 	gather = 10 * time.Millisecond
+	// A connection is busy when so many reads in a row came soon after one another, until one brings little although it was left alone.
+	// What comes now and then is read when it comes: somebody may wait for what follows from it.
+	soon, inARow, little = 2 * time.Millisecond, 5, 1 << 10
 	// most is what one read brings.
 	most = 32 << 10
 )
@@ -32,6 +35,8 @@ type conn struct {
 	net.Conn
 	buffer, left []byte    // left is what of the buffer was not handed on
 	err          error     // comes after that
+	came         time.Time // when the last read ended
+	row          int       // reads that came soon after one another; inARow: it is busy
 	quiet        time.Time // until when it is left alone
 }
 
@@ -42,9 +47,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		var n int
 		n, c.err = c.Conn.Read(c.buffer)
 		c.left = c.buffer[:n]
-		if n < len(c.buffer) {
-			c.quiet = time.Now().Add(gather)
-		}
+		c.count(n)
 	}
 	n := copy(p, c.left)
 	c.left = c.left[n:]
@@ -54,4 +57,23 @@ func (c *conn) Read(p []byte) (int, error) {
 	err := c.err
 	c.err = nil // a deadline may be moved
 	return 0, err
+}
+
+// count takes in that a read has brought so much, and finds out for how long the connection is left alone.
+func (c *conn) count(n int) {
+	now := time.Now()
+	switch {
+	case c.row == inARow:
+		if n < little {
+			c.row = 0
+		}
+	case now.Sub(c.came) < soon:
+		c.row++
+	default:
+		c.row = 0
+	}
+	c.came = now
+	if c.row == inARow && n < len(c.buffer) {
+		c.quiet = now.Add(gather)
+	}
 }

@@ -63,11 +63,12 @@ func TestConnectionGathers(t *testing.T) {
 		took   time.Duration
 	}{
 		{"nothing", nil, 1, 0},
-		{"one", stream(1, 0, 100), 2, gather},
-		{"rarely", stream(5, time.Second, 100), 6, 4*time.Second + gather},
-		{"1000 a second, one second", stream(1000, time.Millisecond, 100), 102, time.Second + gather},
+		{"one", stream(1, 0, 100), 2, 0},
+		{"rarely", stream(5, time.Second, 100), 6, 4 * time.Second},
+		{"one thing after the other", stream(100, 5*time.Millisecond, 500), 101, 99 * 5 * time.Millisecond},
+		{"1000 a second, one second", stream(1000, time.Millisecond, 200), 107, 1005 * time.Millisecond},
 		{"as much as there can be", stream(1, 0, 10*most), 11, 0},
-		{"a little more than one read", stream(1, 0, most+1), 3, gather},
+		{"a little more than one read", stream(1, 0, most+1), 3, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &source{began: time.Now(), pieces: tt.pieces}
@@ -86,13 +87,23 @@ func TestConnectionGathers(t *testing.T) {
 	}
 }
 
-// TestEventAfterSilenceIsReadAtOnce and one that comes right after it when the connection was left alone for a while.
+// TestEventAfterSilenceIsReadAtOnce and the next ones too, until there have been several: then the connection is left alone for a while each time,
+// until that brings little.
 func TestEventAfterSilenceIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{began: time.Now(), pieces: []piece{{time.Minute, 10}, {time.Minute + time.Millisecond, 10}}}
+		s := &source{began: time.Now()}
+		var at []time.Duration
+		for i := range inARow + 1 {
+			at = append(at, time.Minute+time.Duration(i)*time.Millisecond)
+		}
+		last := at[inARow]
+		for i, n := range []int{10, 10, 10, 10, 10, 10, little, 10, 10} {
+			s.pieces = append(s.pieces, piece{time.Minute + time.Duration(i)*time.Millisecond, n})
+		}
+		s.pieces = append(s.pieces, piece{last + gather + time.Millisecond, 10}, piece{last + 2*gather + time.Millisecond, 10})
 		c := &conn{Conn: s, buffer: make([]byte, most)}
-		for _, want := range []time.Duration{time.Minute, time.Minute + gather} {
-			if _, err := c.Read(make([]byte, 100)); err != nil || time.Since(s.began) != want {
+		for _, want := range append(at, last+gather, last+2*gather, last+2*gather+time.Millisecond) {
+			if _, err := c.Read(make([]byte, most)); err != nil || time.Since(s.began) != want {
 				t.Errorf("read after %s, want %s: %v", time.Since(s.began), want, err)
 			}
 		}
