@@ -81,14 +81,22 @@ func New(o Options) *Workers {
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
-	w.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
-		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "graph"})
+	w.queue = newQueue(newLanes(o.Store.Terminating))
 	w.ages.since = map[types.UID]time.Time{}
 	w.coOwners = newCoOwners(w.lookCoOwner)
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
 	o.Requester.Limiter.CallBack(w.queue.Add)
 	return w
+}
+
+// newQueue is a queue that hands out objects in an order.
+func newQueue(order workqueue.Queue[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
+	const name = "graph" // in metrics
+	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: name, Queue: order})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Name: name, Queue: inner})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: name, DelayingQueue: delaying})
 }
 
 // Enforced is told what a policy says of the deletion of an object, in words: it is told with what is collected because of it.

@@ -211,6 +211,13 @@ func (s *Store) Find(uid types.UID) (graph.View, bool) {
 	return s.graph.Find(uid)
 }
 
+// Terminating tells whether an object is there, and being deleted.
+func (s *Store) Terminating(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Terminating(uid)
+}
+
 // Deleted tells of an object of a kind that is followed whether nobody need delete it: see graph.Deleted.
 func (s *Store) Deleted(uid types.UID) bool {
 	s.mu.Lock()

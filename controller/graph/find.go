@@ -16,6 +16,15 @@ func (g *Graph) Find(uid types.UID) (View, bool) {
 	return g.view(g.entries.at(entryID).node), true
 }
 
+// Terminating tells whether an object is there, and being deleted.
+func (g *Graph) Terminating(uid types.UID) bool {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return false
+	}
+	return g.nodes.at(g.entries.at(entryID).node).flags&deleting != 0
+}
+
 // Deleted tells whether an object is gone, or is being deleted, or is to be left alone until the watch shows what a request did to it.
 func (g *Graph) Deleted(uid types.UID) bool {
 	entryID := g.find(uid)
