@@ -106,6 +106,8 @@ type progress struct {
 	why    string    // what it waits for, and since when
 	whyAt  time.Time
 	nudged time.Time
+	// lets: it was asked to let go, and that was not refused. The watch may show its end before the answer comes.
+	lets bool
 	// relisted is when what it waits for was last compared with the API.
 	relisted relisted
 	// outside: what it waits for is not in it, but in what the cluster serves.

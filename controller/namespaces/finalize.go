@@ -56,6 +56,7 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 	name, uid := ns.Name, ns.UID
 	for range 5 {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		d.lets(name, true)
 		_, err := d.Namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
 		switch {
 		case err == nil:
@@ -63,8 +64,11 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 			d.ended(name, uid)
 			return finished, nil
 		case apierrors.IsNotFound(err):
+			d.tellAgain()
 			return finished, nil
-		case !apierrors.IsConflict(err):
+		}
+		d.lets(name, false)
+		if !apierrors.IsConflict(err) {
 			return pending, fmt.Errorf("finalize namespace %s: %w", name, err)
 		}
 		if ns, err = d.again(ctx, name, uid); ns == nil {
@@ -72,4 +76,13 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 		}
 	}
 	return pending, fmt.Errorf("finalize namespace %s: it changes all the time", name)
+}
+
+// lets notes that a namespace is asked to let go, or that this was refused.
+func (d *Drainer) lets(name string, asked bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.begun[name]; p != nil {
+		p.lets = asked
+	}
 }

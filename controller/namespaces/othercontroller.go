@@ -84,13 +84,20 @@ func (d *Drainer) wentByOthers(name string, ours bool) {
 	d.mu.Lock()
 	uid, ok := d.others.left[name]
 	delete(d.others.left, name)
-	if d.begun[name] != nil && !ours {
+	if p := d.begun[name]; p != nil && !ours && !p.lets {
 		d.others.passed = false // a person may have let it go; the next one tells
 	}
 	d.mu.Unlock()
 	if ok {
 		d.another(name, uid, "it let the namespace go, which weir had left alone")
 	}
+}
+
+// tellAgain has the next namespace tell: this one was gone before it was asked to let go.
+func (d *Drainer) tellAgain() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.others.passed = false
 }
 
 // another says that another controller works.

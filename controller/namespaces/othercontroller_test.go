@@ -1,6 +1,7 @@
 package namespaces
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -8,9 +9,11 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/events"
@@ -98,6 +101,58 @@ func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 			t.Errorf("told %v, want %v", *told, want)
 		}
 	})
+}
+
+// finalizing is an API server that is asked to let a namespace go.
+type finalizing struct {
+	typedcorev1.NamespaceInterface
+	answer func(*corev1.Namespace) error
+}
+
+func (f *finalizing) Finalize(_ context.Context, ns *corev1.Namespace, _ metav1.UpdateOptions) (*corev1.Namespace, error) {
+	return ns, f.answer(ns)
+}
+
+// TestWhoLetANamespaceGoIsToldByTheAnswer, before which the watch may show its end.
+func TestWhoLetANamespaceGoIsToldByTheAnswer(t *testing.T) {
+	resource := schema.GroupResource{Resource: "namespaces"}
+	for name, c := range map[string]struct {
+		before, after bool  // the watch shows its end before the answer, or after it
+		answer        error // of the API server
+		alone         time.Duration
+	}{
+		"this one, as the watch shows later":  {false, true, nil, 0},
+		"this one, as the watch has shown":    {true, false, nil, 0},
+		"another, as the watch shows later":   {false, true, apierrors.NewNotFound(resource, "shop"), 10 * time.Second},
+		"another, as the watch has shown":     {true, false, apierrors.NewNotFound(resource, "shop"), 10 * time.Second},
+		"another, after this one was refused": {false, true, apierrors.NewForbidden(resource, "shop", nil), 10 * time.Second},
+		"nobody, where this one was refused":  {false, false, apierrors.NewForbidden(resource, "shop", nil), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, _ := beside(false, 10*time.Second)
+				defer d.Close()
+				d.others.passed = true
+				d.Namespaces = &finalizing{answer: func(*corev1.Namespace) error {
+					if c.before {
+						d.Changed("shop", follow.Went)
+					}
+					return c.answer
+				}}
+				d.ending["shop"] = ending{seen: time.Now(), uid: "shop"}
+				d.begin("shop", "shop")
+				if _, err := d.finalize(t.Context(), terminating("shop")); (err != nil) != apierrors.IsForbidden(c.answer) {
+					t.Error(err)
+				}
+				if c.after {
+					d.Changed("shop", follow.Went)
+				}
+				if wait := d.alone(terminating("next"), time.Now()); wait != c.alone {
+					t.Errorf("the next is left alone for %s, want %s", wait, c.alone)
+				}
+			})
+		})
+	}
 }
 
 func TestNoNamespaceIsLeftAloneWhereThatIsNotAsked(t *testing.T) {
