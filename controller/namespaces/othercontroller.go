@@ -1,7 +1,9 @@
 package namespaces
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,10 +33,10 @@ func (d *Drainer) alone(ns *corev1.Namespace, seen time.Time) time.Duration {
 		return 0
 	}
 	d.mu.Lock()
-	writer := writtenBy(ns, d.others.since)
+	since := d.others.since
 	d.mu.Unlock()
-	if writer != "" {
-		d.another(ns.Name, ns.UID, fmt.Sprintf("%q wrote its status after it was deleted", writer))
+	if writer, at := writtenBy(ns, since, d.Clock.Now()); writer != "" {
+		d.another(ns.Name, ns.UID, fmt.Sprintf("%q wrote its status as a namespace controller does", writer), at)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,17 +68,47 @@ func (d *Drainer) alone(ns *corev1.Namespace, seen time.Time) time.Duration {
 // leaveFor is how long namespaces are left to another controller before one tells again.
 func (d *Drainer) leaveFor() time.Duration { return 6 * d.Alone }
 
-// writtenBy is who else writes the status of a namespace that is being deleted, or lets it go: a namespace controller. People do that with
-// kubectl, and are none.
-func writtenBy(ns *corev1.Namespace, since time.Time) string {
+// ofControllers are the conditions that nobody but a namespace controller writes.
+var ofControllers = []corev1.NamespaceConditionType{
+	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure, corev1.NamespaceDeletionContentFailure,
+	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
+}
+
+// clocksDiffer is how far the clocks of API servers may be apart: a write that is later than that was not told by one.
+const clocksDiffer = 30 * time.Second
+
+// writtenBy is who else writes what only a namespace controller does, and when: one of its conditions. (The other thing that only such a one
+// does, taking its finalizer off, ends the namespace's time here.) Operators write conditions of their own, and have finalizers of their own in
+// spec.finalizers, which they take off through the same subresource. People use kubectl, and are no controllers.
+//
+// Whoever may write a namespace can make managedFields say what he likes. Then namespaces wait, for a minute after each such write to one
+// that is being deleted, and no more: a write counts once, and one that says to be of the future never. Or he hides another controller, until that
+// lets a namespace go.
+func writtenBy(ns *corev1.Namespace, since, now time.Time) (writer string, at time.Time) {
 	for _, f := range ns.ManagedFields {
-		ofController := f.Subresource == "status" || f.Subresource == "finalize"
-		if ofController && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Time != nil && f.Time.After(since) &&
-			f.Manager != "weir" && !strings.HasPrefix(f.Manager, "kubectl") {
-			return f.Manager
+		if f.Subresource == "status" && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Time != nil &&
+			f.Time.After(since) && f.Time.Time.Before(now.Add(clocksDiffer)) &&
+			f.Manager != "weir" && !strings.HasPrefix(f.Manager, "kubectl") && asController(f.FieldsV1) {
+			return f.Manager, f.Time.Time
 		}
 	}
-	return ""
+	return "", time.Time{}
+}
+
+// asController tells whether fields are among those that only a namespace controller writes.
+func asController(fields *metav1.FieldsV1) bool {
+	var wrote struct {
+		Status struct {
+			Conditions map[string]json.RawMessage `json:"f:conditions"`
+		} `json:"f:status"`
+	}
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &wrote) != nil {
+		return false
+	}
+	return slices.ContainsFunc(ofControllers, func(t corev1.NamespaceConditionType) bool {
+		_, ok := wrote.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, t)]
+		return ok
+	})
 }
 
 // wentByOthers is told of each namespace that is gone, and whether this one let it go.
@@ -89,7 +121,7 @@ func (d *Drainer) wentByOthers(name string, ours bool) {
 	}
 	d.mu.Unlock()
 	if ok {
-		d.another(name, uid, "it let the namespace go, which weir had left alone")
+		d.another(name, uid, "it let the namespace go, which weir had left alone", time.Time{})
 	}
 }
 
@@ -100,12 +132,15 @@ func (d *Drainer) tellAgain() {
 	d.others.passed = false
 }
 
-// another says that another controller works.
-func (d *Drainer) another(name string, uid types.UID, how string) {
+// another says that another controller works. What others wrote up to now, or to the time of the write that told, is over by that.
+func (d *Drainer) another(name string, uid types.UID, how string, wrote time.Time) {
 	d.mu.Lock()
 	o := &d.others
 	first := o.at.IsZero() || time.Since(o.at) > d.leaveFor()
 	o.passed, o.at, o.since = false, time.Now(), d.Clock.Now()
+	if wrote.After(o.since) {
+		o.since = wrote
+	}
 	clear(o.left)
 	d.mu.Unlock()
 	if !first {

@@ -38,10 +38,21 @@ func terminating(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
+// What clients write of a namespace, as managedFields have it.
+const (
+	oneCondition = `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"NamespaceContentRemaining\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}}}}`
+	itsMessage   = `{"f:status":{"f:conditions":{"k:{\"type\":\"NamespaceDeletionContentFailure\"}":{"f:message":{}}}}}`
+	ownCondition = `{"f:status":{"f:conditions":{"k:{\"type\":\"example.com/Cleaned\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}}}}`
+	finalizers   = `{"f:spec":{"f:finalizers":{}}}`
+)
+
 // written adds what somebody wrote of a subresource just now.
-func written(ns *corev1.Namespace, manager, subresource string) *corev1.Namespace {
-	at := metav1.Now()
-	ns.ManagedFields = append(ns.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, Time: &at})
+func written(ns *corev1.Namespace, manager, subresource, fields string) *corev1.Namespace {
+	return writtenAt(ns, manager, subresource, fields, time.Now())
+}
+
+func writtenAt(ns *corev1.Namespace, manager, subresource, fields string, at time.Time) *corev1.Namespace {
+	ns.ManagedFields = append(ns.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(fields)})
 	return ns
 }
 
@@ -49,7 +60,7 @@ func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, told := beside(false, 10*time.Second)
 		defer d.Close()
-		old := written(terminating("old"), "kube-controller-manager", "status") // before this one led
+		old := written(terminating("old"), "kube-controller-manager", "status", oneCondition) // before this one led
 		time.Sleep(time.Hour)
 		d.others.since = d.Clock.Now()
 		seen := time.Now()
@@ -64,7 +75,7 @@ func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 			t.Errorf("the next one is left alone for %s: that none works is known", wait)
 		}
 		// One begins: it is known by what it writes, and namespaces are left to it.
-		if wait := d.alone(written(terminating("third"), "k3s", "status"), seen); wait != time.Minute {
+		if wait := d.alone(written(terminating("third"), "k3s", "status", oneCondition), seen); wait != time.Minute {
 			t.Errorf("a namespace of the other is left alone for %s, want a minute", wait)
 		}
 		if wait := d.alone(terminating("fourth"), time.Now()); wait != time.Minute {
@@ -161,34 +172,92 @@ func TestNoNamespaceIsLeftAloneWhereThatIsNotAsked(t *testing.T) {
 		"not asked": func() *Drainer { d, _ := beside(false, 0); d.Close(); return d },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if wait := d().alone(written(terminating("shop"), "kube-controller-manager", "finalize"), time.Now()); wait != 0 {
+			if wait := d().alone(written(terminating("shop"), "kube-controller-manager", "status", oneCondition), time.Now()); wait != 0 {
 				t.Errorf("it is left alone for %s", wait)
 			}
 		})
 	}
 }
 
+// TestWhoWritesAsANamespaceController: who writes a condition that only such a one does. Operators have conditions and finalizers of their own.
 func TestWhoWritesAsANamespaceController(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	for _, c := range []struct {
 		manager, subresource string
 		operation            metav1.ManagedFieldsOperationType
-		since                int64
+		fields               string
+		since, now           int64
 		want                 bool
 	}{
-		{"kube-controller-manager", "status", "Update", 999, true},
-		{"kube-controller-manager", "finalize", "Update", 999, true},
-		{"k3s", "status", "Update", 999, true},
-		{"kube-controller-manager", "status", "Update", 1000, false}, // before
-		{"kube-controller-manager", "", "Update", 999, false},        // labels
-		{"kube-controller-manager", "status", "Apply", 999, false},
-		{"weir", "status", "Update", 999, false},
-		{"kubectl", "finalize", "Update", 999, false},
-		{"kubectl-replace", "finalize", "Update", 999, false},
+		{"kube-controller-manager", "status", "Update", oneCondition, 999, 1001, true},
+		{"kube-controller-manager", "status", "Update", itsMessage, 999, 1001, true}, // of a condition that Weir wrote first
+		{"k3s", "status", "Update", oneCondition, 999, 1001, true},
+		{"operator", "status", "Update", ownCondition, 999, 1001, false},
+		{"operator", "status", "Update", `{"f:status":{"f:phase":{}}}`, 999, 1001, false},
+		{"operator", "finalize", "Update", finalizers, 999, 1001, false}, // its own: the one of namespace controllers is still there
+		{"operator", "status", "Update", `{`, 999, 1001, false},
+		{"kube-controller-manager", "status", "Update", oneCondition, 1000, 1001, false}, // before
+		{"kube-controller-manager", "status", "Update", oneCondition, 999, 900, false},   // by no API server's clock
+		{"kube-controller-manager", "", "Update", `{"f:metadata":{"f:labels":{}}}`, 999, 1001, false},
+		{"kube-controller-manager", "status", "Apply", oneCondition, 999, 1001, false},
+		{"weir", "status", "Update", oneCondition, 999, 1001, false},
+		{"kubectl", "status", "Update", oneCondition, 999, 1001, false},
+		{"kubectl-edit", "status", "Update", oneCondition, 999, 1001, false},
 	} {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: c.manager, Subresource: c.subresource, Operation: c.operation, Time: &at}}}}
-		if got := writtenBy(ns, time.Unix(c.since, 0)) != ""; got != c.want {
-			t.Errorf("%+v: %t", c, got)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: c.manager, Subresource: c.subresource, Operation: c.operation, Time: &at, FieldsV1: metav1.NewFieldsV1(c.fields)}}}}
+		if got, _ := writtenBy(ns, time.Unix(c.since, 0), time.Unix(c.now, 0)); (got != "") != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
+	}
+}
+
+// TestOperatorOfNamespacesStopsNoDraining: one that has a finalizer and a condition of its own on each of them.
+func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, told := beside(false, 10*time.Second)
+		defer d.Close()
+		seen := time.Now()
+		d.alone(terminating("first"), seen)
+		time.Sleep(10 * time.Second)
+		for _, name := range []string{"first", "second", "third"} {
+			ns := written(written(terminating(name), "operator", "status", ownCondition), "operator", "finalize", finalizers)
+			if wait := d.alone(ns, seen); wait != 0 {
+				t.Errorf("namespace %s is left alone for %s because of an operator", name, wait)
+			}
+		}
+		if want := []bool{false}; !slices.Equal(*told, want) {
+			t.Errorf("told %v, want %v", *told, want)
+		}
+	})
+}
+
+// TestForgedWriteHoldsNamespacesOnceForAMinute, whatever its time: who may write a namespace may write its managedFields.
+func TestForgedWriteHoldsNamespacesOnceForAMinute(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead time.Duration
+		held  time.Duration
+	}{
+		"as of now":        {0, time.Minute + 10*time.Second},
+		"a little ahead":   {20 * time.Second, time.Minute + 10*time.Second},
+		"of another clock": {1000 * time.Hour, 10 * time.Second}, // as any first namespace
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, _ := beside(false, 10*time.Second)
+				defer d.Close()
+				time.Sleep(time.Second)
+				began := time.Now()
+				ns := writtenAt(terminating("shop"), "forger", "status", oneCondition, began.Add(c.ahead))
+				for wait := d.alone(ns, began); wait > 0; wait = d.alone(ns, began) {
+					time.Sleep(wait)
+					if time.Since(began) > time.Hour {
+						t.Fatal("it is held for more than an hour")
+					}
+				}
+				if held := time.Since(began); held != c.held {
+					t.Errorf("it was held for %s, want %s", held, c.held)
+				}
+			})
+		})
 	}
 }
