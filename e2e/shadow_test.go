@@ -228,6 +228,42 @@ func TestShadowTellsWhatNobodyDoes(t *testing.T) {
 	}
 }
 
+// TestTheGateIsClosedByDeletesOnPurpose until they are accepted by their name: kube-controller-manager does not look at an object again in which
+// another name is put to the uid of an owner that lives, and Weir does.
+func TestTheGateIsClosedByDeletesOnPurpose(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
+	w.create("cm", "never-owned", []metav1.OwnerReference{nobody()})
+	w.awaitGoneIn(collectorBegins, "never-owned")
+	_, path := w.startShadow("--shadow-late", "10s")
+	w.make(`
+		cm boss
+		cm leaf  owners=(boss)
+	`)
+	w.settle()
+	w.patch("leaf", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"another","uid":%q}]}}`, w.of("boss").uid))
+	w.awaitMetrics("there is a difference on purpose", func(m weir.Metrics) bool { return m.Sum("weir_shadow_differences_on_purpose") == 1 })
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+
+	const name = "references are judged whenever they change"
+	out, code := w.command("shadow", path, "--gate", "1s")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	w.mustSay(out, "No difference but those on purpose.", "1: --accept '"+name+"'", "on purpose Weir would delete what the cluster keeps ("+name+"): configmaps "+w.namespace+"/leaf; to keep them")
+	for accepted, want := range map[string]int{name: 0, "dependents written during foreground deletion are judged": 1} {
+		if out, code := w.command("shadow", path, "--gate", "1s", "--accept", accepted); code != want {
+			t.Errorf("exit code %d with --accept %q:\n%s", code, accepted, out)
+		}
+	}
+	if out, said, code := w.ask(w.plane.Kubeconfig, "shadow", path, "--gate", "1s", "--accept", name); code != 0 {
+		t.Errorf("exit code %d of kubectl weir shadow:\n%s%s", code, out, said)
+	}
+	if w.get("leaf") == nil {
+		t.Error("the cluster has deleted it")
+	}
+}
+
 // TestShadowTellsOfNamespaces what nobody does in them, and what is left behind when somebody lets one go.
 func TestShadowTellsOfNamespaces(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ const shadowTime = 30 * time.Second
 // shadowing is what kubectl weir shadow is asked.
 type shadowing struct {
 	*asking
-	gate     time.Duration
+	gate     report.Gate
 	pod, url string
 	says     io.Writer // where the report comes from, if there is a choice
 }
@@ -41,7 +41,9 @@ It asks Weir's controller through a port-forward, for which you have to be allow
 pods/portforward in the namespace of Weir. The pod is sent no credentials. With --url it asks a weir that runs on this
 machine, and FILE is what --shadow-report has written; - is standard input.
 
-With --gate it fails unless Weir has compared for as long, and found no difference.`,
+With --gate it fails unless Weir has compared for as long, and found no difference. Differences on purpose that release or keep
+do not count. Those that delete do, because in replace mode those objects go: the gate names them, and --accept NAME lets
+all go that are of that name.`,
 		Example: `  kubectl weir shadow
   kubectl weir shadow --gate 24h
   kubectl weir shadow -n deletion            # where Weir is in another namespace
@@ -60,7 +62,8 @@ With --gate it fails unless Weir has compared for as long, and found no differen
 	s.registerCluster(cmd)
 	quiet(cmd)
 	cmd.Flags().Lookup("namespace").Usage = "the namespace of Weir; default: " + weirNamespace
-	cmd.Flags().DurationVar(&s.gate, "gate", 0, "fail unless there was no difference for this long; 0: only show")
+	cmd.Flags().DurationVar(&s.gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
+	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, report.AcceptUsage)
 	cmd.Flags().StringVarP(&s.output, "output", "o", report.Text, "how it is printed: text or json")
 	cmd.Flags().StringVar(&s.pod, "pod", "", "the pod to ask; default: the one of Weir's controller that has run for longest")
 	cmd.Flags().StringVar(&s.url, "url", "", "ask a weir at this address, as it logs it, in place of a pod")
@@ -68,7 +71,7 @@ With --gate it fails unless Weir has compared for as long, and found no differen
 }
 
 func (s *shadowing) check(args []string) error {
-	errs := []error{report.CheckOutput(s.output)}
+	errs := []error{report.CheckOutput(s.output), s.gate.Check()}
 	ways := 0
 	for _, way := range []bool{len(args) > 0, s.pod != "", s.url != ""} {
 		if way {

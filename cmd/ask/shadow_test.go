@@ -82,6 +82,7 @@ func TestShadowReadsWhatAWeirServes(t *testing.T) {
 		t.Errorf("the gate: %v", got.failed)
 	}
 	weir(t, s.URL, "shadow", "--url", s.URL, "--gate", "26h").mustFail(t, "the gate is closed: it has compared for 25h0m0s, and not for 26h0m0s yet")
+	weir(t, s.URL, "shadow", "--url", s.URL, "--accept", "x").mustFail(t, "--accept is for --gate")
 	asJSON := weir(t, s.URL, "shadow", "--url", s.URL, "-o", "json")
 	if r, err := report.Read(strings.NewReader(asJSON.out)); err != nil || r.Decisions["delete"][report.Done] != 3 {
 		t.Errorf("as JSON: %v, %+v", err, asJSON)

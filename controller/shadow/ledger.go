@@ -37,6 +37,7 @@ type Ledger struct {
 	purposely   []*report.Difference // those on purpose
 	more        int                  // differences that are only counted
 	moreOfThose int                  // on purpose
+	moreDeletes map[string]int       // those of them that delete, by the purpose
 	forgotten   int                  // decisions that there was no room for
 }
 
@@ -51,7 +52,7 @@ type decision struct {
 
 // NewLedger begins one, in which a decision is late after a time.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
-	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{}}
+	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{}, moreDeletes: map[string]int{}}
 }
 
 // Decided takes in what is decided about an object now, and how the graph has it.
@@ -266,6 +267,9 @@ func (l *Ledger) differ(d *report.Difference) {
 	}
 	if len(*list) >= most {
 		*more++
+		if d.OnPurpose != "" && d.Deletes() {
+			l.moreDeletes[d.OnPurpose]++
+		}
 		return
 	}
 	*list = append(*list, d)

@@ -241,6 +241,13 @@ func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
 	if len(l.written) != mostWritten || len(l.purposely) != mostOnPurpose || l.moreOfThose != 2*mostWritten-mostOnPurpose {
 		t.Errorf("%d writes and %d differences on purpose are kept, %d are counted", len(l.written), len(l.purposely), l.moreOfThose)
 	}
+	for range 3 {
+		l.differ(&report.Difference{What: report.Late, Verb: graph.Delete.String(), OnPurpose: judgedWhenWritten})
+		l.differ(&report.Difference{What: report.Late, Verb: graph.Release.String(), OnPurpose: judgedWhenWritten})
+	}
+	if diff := cmp.Diff(map[string]int{judgedWhenWritten: 3}, l.Report(start, true).MoreDeletes); diff != "" {
+		t.Errorf("deletes on purpose that are counted only (-want +got):\n%s", diff)
+	}
 	if len(l.deletes.all) != mostLags {
 		t.Errorf("%d lags are kept", len(l.deletes.all))
 	}

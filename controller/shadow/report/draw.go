@@ -36,6 +36,7 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("%s on purpose:", differences(n))
 		p.differences(r.OnPurpose, r.MoreOnPurpose)
 	}
+	r.drawDeletes(p)
 	return p.err
 }
 
@@ -54,6 +55,19 @@ func (p *printer) differences(of []Difference, more int) {
 	}
 	if more > 0 {
 		p.line("  and %d more, which are in the log", more)
+	}
+}
+
+// drawDeletes says what of the differences on purpose closes a gate, and how it is accepted.
+func (r *Report) drawDeletes(p *printer) {
+	of := r.deletesOnPurpose()
+	if len(of) == 0 {
+		return
+	}
+	p.line("")
+	p.line("On purpose Weir would also delete what the cluster keeps. That closes the gate, unless it is accepted by its name:")
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		p.line("  %d: %s", of[name].count, accept(name))
 	}
 }
 

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +8,9 @@ import (
 
 // Drain is the verb of what is told of namespaces.
 const Drain = "drain"
+
+// deletes is the verb of what collects.
+const deletes = "delete"
 
 // What became of a decision.
 const (
@@ -45,11 +46,14 @@ type Report struct {
 	// NamespaceLagSeconds are how long namespaces stayed in which nothing was left.
 	NamespaceLagSeconds Lag          `json:"namespaceLagSeconds"`
 	Differences         []Difference `json:"differences"`
-	// OnPurpose are the differences in which Weir is not as kube-controller-manager on purpose. They do not close a gate.
+	// OnPurpose are the differences in which Weir is not as kube-controller-manager on purpose. Those that delete close a gate that does not
+	// accept them.
 	OnPurpose     []Difference `json:"onPurpose,omitempty"`
 	More          int          `json:"more,omitempty"`          // differences that are only counted
 	MoreOnPurpose int          `json:"moreOnPurpose,omitempty"` // the same, of those on purpose
-	Forgotten     int          `json:"forgotten,omitempty"`     // decisions that were not compared, because too many were open
+	// MoreDeletes are those of MoreOnPurpose that delete, by their OnPurpose.
+	MoreDeletes map[string]int `json:"moreDeletes,omitempty"`
+	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
 }
 
 // Difference is something that Weir would do and nobody did, or that somebody did and Weir would not do.
@@ -70,6 +74,9 @@ type Difference struct {
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
+// Deletes tells whether it is one of those that close a gate although they are on purpose: Weir would delete what the cluster keeps.
+func (d *Difference) Deletes() bool { return d.What == Late && d.Verb == deletes }
+
 // Step is one thing of a history.
 type Step struct {
 	At   time.Time `json:"at"`
@@ -81,35 +88,4 @@ type Lag struct {
 	Median float64 `json:"median"`
 	P99    float64 `json:"p99"`
 	Most   float64 `json:"most"`
-}
-
-// fresh is how old a report may be of a process that runs.
-const fresh = time.Minute
-
-// Gate is nil if for a time nothing was different, and what stands in the way if not.
-func (r *Report) Gate(now time.Time, lasted time.Duration) error {
-	var errs []error
-	if age := now.Sub(r.At); age > fresh {
-		errs = append(errs, fmt.Errorf("the report is %s old: its process does not run any more", age.Round(time.Second)))
-	}
-	if !r.Ready {
-		errs = append(errs, errors.New("not all kinds have been listed"))
-	}
-	if since := r.At.Sub(r.Since); since < lasted {
-		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", since.Round(time.Second), lasted))
-	}
-	if n := len(r.Differences) + r.More; n > 0 {
-		errs = append(errs, errors.New(differences(n)))
-	}
-	if r.Forgotten > 0 {
-		errs = append(errs, fmt.Errorf("%d decisions were not compared, because too many were open", r.Forgotten))
-	}
-	return errors.Join(errs...)
-}
-
-func differences(n int) string {
-	if n == 1 {
-		return "1 difference"
-	}
-	return fmt.Sprintf("%d differences", n)
 }

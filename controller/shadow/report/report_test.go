@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,14 @@ import (
 )
 
 var start = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+
+// onPurpose are deletes that the cluster does not do.
+func onPurpose(name string, n int) (out []Difference) {
+	for i := range n {
+		out = append(out, Difference{What: Late, Verb: "delete", Object: fmt.Sprintf("configmaps shop/%d", i), OnPurpose: name})
+	}
+	return out
+}
 
 func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 	day := 24 * time.Hour
@@ -25,13 +34,25 @@ func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 		"only counted":      {func(r *Report) { r.More = 2 }, "2 differences"},
 		"not all was there": {func(r *Report) { r.Ready = false }, "not all kinds have been listed"},
 		"it has ended":      {func(r *Report) { r.At = r.At.Add(-time.Hour); r.Since = r.Since.Add(-2 * time.Hour) }, "its process does not run any more"},
-		"on purpose":        {func(r *Report) { r.OnPurpose, r.MoreOnPurpose = []Difference{{}}, 2 }, ""},
-		"too much":          {func(r *Report) { r.Forgotten = 1 }, "1 decisions were not compared"},
+		"on purpose, released": {func(r *Report) {
+			r.OnPurpose, r.MoreOnPurpose = []Difference{{What: Late, Verb: "release", OnPurpose: "judged"}}, 2
+		}, ""},
+		"on purpose, kept": {func(r *Report) { r.OnPurpose = []Difference{{What: Kept, Verb: "delete", OnPurpose: "released"}} }, ""},
+		"on purpose, deleted": {func(r *Report) { r.OnPurpose = onPurpose("it's judged", 1) },
+			`on purpose Weir would delete what the cluster keeps (it's judged): configmaps shop/0; to keep them, repair their ownerReferences; to let them go, --accept 'it'\''s judged'`},
+		"on purpose, deleted later": {func(r *Report) { r.OnPurpose = onPurpose("judged", 1); r.OnPurpose[0].Ended = &r.At }, "(judged): configmaps shop/0; "},
+		"on purpose, many deleted": {func(r *Report) {
+			r.OnPurpose, r.MoreOnPurpose, r.MoreDeletes = onPurpose("judged", 7), 9, map[string]int{"judged": 4, "blocked": 2}
+		}, "(judged): configmaps shop/0, configmaps shop/1, configmaps shop/2, configmaps shop/3, configmaps shop/4 and 6 more; "},
+		"on purpose, deleted and counted only": {func(r *Report) { r.MoreOnPurpose, r.MoreDeletes = 2, map[string]int{"judged": 2} }, "(judged): 2 more; "},
+		"on purpose, deleted and accepted":     {func(r *Report) { r.OnPurpose, r.MoreDeletes = onPurpose("accepted", 2), map[string]int{"accepted": 2} }, ""},
+		"on purpose, one of two is accepted":   {func(r *Report) { r.OnPurpose = append(onPurpose("accepted", 2), onPurpose("judged", 1)...) }, "(judged): configmaps shop/0; "},
+		"too much":                             {func(r *Report) { r.Forgotten = 1 }, "1 decisions were not compared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good
 			c.change(&r)
-			err := r.Gate(start.Add(day), day)
+			err := r.Gate(start.Add(day), Gate{day, []string{"accepted", "not found"}})
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -65,7 +86,8 @@ func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 		LagSeconds: Lag{Median: 1, P99: 2, Most: 3},
 		Differences: []Difference{{At: start, What: Late, Verb: "delete", Object: "configmaps shop/leaf", UID: "1", Why: "owner x\x1b[2J\ny is gone", Ended: &ended,
 			History: []Step{{At: start, What: "delete"}, {At: ended, What: "done"}}, Skipped: 3}},
-		OnPurpose: []Difference{{At: start, What: Kept, Verb: "delete", Object: "configmaps shop/other", OnPurpose: "dependents are released"}},
+		OnPurpose: []Difference{{At: start, What: Kept, Verb: "delete", Object: "configmaps shop/other", OnPurpose: "dependents are released"},
+			{At: start, What: Late, Verb: "delete", Object: "configmaps shop/judged", OnPurpose: "references\x1b are judged"}},
 	}
 	written, err := json.Marshal(want)
 	if err != nil {
@@ -76,7 +98,7 @@ func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asJSON, asText bytes.Buffer
-	if err := got.Show(&asJSON, JSON, want.At, 0); err != nil {
+	if err := got.Show(&asJSON, JSON, want.At, Gate{}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Read(&asJSON)
@@ -86,12 +108,13 @@ func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 	if diff := cmp.Diff(&want, again); diff != "" {
 		t.Errorf("what was written and what was read (-want +got):\n%s", diff)
 	}
-	if err := got.Show(&asText, Text, want.At, time.Hour); err == nil || !strings.Contains(err.Error(), "the gate is closed: 3 differences") {
+	if err := got.Show(&asText, Text, want.At, Gate{Lasted: time.Hour}); err == nil || !strings.Contains(err.Error(), "the gate is closed: 3 differences") {
 		t.Errorf("the gate: %v", err)
 	}
 	for _, line := range []string{"Compared for 1h0m0s, until 2026-11-23T09:00:00Z.", "\n\n3 differences:\n",
 		`(owner x\x1b[2J\ny is gone; since 2026-11-23T08:00:00Z)`, "  and 2 more, which are in the log",
-		"    08:00:00 delete\n    … 3 more\n    08:01:00 done\n", "\n\n1 difference on purpose:\n  configmaps shop/other: it was deleted, and Weir would have kept it", "    on purpose: dependents are released\n"} {
+		"    08:00:00 delete\n    … 3 more\n    08:01:00 done\n", "\n\n2 differences on purpose:\n  configmaps shop/other: it was deleted, and Weir would have kept it", "    on purpose: dependents are released\n",
+		`    on purpose: references\x1b are judged`, "\n\nOn purpose Weir would also delete what the cluster keeps. That closes the gate, unless it is accepted by its name:\n  1: --accept $'references\\033 are judged'\n"} {
 		if !strings.Contains(asText.String(), line) {
 			t.Errorf("there is no %q in\n%s", line, asText.String())
 		}

@@ -47,8 +47,8 @@ func CheckOutput(output string) error {
 	return nil
 }
 
-// Show prints a report, and fails if there is to be a gate and it is closed; 0: there is none.
-func (r *Report) Show(out io.Writer, output string, now time.Time, gate time.Duration) error {
+// Show prints a report, and fails if there is to be a gate and it is closed.
+func (r *Report) Show(out io.Writer, output string, now time.Time, gate Gate) error {
 	var err error
 	if output == JSON {
 		enc := json.NewEncoder(out)
@@ -57,7 +57,7 @@ func (r *Report) Show(out io.Writer, output string, now time.Time, gate time.Dur
 	} else {
 		err = r.Draw(out)
 	}
-	if err != nil || gate == 0 {
+	if err != nil || gate.Lasted == 0 {
 		return err
 	}
 	if err := r.Gate(now, gate); err != nil {

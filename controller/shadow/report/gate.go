@@ -1,0 +1,113 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/controller/words"
+)
+
+// Gate is what a report has to pass before Weir takes over.
+type Gate struct {
+	// Lasted is for how long nothing was different; 0: there is no gate.
+	Lasted time.Duration
+	// Accept are differences on purpose that delete, by their OnPurpose. Who names one knows that objects go for it which the cluster keeps.
+	Accept []string
+}
+
+// AcceptUsage is what the flag that fills Accept says of itself.
+const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, by the name that is shown with it; may be repeated"
+
+// Check finds what is wrong with the flags.
+func (g Gate) Check() error {
+	if len(g.Accept) > 0 && g.Lasted == 0 {
+		return errors.New("--accept is for --gate")
+	}
+	return nil
+}
+
+const (
+	// fresh is how old a report may be of a process that runs.
+	fresh = time.Minute
+	// mostNamed is how many objects are named in an error.
+	mostNamed = 5
+)
+
+// Gate is nil if for a time nothing was different, and what stands in the way if not.
+func (r *Report) Gate(now time.Time, g Gate) error {
+	var errs []error
+	if age := now.Sub(r.At); age > fresh {
+		errs = append(errs, fmt.Errorf("the report is %s old: its process does not run any more", age.Round(time.Second)))
+	}
+	if !r.Ready {
+		errs = append(errs, errors.New("not all kinds have been listed"))
+	}
+	if since := r.At.Sub(r.Since); since < g.Lasted {
+		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", since.Round(time.Second), g.Lasted))
+	}
+	if n := len(r.Differences) + r.More; n > 0 {
+		errs = append(errs, errors.New(differences(n)))
+	}
+	of := r.deletesOnPurpose()
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if !slices.Contains(g.Accept, name) {
+			errs = append(errs, of[name].closes(name))
+		}
+	}
+	if r.Forgotten > 0 {
+		errs = append(errs, fmt.Errorf("%d decisions were not compared, because too many were open", r.Forgotten))
+	}
+	return errors.Join(errs...)
+}
+
+// purposeful is what Weir would delete on one purpose, and the cluster keeps.
+type purposeful struct {
+	count   int
+	objects []string // the first of them
+}
+
+// closes says why the gate is closed.
+func (p purposeful) closes(name string) error {
+	objects := strings.Join(p.objects, ", ")
+	if more := p.count - len(p.objects); more > 0 {
+		objects = strings.TrimPrefix(fmt.Sprintf("%s and %d more", objects, more), " and ")
+	}
+	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their ownerReferences; to let them go, %s",
+		words.Printable(name), objects, accept(name))
+}
+
+// accept is how somebody says that he accepts a purpose.
+func accept(name string) string { return "--accept " + words.Shell(name) }
+
+// deletesOnPurpose are those differences, by the purpose.
+func (r *Report) deletesOnPurpose() map[string]purposeful {
+	of := map[string]purposeful{}
+	for i := range r.OnPurpose {
+		d := &r.OnPurpose[i]
+		if !d.Deletes() {
+			continue
+		}
+		p := of[d.OnPurpose]
+		if p.count++; len(p.objects) < mostNamed {
+			p.objects = append(p.objects, words.Printable(d.Object))
+		}
+		of[d.OnPurpose] = p
+	}
+	for name, n := range r.MoreDeletes {
+		p := of[name]
+		p.count += n
+		of[name] = p
+	}
+	return of
+}
+
+func differences(n int) string {
+	if n == 1 {
+		return "1 difference"
+	}
+	return fmt.Sprintf("%d differences", n)
+}
