@@ -28,7 +28,9 @@ func doctorCommand() *cobra.Command {
 		Short: "Say what a cluster allows Weir, which mode fits, and what is missing",
 		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
 garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
-and why. It can be run before Weir is installed, and when something is wrong. Nothing is changed, but with --try.
+and why, whether the API server asks the webhook (by a dry-run delete of the Lease weir-canary), who holds the migration
+Lease, and whether what the cluster's collector deletes is held by the brake, if the controller's Deployment has flags for
+that. It can be run before Weir is installed, and when something is wrong. Nothing is changed, but with --try.
 With --webhook it only finds out whether the API server asks the webhook, which helm test does.
 
 The permissions are those of the ServiceAccount weir-controller where it exists, and else your own. It fails if there is a

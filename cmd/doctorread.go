@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -37,6 +37,7 @@ type patient struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	home    string
+	mode    string // that is installed
 	facts   doctor.Facts
 }
 
@@ -57,8 +58,13 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 // read reads all facts. What cannot be read is left out, and why is said.
 func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts {
 	f := &p.facts
+	p.note("flags", p.deployed(ctx))
 	if f.Mode = mode; mode == "" {
-		f.Mode = p.deployedMode(ctx)
+		f.Mode = p.mode
+	}
+	if f.Flags != nil && f.Flags.MigrationLease != "" {
+		namespace, name, _ := strings.Cut(f.Flags.MigrationLease, "/")
+		p.note("migrationLease", p.lease(ctx, namespace, name, &f.MigrationLease))
 	}
 	p.note("version", p.version())
 	p.note("managers", p.managers(ctx))
@@ -67,6 +73,10 @@ func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts 
 	p.note("canary", p.canary(ctx))
 	p.rights(ctx)
 	p.note("webhooks", p.webhooks(ctx))
+	if f.Webhooks != nil && len(*f.Webhooks) > 0 && f.Mode != doctor.Shadow {
+		status, message := enforce.Asked(ctx, p.client.CoordinationV1().Leases(p.home))
+		f.Asked = &doctor.Asked{Status: string(status), Says: message}
+	}
 	p.note("definitions", p.definitions())
 	p.note("policies", p.policies(ctx))
 	if try {
@@ -81,37 +91,6 @@ func (p *patient) note(fact string, err error) {
 	}
 }
 
-// deployedMode is the --mode of the Deployment; companion, the default, where none is seen.
-func (p *patient) deployedMode(ctx context.Context) string {
-	d, err := p.client.AppsV1().Deployments(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
-	if err != nil {
-		return doctor.Companion
-	}
-	return modeOf(d)
-}
-
-func modeOf(d *appsv1.Deployment) string {
-	for _, c := range d.Spec.Template.Spec.Containers {
-		if mode, ok := flagOf(slices.Concat(c.Command, c.Args), "mode"); ok && (mode == doctor.Replace || mode == doctor.Shadow) {
-			return mode
-		}
-	}
-	return doctor.Companion
-}
-
-// flagOf is the value of a flag in a command line: the values that it has, with commas, if it is there more than once.
-func flagOf(args []string, name string) (string, bool) {
-	var values []string
-	for i, a := range args {
-		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
-			values = append(values, value)
-		} else if a == "--"+name && i+1 < len(args) {
-			values = append(values, args[i+1])
-		}
-	}
-	return strings.Join(values, ","), len(values) > 0
-}
-
 func (p *patient) version() error {
 	v, err := p.client.Discovery().ServerVersion()
 	if err != nil {
@@ -120,26 +99,6 @@ func (p *patient) version() error {
 	p.facts.Server = v.GitVersion
 	p.facts.Major, _ = strconv.Atoi(v.Major)
 	p.facts.Minor = doctor.Minor(v.Minor)
-	return nil
-}
-
-// managers are the pods of kube-controller-manager, as kubeadm and others label them.
-func (p *patient) managers(ctx context.Context) error {
-	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
-	if err != nil {
-		return err
-	}
-	found := []doctor.Manager{}
-	for i := range pods.Items {
-		m := doctor.Manager{Name: pods.Items[i].Name, Controllers: "*"}
-		for _, c := range pods.Items[i].Spec.Containers {
-			if value, ok := flagOf(slices.Concat(c.Command, c.Args), "controllers"); ok {
-				m.Controllers = value
-			}
-		}
-		found = append(found, m)
-	}
-	p.facts.Managers = &found
 	return nil
 }
 
@@ -188,7 +147,11 @@ func (p *patient) rights(ctx context.Context) {
 	if installed {
 		p.facts.RightsOf = "ServiceAccount " + p.home + "/weir-controller"
 	}
-	for _, need := range doctor.Needs(p.facts.Mode, p.home) {
+	needs := doctor.Needs(p.facts.Mode, p.home)
+	if f := p.facts.Flags; f != nil && f.MigrationLease != "" && p.facts.Mode == doctor.Replace {
+		needs = append(needs, doctor.LeaseNeeds(f.MigrationLease)...)
+	}
+	for _, need := range needs {
 		right := doctor.Right{Need: need}
 		if right.Allowed, err = p.may(ctx, need, installed); err != nil {
 			right.Error = err.Error()

@@ -1,14 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os/exec"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -89,6 +92,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	out, _ = w.doctor(admin)
 	w.mustFind(out, "ok garbage collector…kube-controller-manager-one runs with --controllers=*,-namespace-controller",
 		"problem namespace controller…none works", "ok mode…replace is possible")
+	w.doctorKnowsFlags(admin)
 
 	// Who may read nothing is told that, and not that all is well.
 	nobody, err := restricted(t.Context(), w.plane, "nobody", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:discovery"})
@@ -99,6 +103,38 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	w.mustFind(out, "unknown garbage collector…cannot be read…forbidden", "unknown controller…forbidden", "problem permission…your own user…may not delete *.*", "unknown policies…forbidden")
 	if code != 1 {
 		t.Errorf("exit code %d of\n%s", code, out)
+	}
+}
+
+// doctorKnowsFlags: whose deletes the brake holds and which Lease the controller waits for are in its Deployment.
+func (w *world) doctorKnowsFlags(admin string) {
+	w.Helper()
+	labels := map[string]string{"app": "weir"}
+	deployments := w.typed.AppsV1().Deployments(metav1.NamespaceSystem)
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--mode=companion", "--brake-users=" + builtinCollector}, "warning brake…kube-controller-manager-one deletes as system:kube-controller-manager, which is none of the users"},
+		{[]string{"--mode=replace", "--migration-lease=kube-system/collectors"}, "problem migration Lease…nobody holds the Lease kube-system/collectors"},
+	} {
+		_, err := deployments.Create(w.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "weir-controller"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "weir", Image: "weir", Args: append([]string{"controller"}, c.flags...)}}}},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		out, _ := w.doctor(admin)
+		w.mustFind(out, c.want)
+		if err := deployments.Delete(w.Context(), "weir-controller", metav1.DeleteOptions{}); err != nil {
+			w.Fatal(err)
+		}
+		w.until("the Deployment is gone", func(ctx context.Context) (bool, error) {
+			_, err := deployments.Get(ctx, "weir-controller", metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
 	}
 }
 

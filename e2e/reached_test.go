@@ -47,11 +47,15 @@ func TestALeaderIsReadyOnceTheWebhookWasAsked(t *testing.T) {
 			if out, code := w.doctor(w.plane.Kubeconfig, "--webhook"); code != 0 || !strings.Contains(out, "asks weir's webhook, and is answered") {
 				t.Errorf("weir doctor --webhook, which helm test runs: exit code %d of %s", code, out)
 			}
+			out, _ := w.doctor(w.plane.Kubeconfig)
+			w.mustFind(out, "ok webhook…the API server asks weir's webhook, and is answered")
 			back := w.killed(hook)
 			w.until("an outage is seen", reachable(first, 0))
 			if out, code := w.doctor(w.plane.Kubeconfig, "--webhook"); code != 1 || !strings.Contains(out, "connection refused") {
 				t.Errorf("the same while the webhook is away: exit code %d of %s", code, out)
 			}
+			out, _ = w.doctor(w.plane.Kubeconfig)
+			w.mustFind(out, "problem webhook…connection refused")
 			if err := first.Ready(t.Context()); err != nil {
 				t.Errorf("an outage makes the leader unready: %v", err)
 			}

@@ -33,8 +33,10 @@ const oldest, newest = 30, 36
 // Examine says what the facts mean. The order is that in which one would look.
 func Examine(f Facts) []Finding {
 	out := []Finding{f.version(), f.collector(), f.namespaceController(), f.mode(), f.leader()}
+	out = append(out, f.installed()...)
 	out = append(out, f.rights()...)
-	return append(out, append(f.definitions(), f.policies()...)...)
+	out = append(append(out, f.definitions()...), f.policies()...)
+	return append(out, f.asked()...)
 }
 
 func (f *Facts) version() Finding {
@@ -92,6 +94,8 @@ func (f *Facts) collector() Finding {
 	switch {
 	case !known:
 		c.Grade, c.Says, c.Do = Unknown, "whether a garbage collector works is not known: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
+	case works && f.migrates() && (f.Tried == nil || f.waits()):
+		c.Grade, c.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
 	case works && f.Mode == Replace:
 		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir does not work beside another", off
 	case works:
@@ -142,6 +146,8 @@ func (f *Facts) namespaceController() Finding {
 	switch by, works, known := f.byFlags("namespace controller", Manager.drains); {
 	case !known:
 		n.Grade, n.Says = Unknown, "whether one works is not known: "+by
+	case works && f.migrates():
+		n.Grade, n.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
 	case works && f.Mode == Replace:
 		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"), and in replace mode Weir leaves namespaces to another",
 			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"

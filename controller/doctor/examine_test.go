@@ -16,16 +16,21 @@ func well(mode string) Facts {
 		controllers, canary = "*,-garbage-collector-controller,-namespace-controller", time.Hour
 	}
 	f := Facts{
-		Mode: mode, Server: "v1.36.3", Major: 1, Minor: 36, Managers: &[]Manager{{"kube-controller-manager-a", controllers}}, Canary: &canary,
+		Mode: mode, Server: "v1.36.3", Major: 1, Minor: 36, Managers: &[]Manager{{"kube-controller-manager-a", controllers, "system:gc"}}, Flags: &Flags{}, Asked: &Asked{"True", "it is asked"}, Canary: &canary,
 		ManagerLease: &Lease{Holder: "a", Renewed: time.Second}, WeirLease: &Lease{Holder: "weir-1", Renewed: time.Second},
 		RightsOf: "ServiceAccount weir-system/weir-controller",
 		Webhooks: &[]string{"validating weir", "mutating weir"}, Policies: &[]Policy{{Name: "DeletionPolicy/safe"}},
-		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies"},
+		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies", "heldcollections"},
 	}
 	for _, n := range Needs(mode, "weir-system") {
 		f.Rights = append(f.Rights, Right{Need: n, Allowed: true})
 	}
 	return f
+}
+
+// migrating has the controller wait for a Lease.
+func migrating(l *Lease) func(*Facts) {
+	return func(f *Facts) { f.Flags.MigrationLease, f.MigrationLease = "kube-system/collectors", l }
 }
 
 func TestExamine(t *testing.T) {
@@ -64,6 +69,7 @@ func TestExamine(t *testing.T) {
 			*f = Facts{Mode: Companion, Server: "v1.36.3", Major: 1, Minor: 36, Errors: map[string]string{"managers": "pods is forbidden"}, Rights: []Right{{Error: "no"}, {Error: "no"}}}
 		}, []string{
 			"unknown garbage collector: pods is forbidden", "unknown namespace controller: pods is forbidden", "unknown mode: pods is forbidden", "unknown controller: not looked at",
+			"unknown flags: not looked at",
 			"unknown permission: 2 permissions could not be looked up: no", "unknown policies: not looked at", "unknown policies: not looked at",
 		}},
 		"nobody leads":            {Companion, func(f *Facts) { f.WeirLease = &Lease{} }, []string{"warning controller: no controller of Weir holds"}},
@@ -74,7 +80,40 @@ func TestExamine(t *testing.T) {
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
 		"the API server asks nobody":    {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
 		"nobody is to be asked, either": {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
-		"the definitions are not there": {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
+		"the definitions are not there": {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
+		"the webhook is not reached":    {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
+		"whether it is cannot be told":  {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
+		"in shadow mode there is none":  {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
+		"HeldCollections are not there": {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
+		"nor in replace mode":           {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: nobody is told there what is held, nor can decide"}},
+		"nor where others are held": {Companion, func(f *Facts) {
+			*f.Definitions, f.Flags.BrakeUsers = (*f.Definitions)[:4], []string{"system:gc"}
+		}, []string{"problem brake: does not serve heldcollections"}},
+		"the built-in collector is held": {Companion, func(f *Facts) { f.Flags.BrakeUsers = []string{"other", "system:gc"} }, nil},
+		"one that deletes under another name is not": {Companion, func(f *Facts) { f.Flags.BrakeUsers = []string{"other", "another"} }, []string{
+			"warning brake: kube-controller-manager-a deletes as system:gc, which is none of the users whose deletes are held (other, another)"}},
+		"one that is not seen may be": {Companion, func(f *Facts) {
+			f.Managers, f.Tried, f.Flags.BrakeUsers = &none, &Tried{Deleted: true}, []string{"system:gc"}
+		}, []string{
+			"unknown namespace controller: a holds its Lease", "unknown brake: whether the cluster's garbage collector is one of them is not known"}},
+		"brake users are of companion mode":       {Replace, func(f *Facts) { f.Flags.BrakeUsers = []string{"other"} }, nil},
+		"Weir collects under the migration Lease": {Replace, migrating(&Lease{Holder: "weir_host_1"}), nil},
+		"another does":          {Replace, migrating(&Lease{Holder: "kcm-1"}), []string{"warning migration Lease: another process collects under kube-system/collectors (kcm-1), and Weir waits"}},
+		"nobody does":           {Replace, migrating(&Lease{}), []string{"problem migration Lease: nobody holds the Lease kube-system/collectors"}},
+		"who did is gone":       {Replace, migrating(&Lease{Holder: "kcm-1", Expired: true, Renewed: time.Minute}), []string{"problem migration Lease: has not renewed it for 1m0s"}},
+		"who does is not known": {Replace, migrating(nil), []string{"unknown migration Lease: it was not looked at"}},
+		"it waits for the migration Lease, or not": {Replace, func(f *Facts) {
+			migrating(&Lease{Holder: "weir_host_1"})(f)
+			f.Canary, (*f.Managers)[0].Controllers = nil, "garbage-collector-controller,namespace-controller"
+		}, []string{"warning garbage collector: whether it waits for the migration Lease is not seen", "warning namespace controller: whether it waits for the migration Lease is not seen"}},
+		"the one that works may be who holds it": {Replace, func(f *Facts) {
+			migrating(&Lease{Holder: "kcm-1"})(f)
+			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}
+		}, []string{"warning garbage collector: is not seen from here", "warning migration Lease: Weir waits for it"}},
+		"it does not wait": {Replace, func(f *Facts) {
+			migrating(&Lease{Holder: "weir_host_1"})(f)
+			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}
+		}, []string{"problem garbage collector: deleted after 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := well(c.mode)

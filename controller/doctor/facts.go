@@ -1,6 +1,9 @@
 package doctor
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Modes of Weir.
 const (
@@ -21,6 +24,9 @@ type Facts struct {
 	Managers *[]Manager `json:"managers,omitempty"`
 	// ManagerLease is the Lease by which one kube-controller-manager works.
 	ManagerLease *Lease `json:"managerLease,omitempty"`
+	// Flags are those of the controller that is installed: none where there is none. MigrationLease is the Lease that they name; nil: none.
+	Flags          *Flags `json:"flags,omitempty"`
+	MigrationLease *Lease `json:"migrationLease,omitempty"`
 	// WeirLease is that of Weir's controllers.
 	WeirLease *Lease `json:"weirLease,omitempty"`
 	// Canary is how long Weir's canary stands, which any other garbage collector would have deleted; 0: there is none.
@@ -31,6 +37,8 @@ type Facts struct {
 	RightsOf string    `json:"rightsOf,omitempty"`
 	Rights   []Right   `json:"rights"`
 	Webhooks *[]string `json:"webhooks,omitempty"` // names of Weir's webhook configurations that are there
+	// Asked is whether the API server asks the webhook; nil: there is none, or that was not tried.
+	Asked    *Asked    `json:"asked,omitempty"`
 	Policies *[]Policy `json:"policies,omitempty"`
 	// Definitions are the kinds of policies that are served.
 	Definitions *[]string         `json:"definitions,omitempty"`
@@ -42,6 +50,14 @@ type Manager struct {
 	Name string `json:"name"`
 	// Controllers is its flag --controllers; "*" is its default.
 	Controllers string `json:"controllers"`
+	// User is as whom its garbage collector deletes.
+	User string `json:"user"`
+}
+
+// Flags are what the flags of Weir's controller say about others.
+type Flags struct {
+	MigrationLease string   `json:"migrationLease,omitempty"` // NAMESPACE/NAME, under which kube-controller-manager collects, too
+	BrakeUsers     []string `json:"brakeUsers,omitempty"`     // whose deletes are held past the limits
 }
 
 // Lease is who holds a Lease, and since when it was not renewed.
@@ -55,6 +71,12 @@ type Lease struct {
 type Tried struct {
 	Deleted bool          `json:"deleted"`
 	Took    time.Duration `json:"took"`
+}
+
+// Asked is what came of a request that only the webhook can answer.
+type Asked struct {
+	Status string `json:"status"` // True, False or Unknown
+	Says   string `json:"says"`
 }
 
 // Policy is a policy with the conditions of it that are not as they should be.
@@ -87,6 +109,15 @@ type Need struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	For       string `json:"for"`
+}
+
+// LeaseNeeds are the rights of a controller that waits for the migration Lease NAMESPACE/NAME.
+func LeaseNeeds(lease string) []Need {
+	namespace, name, _ := strings.Cut(lease, "/")
+	need := Need{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace, Name: name, For: "the migration Lease"}
+	update, create := need, need
+	update.Verb, create.Verb, create.Name = "update", "create", ""
+	return []Need{need, update, create}
 }
 
 // Needs are the rights of a controller in a mode, whose Lease is in a namespace.

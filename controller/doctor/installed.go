@@ -1,0 +1,108 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ours is how the identity begins under which Weir holds the migration Lease.
+const ours = "weir_"
+
+// heldKind is the kind in which people are told what is held, and decide.
+const heldKind = "heldcollections"
+
+// installed is what follows from the flags of the controller that is installed: nothing where there is none.
+func (f *Facts) installed() (out []Finding) {
+	if f.Flags == nil {
+		return []Finding{{About: "flags", Grade: Unknown, Says: "whether there are a migration Lease and users whose deletes are held is not known: " + f.why("flags")}}
+	}
+	if f.Mode == Replace && f.Flags.MigrationLease != "" {
+		out = append(out, f.migration())
+	}
+	if f.Mode == Companion && len(f.Flags.BrakeUsers) > 0 {
+		out = append(out, f.brakeUsers())
+	}
+	return append(out, f.held()...)
+}
+
+// migration says who collects under the migration Lease.
+func (f *Facts) migration() Finding {
+	m := Finding{About: "migration Lease"}
+	l, name := f.MigrationLease, f.Flags.MigrationLease
+	switch {
+	case l == nil:
+		m.Grade, m.Says = Unknown, "who holds the Lease "+name+" is not known: "+f.why("migrationLease")
+	case l.Holder == "":
+		m.Grade, m.Says, m.Do = Problem, "nobody holds the Lease "+name+", so nobody collects", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"
+	case l.Expired:
+		m.Grade, m.Says = Problem, fmt.Sprintf("%s held the Lease %s, and has not renewed it for %s: nobody collects", l.Holder, name, l.Renewed.Round(time.Second))
+		m.Do = "see that a controller of Weir leads: it takes the Lease over"
+	case strings.HasPrefix(l.Holder, ours):
+		m.Grade, m.Says = OK, fmt.Sprintf("Weir collects under %s (%s)", name, l.Holder)
+	default:
+		m.Grade, m.Says = Warning, fmt.Sprintf("another process collects under %s (%s), and Weir waits for it", name, l.Holder)
+		m.Do = "end that process, or run it without the garbage collector and the namespace controller, when Weir is to take over"
+	}
+	return m
+}
+
+// migrates tells whether there is a migration Lease, so that another collector may be one that waits for it.
+func (f *Facts) migrates() bool {
+	return f.Mode == Replace && f.Flags != nil && f.Flags.MigrationLease != ""
+}
+
+// waits tells whether Weir waits for another process that holds the migration Lease.
+func (f *Facts) waits() bool {
+	l := f.MigrationLease
+	return l != nil && l.Holder != "" && !l.Expired && !strings.HasPrefix(l.Holder, ours)
+}
+
+// brakeUsers says whether the cluster's garbage collector is one of those whose deletes are held.
+func (f *Facts) brakeUsers() Finding {
+	users := strings.Join(f.Flags.BrakeUsers, ", ")
+	b := Finding{About: "brake", Grade: OK, Says: "what " + users + " deletes is held past the limits, by the webhook"}
+	if f.Managers == nil || len(*f.Managers) == 0 {
+		b.Grade = Unknown
+		b.Says += "; whether the cluster's garbage collector is one of them is not known, because kube-controller-manager is not seen"
+		return b
+	}
+	for _, m := range *f.Managers {
+		if m.collects() && !slices.Contains(f.Flags.BrakeUsers, m.User) {
+			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is none of the users whose deletes are held (%s): its are not", m.Name, m.User, users)
+			b.Do = "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in controller.brake.users"
+			return b
+		}
+	}
+	return b
+}
+
+// asked says whether the API server asks the webhook.
+func (f *Facts) asked() []Finding {
+	if f.Asked == nil || f.Mode == Shadow {
+		return nil
+	}
+	a := Finding{About: "webhook", Grade: OK, Says: f.Asked.Says}
+	switch f.Asked.Status {
+	case "True":
+	case "False":
+		a.Grade, a.Do = Problem, "see the logs of weir-webhook, and the condition Enforced of policies: until then the API server goes by their failurePolicy"
+	default:
+		a.Grade = Unknown
+	}
+	return []Finding{a}
+}
+
+// held says whether people can decide about what is held.
+func (f *Facts) held() []Finding {
+	if f.Definitions == nil || slices.Contains(*f.Definitions, heldKind) || f.Mode == Shadow {
+		return nil
+	}
+	h := Finding{About: "brake", Grade: Warning, Do: "install the chart, or kubectl apply -f policies/crds",
+		Says: "the API server does not serve " + heldKind + ": nobody is told there what is held, nor can decide, and Weir forgets it when it ends"}
+	if f.Mode == Replace || len(f.Flags.BrakeUsers) > 0 {
+		h.Grade = Problem // it has limits
+	}
+	return []Finding{h}
+}
