@@ -264,6 +264,32 @@ func TestTheGateIsClosedByDeletesOnPurpose(t *testing.T) {
 	}
 }
 
+// TestWhatTheCollectorMayNotDeleteIsADifferenceLikeAnother: who only reads does not see that a delete was refused. kubectl weir why --try does.
+func TestWhatTheCollectorMayNotDeleteIsADifferenceLikeAnother(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
+	w.create("cm", "never-owned", []metav1.OwnerReference{nobody()})
+	w.awaitGoneIn(collectorBegins, "never-owned")
+	w.newHook(false, named("kept", refusal(403, 0))).judgeAll()
+	_, path := w.startShadow("--shadow-late", "10s")
+	w.make(`
+		cm boss
+		cm kept   owners=(boss)
+		cm other  owners=(boss)
+	`)
+	w.delete("boss", background)
+	w.awaitGone("other")
+	w.awaitMetrics("there is a difference", func(m weir.Metrics) bool { return m.Sum("weir_shadow_differences") == 1 })
+	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
+	out, code := w.command("shadow", path, "--gate", "1s")
+	if code != 1 || strings.Contains(out, "not today") {
+		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
+	}
+	w.mustSay(out, "configmaps "+w.namespace+"/kept: Weir would delete it, and the cluster has not", "the gate is closed: 1 difference")
+	out, said, _ := w.ask(w.plane.Kubeconfig, "why", "cm", "kept", "--try", "-n", w.namespace)
+	w.mustSay(out+said, "not today")
+}
+
 // TestShadowTellsOfNamespaces what nobody does in them, and what is left behind when somebody lets one go.
 func TestShadowTellsOfNamespaces(t *testing.T) {
 	t.Parallel()
