@@ -31,12 +31,13 @@ type Limiter struct {
 	cutAt    time.Time     // the last time the limit was cut: once per answer time, not once per answer
 	pause    time.Time     // the API server asked for quiet until then
 
-	shares map[schema.GroupResource]*share
-	turns  []*share             // those that somebody or something waits for, the next one first
-	spares []*spare             // those who wait for what is left over
-	called map[types.UID]*share // objects that were called back, until a worker has them
-	calls  atomic.Int64         // how many objects are put off or called back
-	resume func(types.UID)      // calls an object back; it must not block, nor come back here
+	shares  map[schema.GroupResource]*share
+	turns   []*share             // those that somebody or something waits for, the next one first
+	spares  []*spare             // those who wait for what is left over
+	sparing atomic.Int64         // how many these are
+	called  map[types.UID]*share // objects that were called back, until a worker has them
+	calls   atomic.Int64         // how many objects are put off or called back
+	resume  func(types.UID)      // calls an object back; it must not block, nor come back here
 }
 
 const (

@@ -104,7 +104,8 @@ func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for kind, s := range l.shares {
-		if !served(kind) && s.under+s.called == 0 && !s.wantedLocked() {
+		waits := s.wantedLocked() || slices.ContainsFunc(l.spares, func(w *spare) bool { return w.share == s })
+		if !served(kind) && s.under+s.called == 0 && !waits {
 			delete(l.shares, kind)
 		}
 	}
@@ -243,7 +244,7 @@ func (l *Limiter) Arrived(uid types.UID) {
 
 // Left is told when a worker has finished with an object: it may not have used the place.
 func (l *Limiter) Left() {
-	if l.calls.Load() > 0 {
+	if l.calls.Load() > 0 || l.sparing.Load() > 0 {
 		l.wake()
 	}
 }

@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -14,37 +15,70 @@ type spare struct {
 }
 
 // acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of those that the API server grants
-// are left free, and a kind in trouble is left alone. Successful calls must be followed by release.
+// are left free. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; who has waited long for
+// such a one gets a *busyError. Successful calls must be followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
 	w := &spare{share: l.shareLocked(kind), given: make(chan struct{}, 1)}
 	l.spares = append(l.spares, w)
+	l.sparing.Add(1)
 	l.wakeLocked()
 	l.mu.Unlock()
-	select {
-	case <-w.given:
-		return nil
-	case <-ctx.Done():
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for {
+		select {
+		case <-w.given:
+			return nil
+		case <-ctx.Done():
+			return l.leaveSpares(w, ctx.Err())
+		case <-enough.C:
+		}
+		l.mu.Lock()
+		ill, err := w.share.trouble != "", w.share.busy()
+		l.mu.Unlock()
+		if ill {
+			return l.leaveSpares(w, err)
+		}
+		enough.Reset(patience)
 	}
+}
+
+// leaveSpares ends the waiting, and returns why. A place that was given at the same moment is given back.
+func (l *Limiter) leaveSpares(w *spare, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.spares, w); i >= 0 {
 		l.spares = slices.Delete(l.spares, i, i+1)
-	} else { // it was given at the same moment
-		l.giveBackLocked(w.share, false)
-		l.wakeLocked()
+		l.sparing.Add(-1)
+		return err
 	}
-	return ctx.Err()
+	l.giveBackLocked(w.share, false)
+	l.wakeLocked()
+	return err
 }
 
 // wakeSparesLocked gives away what is left over. It is called when others have been given what they wait for.
 func (l *Limiter) wakeSparesLocked() {
+	if len(l.spares) == 0 || slices.ContainsFunc(l.turns, func(s *share) bool { return s.trouble == "" }) {
+		return // what waits for a kind in trouble waits for that, and for no place
+	}
 	l.spares = slices.DeleteFunc(l.spares, func(w *spare) bool {
-		if len(l.turns) > 0 || w.share.trouble != "" || float64(l.well) >= max(1, l.limit/2) || !l.roomLocked(w.share) {
+		if !l.leftLocked(w.share) {
 			return false
 		}
 		l.takeLocked(w.share)
+		l.sparing.Add(-1)
 		w.given <- struct{}{}
 		return true
 	})
+}
+
+// leftLocked tells whether there is a place for a spare. Nobody else may ever send a request about a kind in trouble, and without one it
+// is never found out that it is well again.
+func (l *Limiter) leftLocked(s *share) bool {
+	if s.trouble != "" {
+		return s.under+s.called == 0 && !s.wantedLocked() && l.roomLocked(s)
+	}
+	return float64(l.well) < max(1, l.limit/2) && l.roomLocked(s)
 }

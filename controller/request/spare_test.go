@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/fixture"
 )
 
 // TestSparePlacesAreWhatOthersLeave: half of what the API server grants stays free, those who wait for a place go first, and
@@ -58,4 +61,113 @@ func TestSparePlacesAreWhatOthersLeave(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
+}
+
+// spareSoon waits for a spare place in another goroutine, and tells when it has it, or why not.
+func (l *Limiter) spareSoon(ctx context.Context, kind schema.GroupResource) <-chan error {
+	got := make(chan error, 1)
+	go func() { got <- l.acquireSpare(ctx, kind) }()
+	synctest.Wait()
+	return got
+}
+
+// has tells whether an answer is there, and good.
+func has(got <-chan error) bool {
+	synctest.Wait()
+	select {
+	case err := <-got:
+		return err == nil
+	default:
+		return false
+	}
+}
+
+// TestSpareFindsOutWhetherAKindIsWellAgain: nobody else may ever ask about it. When it has rested, one at a time is sent.
+func TestSpareFindsOutWhetherAKindIsWellAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		if err := l.acquire(t.Context(), fixture.Pods, true); err != nil {
+			t.Fatal(err)
+		}
+		l.release(fixture.Pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: 3 * time.Second})
+		began := time.Now()
+		first, second := l.spareSoon(t.Context(), fixture.Pods), l.spareSoon(t.Context(), fixture.Pods)
+		if has(first) || has(second) {
+			t.Fatal("a kind that rests is asked")
+		}
+		if err := <-first; err != nil || time.Since(began) != 3*time.Second || has(second) {
+			t.Errorf("%v after %s, want one of two after 3s", err, time.Since(began))
+		}
+		l.releaseSpare(fixture.Pods, like(fine, time.Millisecond))
+		if !has(second) {
+			t.Error("it is well again, and is left alone")
+		}
+		l.releaseSpare(fixture.Pods, like(fine, time.Millisecond))
+		l.empty(t)
+	})
+}
+
+// TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing: it had the place in which it is found out.
+func TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		if err := l.acquire(t.Context(), fixture.Pods, true); err != nil {
+			t.Fatal(err)
+		}
+		called := make(chan types.UID, 1)
+		l.CallBack(func(uid types.UID) { called <- uid })
+		l.release(fixture.Pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Second})
+		l.PutOff(fixture.Pods, "a")
+		got := l.spareSoon(t.Context(), fixture.Pods)
+		uid := <-called
+		if has(got) {
+			t.Error("what was put off is first")
+		}
+		l.Arrived(uid)
+		l.Left()
+		if !has(got) {
+			t.Error("nobody asks about the kind, and nobody finds out")
+		}
+	})
+}
+
+// TestObjectsOfAKindInTroubleKeepNoSparePlaceFromOthers, though they wait for it.
+func TestObjectsOfAKindInTroubleKeepNoSparePlaceFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		if err := l.acquire(t.Context(), fixture.Gadgets, true); err != nil {
+			t.Fatal(err)
+		}
+		l.release(fixture.Gadgets, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Minute})
+		l.PutOff(fixture.Gadgets, "a")
+		if !has(l.spareSoon(t.Context(), fixture.Pods)) {
+			t.Error("a kind in trouble has back-fill of another stand still")
+		}
+		l.releaseSpare(fixture.Pods, like(fine, time.Millisecond))
+	})
+}
+
+// TestKindThatGoesAndComesBackHasOneShare: a spare may wait for it meanwhile.
+func TestKindThatGoesAndComesBackHasOneShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		l.release(fixture.Pods, answer{verdict: throttledByServer, retryAfter: time.Second}.of(l, fixture.Pods))
+		got := l.spareSoon(t.Context(), fixture.Gadgets)
+		l.forget(func(schema.GroupResource) bool { return false })
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		l.releaseSpare(fixture.Gadgets, like(fine, time.Millisecond))
+		l.empty(t)
+	})
+}
+
+// of takes the place of the request that it is the answer to.
+func (a answer) of(l *Limiter, kind schema.GroupResource) answer {
+	l.acquireNow(kind)
+	return a
+}
+
+func (l *Limiter) releaseSpare(kind schema.GroupResource, a answer) {
+	l.release(kind, a)
 }
