@@ -117,7 +117,7 @@ func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource,
 	if err := r.Limiter.acquire(ctx, kind, !r.impatient); err != nil {
 		return rest.Result{}, err
 	}
-	err = r.placed(ctx, verb, kind, func(ctx context.Context) error {
+	err = r.placed(ctx, verb, kind, false, func(ctx context.Context) error {
 		result = req.Do(ctx)
 		return result.Error()
 	})
@@ -133,17 +133,17 @@ func (r *Client) Spare(ctx context.Context, verb string, kind schema.GroupResour
 	if err := r.Limiter.acquireSpare(ctx, kind); err != nil {
 		return err
 	}
-	return r.placed(ctx, verb, kind, request)
+	return r.placed(ctx, verb, kind, true, request)
 }
 
-// placed makes a request that has its place, and gives that back.
-func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
-	a := answer{long: verb == "list" || verb == "deletecollection"}
+// placed makes a request that has its place, be it one that was left over, and gives that back.
+func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResource, spare bool, request func(context.Context) error) error {
+	a := answer{long: verb == "list" || verb == "deletecollection", spare: spare}
 	usual := time.Duration(r.Limiter.slow.Load())
 	if a.long {
 		usual = longIsLate
 	}
-	late := time.AfterFunc(usual, func() { r.Limiter.isLate(kind) })
+	late := time.AfterFunc(usual, func() { r.Limiter.isLate(kind, spare) })
 	within, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	began := time.Now()

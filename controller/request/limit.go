@@ -16,7 +16,8 @@ import (
 // rises to its maximum within a second.
 //
 // Kinds are kept apart; see share. Those in trouble have a quarter of the places, all together and in turns,
-// whether or not others want them. Requests that are late already do not count against it: they may hang for
+// whether or not others want them. What is left over is for work that nobody waits for, within a bound of its own, and takes nothing from
+// the bound of others; see allowance. Requests that are late already do not count against it: they may hang for
 // long, and others must not wait for them. A kind may have a quarter of those, too, and all kinds as many as
 // there are places, so that for a while twice as many may be under way.
 type Limiter struct {
@@ -24,6 +25,7 @@ type Limiter struct {
 	most     float64
 	limit    float64
 	well     int           // under way, of kinds that are well, and not late
+	spared   int           // of these: those that have what was left over
 	ill      int           // the same of kinds in trouble, and those of theirs that are called back to be
 	late     int           // under way for long, of all kinds
 	quickest time.Duration // the best latency of late: it drifts up, so that one lucky answer is forgotten
@@ -33,6 +35,7 @@ type Limiter struct {
 
 	shares  map[schema.GroupResource]*share
 	turns   []*share             // those that somebody or something waits for, the next one first
+	allowed allowance            // how many may have what is left over
 	spares  []*spare             // those who wait for what is left over
 	sparing atomic.Int64         // how many these are
 	called  map[types.UID]*share // objects that were called back, until a worker has them
@@ -52,7 +55,7 @@ func NewLimiter(most int) *Limiter {
 	n := float64(max(most, leastLimit))
 	l := &Limiter{
 		most: n, limit: min(startLimit, n), shares: map[schema.GroupResource]*share{},
-		called: map[types.UID]*share{}, resume: func(types.UID) {},
+		called: map[types.UID]*share{}, resume: func(types.UID) {}, allowed: newAllowance(n),
 	}
 	l.slow.Store(int64(slowFactor * slowestQuick))
 	return l
@@ -60,6 +63,9 @@ func NewLimiter(most int) *Limiter {
 
 // Places is how many requests may be under way at once at the very most.
 func (l *Limiter) Places() int { return int(l.most) }
+
+// SparePlaces is how many of them may be used at once, at the very most, for what nobody waits for.
+func (l *Limiter) SparePlaces() int { return int(l.allowed.most) }
 
 // CallBack has objects that were put off called back. f must not block, nor come back here.
 func (l *Limiter) CallBack(f func(types.UID)) {
@@ -133,12 +139,16 @@ func (l *Limiter) release(kind schema.GroupResource, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.shareLocked(kind)
-	full := float64(l.well) >= l.limit-1
+	full := float64(l.well-l.spared) >= l.limit-1 && !a.spare
+	if a.spare {
+		l.spareAnsweredLocked(s, a)
+	}
 	l.giveBackLocked(s, a.late)
 	switch {
 	case a.verdict == noVerdict:
 	case a.verdict == throttledByServer:
 		l.cutLocked(a.latency)
+		l.allowed.throttled(a.latency)
 		l.pauseLocked(max(a.retryAfter, time.Second))
 	case a.verdict == throttledByKind:
 		s.most = min(s.most, l.quarter())
@@ -209,7 +219,7 @@ func (l *Limiter) roomLocked(s *share) bool {
 	case s.trouble == "" && !s.answered && s.under > 0 && float64(l.late) >= l.most:
 		return false // not one more that may hang
 	case s.trouble == "":
-		return float64(l.well) < min(l.limit, l.most-min(float64(l.ill+l.late), l.quarter()))
+		return float64(l.well-l.spared) < l.limit && float64(l.well) < l.most-min(float64(l.ill+l.late), l.quarter())
 	case now.Before(s.pause):
 		return false
 	case s.under+s.called == 0: // it may be well again

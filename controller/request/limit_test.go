@@ -33,7 +33,7 @@ func run(l *Limiter, kind schema.GroupResource, n int, a answer) int {
 			most = max(most, under)
 			mu.Unlock()
 			a := a
-			late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind) })
+			late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind, false) })
 			<-time.After(a.latency) // on the bubble's clock
 			a.late = !late.Stop()
 			mu.Lock()
@@ -201,7 +201,7 @@ func TestKindsThatHangLeavePlacesToThoseInLessTrouble(t *testing.T) {
 				kind := schema.GroupResource{Resource: fmt.Sprint("hangs", i)}
 				for l.acquireNow(kind) {
 					under++
-					l.isLate(kind)
+					l.isLate(kind, false)
 				}
 			}
 			// The kind that fills the last place had sent a few at once, and each may find out.
@@ -257,7 +257,7 @@ func TestOnlyThePatientWaitForAKindInTrouble(t *testing.T) {
 			if tc.rests > 0 {
 				l.release(fixture.Pods, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: tc.rests})
 			} else {
-				l.isLate(fixture.Pods) // and it is not given back
+				l.isLate(fixture.Pods, false) // and it is not given back
 			}
 			began := time.Now()
 			err := l.acquire(t.Context(), fixture.Pods, tc.patient)
@@ -346,11 +346,11 @@ func TestObjectThatNeedsNothingAnyMoreKeepsNoPlace(t *testing.T) {
 // empty makes sure that nothing is left under way, called back or waited for.
 func (l *Limiter) empty(t *testing.T) {
 	t.Helper()
-	if l.well != 0 || l.ill != 0 || l.late != 0 || len(l.called) != 0 || l.calls.Load() != 0 || len(l.turns) != 0 {
+	if l.well != 0 || l.spared != 0 || l.ill != 0 || l.late != 0 || len(l.called) != 0 || l.calls.Load() != 0 || len(l.turns) != 0 {
 		t.Errorf("when all is over: %d, %d and %d under way, %d of %d called back, %d wait", l.well, l.ill, l.late, len(l.called), l.calls.Load(), len(l.turns))
 	}
 	for kind, s := range l.shares {
-		if s.under != 0 || s.late != 0 || s.called != 0 || s.wantedLocked() {
+		if s.under != 0 || s.spared != 0 || s.late != 0 || s.called != 0 || s.wantedLocked() {
 			t.Errorf("when all is over: %s has %d under way, %d late, %d called back", kind, s.under, s.late, s.called)
 		}
 	}
@@ -390,13 +390,17 @@ func TestPlacesAreNeitherLostNorMade(t *testing.T) {
 			return func() {
 				l.Arrived(uid)
 				defer l.Left()
-				if err := l.acquire(t.Context(), kind, patient); err != nil {
-					if !patient {
+				take := func() error { return l.acquire(t.Context(), kind, patient) }
+				if a.spare {
+					take = func() error { return l.acquireSpare(t.Context(), kind) }
+				}
+				if err := take(); err != nil {
+					if !patient && !a.spare {
 						l.PutOff(kind, uid)
 					}
 					return
 				}
-				late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind) })
+				late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind, a.spare) })
 				<-time.After(a.latency)
 				a.late = !late.Stop()
 				l.release(kind, a)
@@ -415,6 +419,7 @@ func TestPlacesAreNeitherLostNorMade(t *testing.T) {
 			if a.verdict == throttledByServer && random.IntN(50) > 0 {
 				a.verdict = fine
 			}
+			a.spare = random.IntN(4) == 0
 			uid := types.UID(fmt.Sprint(i))
 			again[uid] = send(kind, random.IntN(3) == 0, a, uid)
 			work <- again[uid]

@@ -25,6 +25,7 @@ type share struct {
 	cutAt    time.Time     // the last time most was cut
 	under    int           // under way
 	late     int           // of these: those that have not been answered for long
+	spared   int           // of these, and not late: those that have what was left over
 	failures int           // since the last answer
 	backoff  time.Duration // the last rest without anybody asking for one
 	pause    time.Time     // rests until then
@@ -50,6 +51,7 @@ type answer struct {
 	retryAfter time.Duration // throttled: the pause that was asked for, if any
 	long       bool          // a request that may take long: its latency says nothing
 	late       bool          // limiter.isLate was called about it
+	spare      bool          // it had what was left over
 }
 
 type verdict uint8
@@ -114,10 +116,13 @@ func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 // isLate tells that a request has not been answered for long. It holds its place for as long as it takes, so
 // others must not wait for it. When a quarter of all places is held like this, the kind is in trouble: few
 // late answers are usual.
-func (l *Limiter) isLate(kind schema.GroupResource) {
+func (l *Limiter) isLate(kind schema.GroupResource, spare bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.shareLocked(kind)
+	if spare {
+		l.endSpareLocked(s)
+	}
 	s.late++
 	l.late++
 	if s.trouble == "" {
@@ -136,6 +141,7 @@ func (l *Limiter) isLate(kind schema.GroupResource) {
 func (l *Limiter) troubleLocked(s *share, why string) {
 	if s.trouble == "" {
 		l.well -= s.under - s.late
+		l.spared -= s.spared
 		l.ill += s.under - s.late + s.called
 	}
 	s.trouble = why
@@ -158,6 +164,7 @@ func (l *Limiter) healLocked(s *share) {
 	s.trouble, s.backoff = "", 0
 	l.ill -= s.under - s.late + s.called
 	l.well += s.under - s.late
+	l.spared += s.spared
 }
 
 // shrink cuts what a kind may have under way, once per answer time.

@@ -14,8 +14,8 @@ type spare struct {
 	given chan struct{}
 }
 
-// acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of those that the API server grants
-// are left free. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; who has waited long for
+// acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of all places and half of the kind's
+// are left free, or more; see allowance. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; who has waited long for
 // such a one gets a *busyError. Successful calls must be followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
@@ -53,6 +53,7 @@ func (l *Limiter) leaveSpares(w *spare, err error) error {
 		l.sparing.Add(-1)
 		return err
 	}
+	l.endSpareLocked(w.share)
 	l.giveBackLocked(w.share, false)
 	l.wakeLocked()
 	return err
@@ -68,6 +69,7 @@ func (l *Limiter) wakeSparesLocked() {
 			return false
 		}
 		l.takeLocked(w.share)
+		l.beginSpareLocked(w.share)
 		l.sparing.Add(-1)
 		w.given <- struct{}{}
 		return true
@@ -80,5 +82,30 @@ func (l *Limiter) leftLocked(s *share) bool {
 	if s.trouble != "" {
 		return s.under+s.called == 0 && !s.wantedLocked() && l.roomLocked(s)
 	}
-	return float64(l.well) < max(1, l.limit/2) && l.roomLocked(s)
+	return float64(l.spared) < l.allowed.limit && float64(l.well) < l.allowed.most && float64(s.under) < max(1, s.most/2) && l.roomLocked(s)
+}
+
+// beginSpareLocked and endSpareLocked count what has a place that was left over, until it is late.
+func (l *Limiter) beginSpareLocked(s *share) {
+	s.spared++
+	if s.trouble == "" {
+		l.spared++
+	}
+}
+
+func (l *Limiter) endSpareLocked(s *share) {
+	s.spared--
+	if s.trouble == "" {
+		l.spared--
+	}
+}
+
+// spareAnsweredLocked is told of each answer to a request in such a place, which it still has.
+func (l *Limiter) spareAnsweredLocked(s *share, a answer) {
+	if a.verdict == fine && !a.long {
+		l.allowed.answered(a.latency, float64(l.spared) >= l.allowed.limit-1)
+	}
+	if !a.late {
+		l.endSpareLocked(s)
+	}
 }

@@ -14,52 +14,214 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// TestSparePlacesAreWhatOthersLeave: half of what the API server grants stays free, those who wait for a place go first, and
-// a kind in trouble is left alone.
-func TestSparePlacesAreWhatOthersLeave(t *testing.T) {
+// backFill sends spare requests, a hundred at once as far as it may, each answered after what latency says, until it is stopped.
+type backFill struct {
+	latency atomic.Int64
+	crowd   time.Duration // what each that is under way adds
+	under   atomic.Int64
+	sent    sync.WaitGroup
+}
+
+func (b *backFill) run(ctx context.Context, l *Limiter, kind schema.GroupResource) {
+	for range 100 {
+		b.sent.Go(func() {
+			for l.acquireSpare(ctx, kind) == nil {
+				b.under.Add(1)
+				latency := time.Duration(b.latency.Load()) + b.crowd*time.Duration(b.under.Load())
+				late := time.AfterFunc(time.Duration(l.slow.Load()), func() { l.isLate(kind, true) })
+				<-time.After(latency)
+				b.under.Add(-1)
+				l.release(kind, answer{verdict: fine, latency: latency, late: !late.Stop(), spare: true})
+			}
+		})
+	}
+}
+
+// TestSparesAloneGrowToHalfOfThePlaces: nothing else has to happen, and others find room at once.
+func TestSparesAloneGrowToHalfOfThePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
-		kind := schema.GroupResource{Resource: "configmaps"}
-		answered := answer{verdict: fine, latency: time.Millisecond}
-		l.mu.Lock()
-		l.shareLocked(kind).most = 64
-		l.mu.Unlock()
-		var got atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for range startLimit {
-			wg.Go(func() {
-				if l.acquireSpare(ctx, kind) == nil {
-					got.Add(1)
-				}
-			})
-		}
+		var b backFill
+		b.latency.Store(int64(10 * time.Millisecond))
+		b.run(ctx, l, fixture.ConfigMaps)
 		synctest.Wait()
-		if got.Load() != startLimit/2 {
-			t.Errorf("%d of %d places are taken, want half", got.Load(), startLimit)
+		if got := b.under.Load(); got != startAllowance {
+			t.Errorf("%d at once to begin with, want %d", got, startAllowance)
 		}
-		for range startLimit / 2 { // the others are for those who must
-			if err := l.acquire(ctx, kind, true); err != nil {
+		<-time.After(time.Second + time.Millisecond)
+		synctest.Wait()
+		if got := b.under.Load(); got != 32 {
+			t.Errorf("%d at once after a second, want half of 64", got)
+		}
+		for range startLimit {
+			if !l.acquireNow(fixture.Pods) {
+				t.Fatal("others have no room")
+			}
+		}
+		for range startLimit {
+			l.release(fixture.Pods, like(fine, 10*time.Millisecond))
+		}
+		cancel()
+		b.sent.Wait()
+		l.empty(t)
+	})
+}
+
+// TestSparesMakeWay for everybody else, whatever kind they want, and take up what these leave.
+func TestSparesMakeWay(t *testing.T) {
+	for _, kind := range []schema.GroupResource{fixture.ConfigMaps, fixture.Pods} {
+		synctest.Test(t, func(t *testing.T) {
+			l := NewLimiter(64)
+			run(l, kind, 3000, like(fine, 10*time.Millisecond)) // there are 64 places for it
+			ctx, cancel := context.WithCancel(t.Context())
+			var b backFill
+			b.latency.Store(int64(10 * time.Millisecond))
+			b.run(ctx, l, fixture.ConfigMaps)
+			<-time.After(time.Second + time.Millisecond)
+			began := time.Now()
+			var others sync.WaitGroup
+			for range 64 {
+				others.Go(func() {
+					if err := l.acquire(ctx, kind, true); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			others.Wait()
+			if took := time.Since(began); took > 10*time.Millisecond {
+				t.Errorf("the last of 64 others waited %s, and spares take 10 ms", took)
+			}
+			<-time.After(time.Second)
+			if got := b.under.Load(); got != 0 {
+				t.Errorf("%d have places while others have all", got)
+			}
+			for range 64 {
+				l.release(kind, like(fine, 10*time.Millisecond))
+			}
+			synctest.Wait()
+			if got := b.under.Load(); got != 32 {
+				t.Errorf("%d at once when others have gone, want 32", got)
+			}
+			cancel()
+			b.sent.Wait()
+			l.empty(t)
+		})
+	}
+}
+
+// TestSparesGoOnBesideAFewOthers, however few are allowed: else nobody would find out that more are.
+func TestSparesGoOnBesideAFewOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		for range 4 {
+			if err := l.acquire(t.Context(), fixture.Pods, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waited := false
-		wg.Go(func() { waited = l.acquire(ctx, kind, true) == nil })
-		synctest.Wait()
-		l.release(kind, answered)
-		synctest.Wait()
-		if got.Load() != startLimit/2 || !waited {
-			t.Errorf("%d took what others wait for: %t", got.Load()-startLimit/2, !waited)
+		l.allowed.limit = 1
+		if !has(l.spareSoon(t.Context(), fixture.ConfigMaps)) {
+			t.Error("nothing is left of 64 places, of which four are taken")
 		}
-		for range startLimit/2 + 1 {
-			l.release(kind, answered)
+		waits := l.spareSoon(t.Context(), fixture.ConfigMaps)
+		if has(waits) {
+			t.Error("one is allowed, and two go")
 		}
-		synctest.Wait()
-		if got.Load() <= startLimit/2 {
-			t.Error("nobody got what was left over")
+		l.releaseSpare(fixture.ConfigMaps, like(fine, time.Millisecond))
+		if !has(waits) {
+			t.Error("one waits for nothing")
+		}
+	})
+}
+
+// TestSparesMakeWayWhenAnswersComeLate, before anybody says 429, and come back when that is over.
+func TestSparesMakeWayWhenAnswersComeLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		ctx, cancel := context.WithCancel(t.Context())
+		var b backFill
+		b.latency.Store(int64(10 * time.Millisecond))
+		b.run(ctx, l, fixture.ConfigMaps)
+		for _, step := range []struct {
+			latency     time.Duration
+			after       time.Duration
+			least, most int64
+		}{
+			{10 * time.Millisecond, 2 * time.Second, 32, 32},
+			{25 * time.Millisecond, 2 * time.Second, 32, 32},
+			{50 * time.Millisecond, 2 * time.Second, 1, 2},
+			{10 * time.Millisecond, 2 * time.Second, 32, 32},
+			{50 * time.Millisecond, 2 * time.Second, 1, 2},
+			{50 * time.Millisecond, learnAnew + 20*time.Second, 32, 32}, // it has nothing to do with what is under way
+		} {
+			b.latency.Store(int64(step.latency))
+			<-time.After(step.after + time.Millisecond)
+			synctest.Wait()
+			if got := b.under.Load(); got < step.least || got > step.most {
+				t.Errorf("%d at once when answers have taken %s for some time, want %d to %d", got, step.latency, step.least, step.most)
+			}
+		}
+		before := l.allowed.limit
+		l.release(fixture.Pods, like(throttledByServer, time.Millisecond).of(l, fixture.Pods))
+		if l.allowed.limit != before/2 {
+			t.Errorf("%.1f at once after a 429, want half of %.1f", l.allowed.limit, before)
 		}
 		cancel()
-		wg.Wait()
+		b.sent.Wait()
+		l.empty(t)
+	})
+}
+
+// TestSparesDoNotMakeRoomForThemselves: where answers take as long as there are many, more of them get no more done, and others wait longer.
+func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(200)
+		ctx, cancel := context.WithCancel(t.Context())
+		b := backFill{crowd: 2 * time.Millisecond}
+		b.run(ctx, l, fixture.ConfigMaps)
+		for range 300 {
+			<-time.After(time.Second)
+			if got := b.under.Load(); got < startAllowance/2 || got > (slowAnswer+1)*startAllowance {
+				t.Errorf("%d at once, want %d or somewhat more", got, startAllowance)
+			}
+		}
+		cancel()
+		b.sent.Wait()
+		l.empty(t)
+	})
+}
+
+// TestOneAnswerAmongOthersCutsNothing, be it late, or so early that all others seem to be late: how soon the others come says how much the
+// API server has to do.
+func TestOneAnswerAmongOthersCutsNothing(t *testing.T) {
+	for _, odd := range []time.Duration{time.Second, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newAllowance(64)
+			for i := range 2000 {
+				latency := time.Duration(1+i%2) * 10 * time.Millisecond
+				if i%20 == 0 {
+					latency = odd
+				}
+				b.answered(latency, true)
+				<-time.After(time.Millisecond)
+			}
+			if b.limit != 32 {
+				t.Errorf("%.1f are allowed with some that take %s, want 32", b.limit, odd)
+			}
+		})
+	}
+}
+
+// TestNobodyWaitsForLongForAKindInTrouble, be it for a place that is left over.
+func TestNobodyWaitsForLongForAKindInTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		l.release(fixture.Pods, answer{verdict: throttledByKind, retryAfter: time.Minute}.of(l, fixture.Pods))
+		began := time.Now()
+		if err := l.acquireSpare(t.Context(), fixture.Pods); !IsBusy(err) || time.Since(began) != patience {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		l.empty(t)
 	})
 }
 
@@ -169,5 +331,6 @@ func (a answer) of(l *Limiter, kind schema.GroupResource) answer {
 }
 
 func (l *Limiter) releaseSpare(kind schema.GroupResource, a answer) {
+	a.spare = true
 	l.release(kind, a)
 }
