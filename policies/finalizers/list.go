@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, na
 }
 
 func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return eachPage(gvr, selector, again, func(o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(ctx, gvr, selector, again, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
 		items, next, err := l.page(ctx, gvr, namespace, whole, o)
 		return next, func() error {
 			for _, it := range items {
@@ -90,7 +91,7 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(gvr, "", nil, func(o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(ctx, gvr, "", nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
 		list, err := l.slim.Resource(gvr).List(ctx, o)
 		if err != nil {
 			return "", nil, err
@@ -106,27 +107,49 @@ func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, 
 	})
 }
 
-// eachPage reads one page after the other, and uses each before the next.
-func eachPage(gvr schema.GroupVersionResource, selector string, again func(), read func(metav1.ListOptions) (next string, use func() error, err error)) error {
+// readPage reads one page: where the next begins, and what uses it.
+type readPage func(context.Context, metav1.ListOptions) (next string, use func() error, err error)
+
+// eachPage reads one page after the other, and uses each before the next. One is read ahead, while the page before it is used: it may
+// be some time until that is done, and no more are held.
+func eachPage(ctx context.Context, gvr schema.GroupVersionResource, selector string, again func(), read readPage) error {
+	type answer struct {
+		next string
+		use  func() error
+		err  error
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begin := func(o metav1.ListOptions) <-chan answer {
+		answered := make(chan answer, 1)
+		reading.Go(func() {
+			next, use, err := read(ctx, o)
+			answered <- answer{next, use, err}
+		})
+		return answered
+	}
 	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
-	for {
-		next, use, err := read(options)
-		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			if options.Continue = goesOn(err); options.Continue == "" && again != nil {
+	for coming := begin(options); ; {
+		got := <-coming
+		if apierrors.IsResourceExpired(got.err) && options.Continue != "" {
+			if options.Continue = goesOn(got.err); options.Continue == "" && again != nil {
 				again()
 			}
+			coming = begin(options)
 			continue
 		}
-		if err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		if got.err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), got.err)
 		}
-		if err := use(); err != nil {
+		if got.next != "" {
+			options.Continue = got.next
+			coming = begin(options)
+		}
+		if err := got.use(); err != nil || got.next == "" {
 			return err
 		}
-		if next == "" {
-			return nil
-		}
-		options.Continue = next
 	}
 }
 

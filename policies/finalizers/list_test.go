@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,6 +53,33 @@ func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 	if err := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
 		t.Errorf("saw %d, %v", seen, err)
 	}
+}
+
+// TestOnePageIsReadAhead, and no more: whoever uses one takes his time.
+func TestOnePageIsReadAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, l := many(t)
+		var pages atomic.Int32
+		api.Intercept(func(apitest.Request) *apitest.Reply { pages.Add(1); return nil })
+		var read []int32
+		seen := 0
+		if err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error {
+			if seen++; seen%page == 1 {
+				synctest.Wait()
+				read = append(read, pages.Load())
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int32{2, 3, 3}, read); diff != "" {
+			t.Errorf("pages read when the first of each is used (-want +got):\n%s", diff)
+		}
+		err := errors.New("enough")
+		if got := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return err }); !errors.Is(got, err) {
+			t.Errorf("error %v", got)
+		}
+	})
 }
 
 func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
