@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +33,6 @@ const (
 	// backFillAll looks again at all of them, should a watch not have told.
 	backFillAll   = time.Hour
 	backFillRetry = 10 * time.Second
-	// backFillPar is how many objects are stamped at once at most.
-	backFillPar = 16
 )
 
 // backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
@@ -145,7 +142,7 @@ type pass struct {
 	*backFill
 	set   *policies.Set
 	seen  *pass // at kinds about which policies are the same it is not looked again; nil: at all
-	group errgroup.Group
+	kinds sync.WaitGroup
 	// changes are what the graph had counted of each kind when it was looked at. rested: time has passed since, so that kinds
 	// are looked at again of which it has counted more.
 	changes map[schema.GroupResource]uint64
@@ -163,12 +160,10 @@ type pass struct {
 }
 
 func (b *backFill) newPass(seen *pass) *pass {
-	p := &pass{
+	return &pass{
 		backFill: b, set: b.policies.Set(), seen: seen,
 		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, ahead: map[schema.GroupResource]int64{}, changes: map[schema.GroupResource]uint64{},
 	}
-	p.group.SetLimit(backFillPar)
-	return p
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -199,25 +194,39 @@ func (p *pass) run(ctx context.Context) error {
 			continue
 		}
 		p.begin(k.GroupResource())
-		if err := p.kind(ctx, k, whole, stamped[k.GroupResource()]); err != nil {
-			p.failed(err)
-		}
+		p.inTurn(ctx, k.GroupResource(), func(ctx context.Context, w *kindWork) error {
+			return p.kind(ctx, w, k, whole, stamped[k.GroupResource()])
+		})
 	}
-	// What carries the finalizer, and no policy is about any more.
+	p.takeRest(ctx, about, versions)
+	p.kinds.Wait() // their errors are in p.errs
+	return p.end(ctx)
+}
+
+// takeRest takes the finalizer off what carries it, and no policy is about any more.
+func (p *pass) takeRest(ctx context.Context, about map[schema.GroupResource]bool, versions map[schema.GroupResource]string) {
+	rest := map[schema.GroupVersionResource][]*metav1.ObjectMeta{}
 	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
 		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
-			p.take(ctx, v.Kind.WithVersion(versions[v.Kind]), &metav1.ObjectMeta{
+			gvr := v.Kind.WithVersion(versions[v.Kind])
+			rest[gvr] = append(rest[gvr], &metav1.ObjectMeta{
 				Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
 				Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
 			})
 		}
 	}
-	_ = p.group.Wait() // its errors are in p.errs
-	return p.end(ctx)
+	for gvr, objects := range rest {
+		p.inTurn(ctx, gvr.GroupResource(), func(ctx context.Context, w *kindWork) error {
+			for _, m := range objects {
+				p.take(ctx, w, gvr, m)
+			}
+			return nil
+		})
+	}
 }
 
 // kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
-func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
+func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.FinalizerSelector(k.GroupResource())
 	namespaces := p.namespaces(k)
@@ -230,7 +239,7 @@ func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped 
 			again := func() { of = p.forget(k.GroupResource(), of) }
 			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, again, func(object map[string]any, m *metav1.ObjectMeta) error {
 				delete(stamped, m.UID)
-				p.object(ctx, gvk, gvr, object, m, of)
+				p.object(ctx, w, gvk, gvr, object, m, of)
 				return ctx.Err()
 			}); err != nil {
 				return err
@@ -244,7 +253,7 @@ func (p *pass) kind(ctx context.Context, k graph.KindStats, whole bool, stamped 
 	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
 		if _, left := stamped[m.UID]; left {
 			delete(stamped, m.UID)
-			p.object(ctx, gvk, gvr, object, m, of)
+			p.object(ctx, w, gvk, gvr, object, m, of)
 		}
 		return ctx.Err()
 	}
@@ -289,7 +298,7 @@ const (
 )
 
 // object brings one object in line.
-func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
+func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
 	p.mu.Lock()
 	p.looked++
 	p.mu.Unlock()
@@ -302,7 +311,7 @@ func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 		p.count(gvr.GroupResource(), mark.By, tally{1, 1}, of)
 	case mark.By != "":
 		p.count(gvr.GroupResource(), mark.By, tally{1, 0}, of)
-		p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
+		p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
 			result, err := p.stamper.Put(ctx, gvr, m, mark)
 			switch result {
 			case finalizers.Done, finalizers.Already:
@@ -314,34 +323,30 @@ func (p *pass) object(ctx context.Context, gvk schema.GroupVersionKind, gvr sche
 			return result, err
 		})
 	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
-		p.take(ctx, gvr, m)
+		p.take(ctx, w, gvr, m)
 	}
 }
 
 // take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
 // now, and is for the next pass to judge.
-func (p *pass) take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
-	p.do(ctx, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
+func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
+	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
 }
 
 // do changes an object when its turn has come.
-func (p *pass) do(ctx context.Context, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
+func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
 	p.mu.Lock()
 	p.pending++
 	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
 	p.mu.Unlock()
-	p.group.Go(func() error {
-		result, err := finalizers.Failed, p.pace.Wait(ctx)
-		if err == nil {
-			err = p.requests.Spare(ctx, "patch", kind, func(ctx context.Context) (err error) {
-				result, err = change(ctx)
-				return err
-			})
-		}
+	w.group.Go(func() error {
+		result, err := p.send(ctx, w, kind, change)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.pending--
-		p.changed[result]++
+		if err == nil || ctx.Err() == nil { // or it was not even tried
+			p.changed[result]++
+		}
 		if result == finalizers.Done && p.changed[finalizers.Done]%showEvery == 0 {
 			p.publish(progress{tallies: p.totalsLocked(), speed: p.headwayLocked()})
 		}
@@ -380,6 +385,13 @@ func (p *pass) failed(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failedLocked(err)
+}
+
+// gaveUp is told why a kind was given up, which says more than what failed of it.
+func (p *pass) gaveUp(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errs = slices.Insert(p.errs, 0, why)
 }
 
 func (p *pass) failedLocked(err error) {
