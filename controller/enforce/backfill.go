@@ -149,13 +149,15 @@ type pass struct {
 	rested  bool
 
 	mu      sync.Mutex
-	began   time.Time
+	since   mark                           // what is of late began then
+	next    mark                           // it will begin then
 	ahead   map[schema.GroupResource]int64 // objects of the kinds to look at; known: these are all, and no more
 	known   bool
 	looked  int64
 	tallies map[schema.GroupResource]map[string]tally // by kind and policy
 	changed map[finalizers.Result]int64
 	pending int64
+	waiting map[schema.GroupResource]int64 // pending, by kind
 	errs    []error
 }
 
@@ -163,12 +165,15 @@ func (b *backFill) newPass(seen *pass) *pass {
 	return &pass{
 		backFill: b, set: b.policies.Set(), seen: seen,
 		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, ahead: map[schema.GroupResource]int64{}, changes: map[schema.GroupResource]uint64{},
+		waiting: map[schema.GroupResource]int64{},
 	}
 }
 
 func (p *pass) run(ctx context.Context) error {
 	kinds := p.store.Stats().Kinds
 	p.reckon(kinds)
+	stop := p.show(ctx)
+	defer stop()
 	carry := p.countAll(kinds)
 	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
 	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
@@ -200,6 +205,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	p.takeRest(ctx, about, versions)
 	p.kinds.Wait() // their errors are in p.errs
+	stop()
 	return p.end(ctx)
 }
 
@@ -337,6 +343,7 @@ func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionRes
 func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
 	p.mu.Lock()
 	p.pending++
+	p.waiting[kind]++
 	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
 	p.mu.Unlock()
 	w.group.Go(func() error {
@@ -344,6 +351,7 @@ func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, c
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.pending--
+		p.waiting[kind]--
 		if err == nil || ctx.Err() == nil { // or it was not even tried
 			p.changed[result]++
 		}
@@ -357,9 +365,6 @@ func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, c
 		return nil
 	})
 }
-
-// showEvery is after how many changes progress is told.
-const showEvery = 100
 
 // unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
 func (p *pass) unchanged(kind schema.GroupResource) bool {

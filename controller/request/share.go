@@ -313,6 +313,16 @@ func (l *Limiter) leaveLocked(s *share) {
 	}
 }
 
+// Trouble is what happens to requests about a kind, in words; empty if it is well.
+func (l *Limiter) Trouble(kind schema.GroupResource) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.shares[kind]; s != nil && s.trouble != "" {
+		return fmt.Sprintf("requests about %s %s", s.kind, s.trouble)
+	}
+	return ""
+}
+
 // PutOffs is how many objects wait for their turn, of each kind in trouble.
 func (l *Limiter) PutOffs() map[schema.GroupResource]int {
 	l.mu.Lock()
