@@ -9,79 +9,109 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// Stamped starts something, and waits until every dependent of a population carries weir's finalizer.
-func Stamped(ctx context.Context, cfg *rest.Config, p *Population, start func() error) (took time.Duration, err error) {
-	client, err := metadata.NewForConfig(cfg)
-	if err != nil {
-		return 0, fmt.Errorf("follow stamps: %w", err)
-	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
-	left := map[types.UID]bool{}
-	for _, o := range p.Dependents {
-		left[o.UID] = true
-	}
-	seen := func(m *metav1.PartialObjectMetadata) {
-		if slices.Contains(m.Finalizers, weirFinalizer) {
-			delete(left, m.UID)
-		}
-	}
-	began := time.Now()
-	if err := start(); err != nil {
-		return 0, err
-	}
-	for len(left) > 0 {
-		list, err := in.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return 0, fmt.Errorf("follow stamps: %w", err)
-		}
-		for i := range list.Items {
-			seen(&list.Items[i])
-		}
-		if err := untilStamped(ctx, in, list.ResourceVersion, left, seen); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(began), nil
+// Stamping is how a population got weir's finalizer.
+type Stamping struct {
+	Began time.Time // weir was started
+	First time.Time // the first sample that shows that it stamps
+	Done  time.Time // the first that shows that it has
+	// Since is how many were left at First.
+	Since int
 }
 
-// untilStamped follows one watch until nothing is left, or it ends.
-func untilStamped(ctx context.Context, in metadata.ResourceInterface, from string, left map[types.UID]bool, seen func(*metav1.PartialObjectMetadata)) error {
-	w, err := in.Watch(ctx, metav1.ListOptions{ResourceVersion: from})
-	if err != nil {
-		return fmt.Errorf("follow stamps: %w", err)
+// Rate is objects per second, without the start.
+func (s Stamping) Rate() float64 { return float64(s.Since) / s.Done.Sub(s.First).Seconds() }
+
+const (
+	// sampleStamps is how often the API server is asked how far it is: it counts its requests anyway, where to follow the objects would
+	// take as much of it, and of the process that measures it, as the stamping.
+	sampleStamps = 500 * time.Millisecond
+	// stampPage is how many objects are read at once when all should carry the finalizer.
+	stampPage = 1000
+)
+
+// Stamped starts something, and waits until every dependent of a population carries weir's finalizer.
+func Stamped(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, start func() error) (s Stamping, err error) {
+	changed := func() (int, error) {
+		counts, err := countRequests(ctx, metrics, func(r request) bool {
+			return about(p.Shape.Kind)(r) && r.verb == "PATCH" && r.code == "200"
+		})
+		return int(counts.Total()), err
 	}
-	defer w.Stop()
-	stall := time.NewTimer(cascadePatience)
-	defer stall.Stop()
-	for len(left) > 0 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-stall.C:
-			return fmt.Errorf("wait for %d objects to be stamped: nothing happened for %s", len(left), cascadePatience)
-		case e, ok := <-w.ResultChan():
-			if !ok || e.Type == watch.Error {
-				return nil // it fell behind: listed anew
-			}
-			stall.Reset(cascadePatience)
-			if m, ok := e.Object.(*metav1.PartialObjectMetadata); ok {
-				seen(m)
+	before, err := changed()
+	if err != nil {
+		return s, err
+	}
+	s.Began = time.Now()
+	if err := start(); err != nil {
+		return s, err
+	}
+	due, moved, last := len(p.Dependents), time.Now(), 0
+	for {
+		n, err := changed()
+		if err != nil {
+			return s, err
+		}
+		n -= before
+		now := time.Now()
+		switch {
+		case n > 0 && s.First.IsZero():
+			s.First, s.Since = now, due-n
+		case n >= due: // others may change objects of the kind, too
+			if left, err := unstamped(ctx, cfg, p); left == 0 || err != nil {
+				s.Done = now
+				return s, err
 			}
 		}
+		if n > last {
+			moved, last = now, n
+		}
+		if now.Sub(moved) > cascadePatience {
+			return s, fmt.Errorf("wait for objects to be stamped: nothing happened for %s after %d of %d", cascadePatience, n, due)
+		}
+		if err := Pause(ctx, sampleStamps); err != nil {
+			return s, err
+		}
 	}
-	return nil
+}
+
+// unstamped is how many dependents of a population do not carry weir's finalizer.
+func unstamped(ctx context.Context, cfg *rest.Config, p *Population) (n int, err error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return 0, fmt.Errorf("look for stamps: %w", err)
+	}
+	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	n = len(p.Dependents)
+	for options := (metav1.ListOptions{Limit: stampPage}); ; {
+		list, err := in.List(ctx, options)
+		if err != nil {
+			return 0, fmt.Errorf("look for stamps: %w", err)
+		}
+		for i := range list.Items {
+			if slices.Contains(list.Items[i].Finalizers, weirFinalizer) {
+				n--
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return n, nil
+		}
+	}
+}
+
+// Latency is how long an answer took that was asked for at a time.
+type Latency struct {
+	At   time.Time
+	Took time.Duration
 }
 
 // Latencies asks for an object again and again, until stop is called, and returns how long each answer took.
-func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func() ([]time.Duration, error)) {
+func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func() ([]Latency, error)) {
 	ctx, cancel := context.WithCancel(ctx)
-	var all []time.Duration
+	var all []Latency
 	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -97,11 +127,11 @@ func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func(
 				failed = errors.Join(failed, err)
 				return
 			}
-			all = append(all, time.Since(began))
+			all = append(all, Latency{began, time.Since(began)})
 			if Pause(ctx, 5*time.Millisecond) != nil {
 				return
 			}
 		}
 	})
-	return func() ([]time.Duration, error) { cancel(); wg.Wait(); return all, failed }
+	return func() ([]Latency, error) { cancel(); wg.Wait(); return all, failed }
 }

@@ -35,7 +35,7 @@ func (c Counts) minus(o Counts) Counts {
 }
 
 // A request is what the API server's metrics tell of one.
-type request struct{ verb, group, resource, subresource string }
+type request struct{ verb, group, resource, subresource, code string }
 
 // about is every request for a kind.
 func about(kind Kind) func(request) bool {
@@ -70,18 +70,29 @@ func countRequests(ctx context.Context, metrics func(context.Context) (string, e
 	if err != nil {
 		return nil, err
 	}
-	families, err := parseMetrics(text)
+	families, err := parseMetrics(family(text, "apiserver_request_total"))
 	if err != nil {
 		return nil, err
 	}
 	counts := Counts{}
 	for _, m := range families["apiserver_request_total"].GetMetric() {
 		l := labels(m)
-		if r := (request{l["verb"], l["group"], l["resource"], l["subresource"]}); wanted(r) {
+		if r := (request{l["verb"], l["group"], l["resource"], l["subresource"], l["code"]}); wanted(r) {
 			counts[r.verb] += m.GetCounter().GetValue()
 		}
 	}
 	return counts, nil
+}
+
+// family leaves of metrics the lines of one family, which is a small part: to parse all takes long, and is done while others are measured.
+func family(text, name string) string {
+	var of strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, name) || strings.HasPrefix(line, "# TYPE "+name+" ") {
+			of.WriteString(line)
+		}
+	}
+	return of.String()
 }
 
 func parseMetrics(text string) (map[string]*dto.MetricFamily, error) {
