@@ -108,10 +108,10 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 
 # What is measured in a process, beside controller/graph, which takes gigabytes.
 BENCHED = ./policies ./webhook ./controller/insight ./controller/policyfacts
-bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes docs/benchmarks.md
+bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes bin/bench.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
-	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/docs/benchmarks.md $(BENCH_ARGS)
+	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/bin/bench.md $(BENCH_ARGS)
 
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)

@@ -19,6 +19,8 @@ type asked struct {
 	took     map[string]time.Duration // by who was asked
 }
 
+const askingName = "asking"
+
 // askedTimes is how often each question is asked; the median is told.
 const askedTimes = 5
 
@@ -29,11 +31,8 @@ const smallNamespace = 1000
 const mostToolTime = 3 * time.Minute
 
 // measureAsking asks about a small namespace in a cluster that is full, and about what takes all of that along. It comes after
-// measureFull.
+// fill.
 func (b *bench) measureAsking(ctx context.Context, r *report) error {
-	if b.plugin == "" {
-		return nil
-	}
 	small, err := load.Populate(ctx, b.plane.Config, load.Tree(smallNamespace))
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -80,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.namespaceN, "namespace-n", 20000, "ConfigMaps in the namespace that is full; 0 leaves it out")
 	flags.IntVar(&o.namespaces, "namespaces", 100, "namespaces that are deleted together; 0 leaves them out")
 	flags.BoolVar(&o.quick, "quick", false, "one round of the slow works, and less memory unless --memory is given")
-	flags.Func("only", "regular expression of the work to measure", func(v string) (err error) {
+	flags.Func("only", "regular expression of the work to measure, and nothing else", func(v string) (err error) {
 		o.only, err = regexp.Compile(v)
 		return err
 	})
@@ -88,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 		o.treeTools = append(o.treeTools, v)
 		return nil
 	})
-	flags.StringVar(&o.out, "out", "", "write the report to this file as well")
+	flags.StringVar(&o.out, "out", "", "write what was measured to this file as well, at the end")
 	flags.StringVar(&o.dir, "dir", "", "keep the plane's files here")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -99,15 +98,6 @@ func run(ctx context.Context, args []string) error {
 	if o.quick && !given(flags, "co-owners") {
 		o.coOwners = quickMemory
 	}
-	var out io.Writer = os.Stdout
-	if o.out != "" {
-		f, err := os.Create(o.out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		out = io.MultiWriter(os.Stdout, f)
-	}
 	b, err := newBench(ctx, o)
 	if err != nil {
 		return err
@@ -116,7 +106,16 @@ func run(ctx context.Context, args []string) error {
 	r.command = command(flags)
 	err = b.run(ctx, r)
 	// What was measured before a Ctrl-C took long to measure, too.
-	return errors.Join(err, b.plane.Stop(), r.write(out))
+	return errors.Join(err, b.plane.Stop(), tell(r.text(), o.out))
+}
+
+// tell says what was measured, and writes it to a file, if one is named. Where nothing was, the file stays as it is.
+func tell(text, file string) error {
+	fmt.Print(text)
+	if text == "" || file == "" {
+		return nil
+	}
+	return os.WriteFile(file, []byte(text), 0o644)
 }
 
 // quickMemory still tells a leak of a hundred bytes an object from noise.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -49,7 +48,18 @@ func newReport(b *bench) *report {
 	}
 }
 
-func (r *report) write(out io.Writer) error {
+// text is what was measured; empty if nothing was.
+func (r *report) text() string {
+	var tables strings.Builder
+	r.writeTables(&tables)
+	if tables.Len() == 0 {
+		return ""
+	}
+	return r.head() + tables.String()
+}
+
+// head says on what it was measured, and how.
+func (r *report) head() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "Measured %s with `%s`.\n", r.date.Format("2006-01-02"), r.command)
 	fmt.Fprintf(&s, "%d cores, %s, kernel %s, %s; everything on one machine. %d dependents, medians of %d rounds",
@@ -60,20 +70,22 @@ func (r *report) write(out io.Writer) error {
 	s.WriteString(".\n")
 	fmt.Fprintf(&s, "The reference is kube-controller-manager with one controller, with its request limits lifted and --concurrent-gc-syncs=%d, and --concurrent-namespace-syncs=%d.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", r.bench.gcSyncs, namespaceSyncs)
 	fmt.Fprintf(&s, "The floor is the same work by plain requests from %d clients. A share is a system's rate divided by the mean of the floors right before and after it;\nwhere floors differ much, something else ran on the machine.\n\n", load.Clients)
-	r.writeRates(&s)
-	r.writeEmptyNamespace(&s)
-	r.writeNamespaces(&s)
-	r.writeAdmitted(&s)
-	r.writeEnforced(&s)
-	r.writeBraked(&s)
-	r.writeBackFill(&s)
-	r.writeMemory(&s)
-	r.writeLeft(&s)
-	r.writeFollowing(&s)
-	r.writeCoOwners(&s)
-	r.writeAsking(&s)
-	_, err := io.WriteString(out, s.String())
-	return err
+	return s.String()
+}
+
+func (r *report) writeTables(s *strings.Builder) {
+	r.writeRates(s)
+	r.writeEmptyNamespace(s)
+	r.writeNamespaces(s)
+	r.writeAdmitted(s)
+	r.writeEnforced(s)
+	r.writeBraked(s)
+	r.writeBackFill(s)
+	r.writeMemory(s)
+	r.writeLeft(s)
+	r.writeFollowing(s)
+	r.writeCoOwners(s)
+	r.writeAsking(s)
 }
 
 func (r *report) writeRates(s *strings.Builder) {
@@ -117,7 +129,7 @@ func (r *report) writeWork(s *strings.Builder, name string) {
 }
 
 func (r *report) writeMemory(s *strings.Builder) {
-	if r.objects == 0 {
+	if len(r.full) == 0 {
 		return
 	}
 	fmt.Fprintf(s, "\n| system | RSS, empty | RSS, %d objects | each | heap, empty | heap, %[1]d objects | each | first work, empty | first work, %[1]d objects |\n", r.objects)

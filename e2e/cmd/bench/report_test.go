@@ -2,6 +2,9 @@ package main
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -124,5 +127,61 @@ func TestQuickTakesOneRoundOfSlowWorks(t *testing.T) {
 		if got := b.roundsOf(test.slow); got != test.want {
 			t.Errorf("%s: %d rounds, want %d", name, got, test.want)
 		}
+	}
+}
+
+// There is no control plane: whatever else were measured would fail.
+func TestOnlyMeasuresNothingElse(t *testing.T) {
+	b := &bench{options: options{only: regexp.MustCompile("^back-fill"), memory: 100, plugin: "kubectl-weir", namespaceN: 100, namespaces: 100, n: 100, rounds: 3}}
+	r := newReport(b)
+	if err := b.run(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+	if got := r.text(); got != "" {
+		t.Errorf("nothing was measured, and it says\n%s", got)
+	}
+}
+
+func TestFileIsWrittenWhenThereIsAResult(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bench.md")
+	if err := os.WriteFile(file, []byte("of before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "a table\n"} {
+		if err := tell(text, file); err != nil {
+			t.Fatal(err)
+		}
+		want := text
+		if text == "" {
+			want = "of before"
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("after %q the file has %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestReportTellsTheStartOfWeirApartFromBackFill(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	var asked []load.Latency
+	for s := range 22 {
+		took := time.Millisecond
+		switch {
+		case s < 2:
+			took = 90 * time.Millisecond
+		case s < 12:
+			took = 7 * time.Millisecond
+		}
+		asked = append(asked, load.Latency{At: at(s), Took: took})
+	}
+	x := backFilled{objects: 1000, Stamping: load.Stamping{Began: began, First: at(2), Done: at(12), Since: 900}}
+	x.idle, x.starting, x.during = time.Millisecond, highest(asked, x.Began, x.First), highest(asked, x.First, x.Done)
+	r := newReport(&bench{})
+	r.backFilled = &x
+	var out strings.Builder
+	r.writeBackFill(&out)
+	if want := "| 12.0 s | 2.0 s | 90 | 1.0 ms | 90.0 ms | 7.0 ms |\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }

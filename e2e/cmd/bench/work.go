@@ -60,7 +60,7 @@ var works = []work{
 const digest = 2 * time.Second
 
 func (b *bench) run(ctx context.Context, r *report) error {
-	if b.memory > 0 {
+	if b.memory > 0 && b.only.MatchString(memoryName) {
 		if err := b.measureEmpty(ctx, r); err != nil {
 			return err
 		}
@@ -148,18 +148,35 @@ func (b *bench) runLong(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", leftName, err)
 		}
 	}
-	if b.memory > 0 {
-		if err := b.measureFull(ctx, r); err != nil {
-			return err
-		}
-		if err := b.measureAsking(ctx, r); err != nil {
-			return fmt.Errorf("asking: %w", err)
-		}
+	if err := b.runFull(ctx, r); err != nil {
+		return err
 	}
 	// The last: what is stamped stays when Weir has gone.
 	if b.weir != "" && b.coOwners > 0 && b.only.MatchString("back-fill") {
 		if err := b.measureBackFill(ctx, r); err != nil {
 			return fmt.Errorf("back-fill: %w", err)
+		}
+	}
+	return nil
+}
+
+// runFull measures what there is to a cluster that is full. What it is filled with stays.
+func (b *bench) runFull(ctx context.Context, r *report) error {
+	weighs, asks := b.only.MatchString(memoryName), b.plugin != "" && b.only.MatchString(askingName)
+	if b.memory == 0 || !weighs && !asks {
+		return nil
+	}
+	if err := b.fill(ctx, r); err != nil {
+		return err
+	}
+	if weighs {
+		if err := b.measureFull(ctx, r); err != nil {
+			return err
+		}
+	}
+	if asks {
+		if err := b.measureAsking(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", askingName, err)
 		}
 	}
 	return nil
