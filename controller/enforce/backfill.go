@@ -209,28 +209,6 @@ func (p *pass) run(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// takeRest takes the finalizer off what carries it, and no policy is about any more.
-func (p *pass) takeRest(ctx context.Context, about map[schema.GroupResource]bool, versions map[schema.GroupResource]string) {
-	rest := map[schema.GroupVersionResource][]*metav1.ObjectMeta{}
-	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
-		if !about[v.Kind] && !v.Deleting && versions[v.Kind] != "" {
-			gvr := v.Kind.WithVersion(versions[v.Kind])
-			rest[gvr] = append(rest[gvr], &metav1.ObjectMeta{
-				Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
-				Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
-			})
-		}
-	}
-	for gvr, objects := range rest {
-		p.inTurn(ctx, gvr.GroupResource(), func(ctx context.Context, w *kindWork) error {
-			for _, m := range objects {
-				p.take(ctx, w, gvr, m)
-			}
-			return nil
-		})
-	}
-}
-
 // kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
 func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
@@ -302,69 +280,6 @@ const (
 	// mostNamespaces is how many are listed one by one rather than all at once.
 	mostNamespaces = 20
 )
-
-// object brings one object in line.
-func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
-	p.mu.Lock()
-	p.looked++
-	p.mu.Unlock()
-	if m.DeletionTimestamp != nil {
-		return
-	}
-	mark, errs := p.set.FinalizersFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
-	switch {
-	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
-		p.count(gvr.GroupResource(), mark.By, tally{1, 1}, of)
-	case mark.By != "":
-		p.count(gvr.GroupResource(), mark.By, tally{1, 0}, of)
-		p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
-			result, err := p.stamper.Put(ctx, gvr, m, mark)
-			switch result {
-			case finalizers.Done, finalizers.Already:
-				p.count(gvr.GroupResource(), mark.By, tally{0, 1}, of)
-			case finalizers.Gone:
-				p.count(gvr.GroupResource(), mark.By, tally{-1, 0}, of)
-			case finalizers.Changed, finalizers.Failed:
-			}
-			return result, err
-		})
-	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
-		p.take(ctx, w, gvr, m)
-	}
-}
-
-// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
-// now, and is for the next pass to judge.
-func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
-	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
-}
-
-// do changes an object when its turn has come.
-func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
-	p.mu.Lock()
-	p.pending++
-	p.waiting[kind]++
-	p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
-	p.mu.Unlock()
-	w.group.Go(func() error {
-		result, err := p.send(ctx, w, kind, change)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.pending--
-		p.waiting[kind]--
-		if err == nil || ctx.Err() == nil { // or it was not even tried
-			p.changed[result]++
-		}
-		if result == finalizers.Done && p.changed[finalizers.Done]%showEvery == 0 {
-			p.publish(progress{tallies: p.totalsLocked(), speed: p.headwayLocked()})
-		}
-		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
-		if err != nil && ctx.Err() == nil {
-			p.failedLocked(err)
-		}
-		return nil
-	})
-}
 
 // unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
 func (p *pass) unchanged(kind schema.GroupResource) bool {
