@@ -60,9 +60,6 @@ func (p *pass) inTurn(ctx context.Context, kind schema.GroupResource, do func(co
 
 // send makes the change of one object when nothing else is to be done.
 func (p *pass) send(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) (result finalizers.Result, err error) {
-	if err := p.pace.Wait(ctx); err != nil {
-		return finalizers.Failed, err
-	}
 	for {
 		result = finalizers.Failed
 		err = p.requests.Spare(ctx, "patch", kind, func(ctx context.Context) (err error) {
@@ -141,8 +138,12 @@ func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionRes
 	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
 }
 
-// do changes an object when its turn has come.
+// do changes an object when its turn has come. What waits for the pace has its time reserved, which is not given back when policies change:
+// so one does, not all that wait for a place.
 func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
+	if p.pace.Wait(ctx) != nil {
+		return // the pass is cut short, or the kind given up
+	}
 	p.mu.Lock()
 	p.pending++
 	p.waiting[kind]++
