@@ -187,6 +187,18 @@ func (a *asking) read(ctx context.Context, namespace string) (*insight.World, er
 	return w, unanswered(err)
 }
 
+// elsewhere looks in other namespaces for owners that are not in the one that was read.
+func (a *asking) elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
+	if len(sought) == 0 {
+		return nil
+	}
+	reader, err := a.reader()
+	if err != nil {
+		return err
+	}
+	return unanswered(reader.Elsewhere(ctx, w, sought))
+}
+
 // reader reads the cluster of the flags.
 func (a *asking) reader() (*snapshot.Reader, error) {
 	config, err := a.flags.ToRESTConfig()

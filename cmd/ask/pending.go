@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -17,7 +18,7 @@ func pendingCommand() *cobra.Command {
 can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
-	}, func(w *insight.World) findings {
+	}, func(_ context.Context, _ *asking, w *insight.World) (findings, error) {
 		groups := w.Pending(time.Now())
 		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
 		for _, g := range groups {
@@ -26,7 +27,7 @@ can go. Nothing has to be installed in the cluster.`,
 			}
 		}
 		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawPending(out, groups, style) }
-		return f
+		return f, nil
 	})
 }
 
@@ -37,14 +38,17 @@ func orphansCommand() *cobra.Command {
 		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
 collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir orphans -A`,
-	}, func(w *insight.World) findings {
+	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+		if err := a.elsewhere(ctx, w, w.Sought()); err != nil {
+			return findings{}, err
+		}
 		all := w.Orphans()
 		f := findings{kind: "Orphans", field: "items", all: all}
 		for _, o := range all {
 			f.objects = append(f.objects, o.Object)
 		}
 		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawOrphans(out, all, style) }
-		return f
+		return f, nil
 	})
 }
 
@@ -57,17 +61,23 @@ type findings struct {
 }
 
 // survey makes a command that looks at a namespace, or at the cluster, and names no object.
-func survey(cmd *cobra.Command, look func(*insight.World) findings) *cobra.Command {
+func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.World) (findings, error)) *cobra.Command {
 	a := newAsking()
 	outputs := []string{"json", "yaml", "name"}
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		w, err := a.namespaceWorld(outputs)
+		ctx, stop := interruptible()
+		defer stop()
+		w, err := a.namespaceWorld(ctx, outputs)
 		if err != nil {
 			return err
 		}
 		defer unread(cmd.ErrOrStderr(), w)
-		out, f := cmd.OutOrStdout(), look(w)
+		f, err := look(ctx, a, w)
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
 		if done, err := a.print(out, f.kind, map[string]any{f.field: f.all, "unread": w.Unread()}); done {
 			return err
 		}
@@ -82,12 +92,10 @@ func survey(cmd *cobra.Command, look func(*insight.World) findings) *cobra.Comma
 }
 
 // namespaceWorld is the namespace of the flags, or the cluster.
-func (a *asking) namespaceWorld(outputs []string) (*insight.World, error) {
+func (a *asking) namespaceWorld(ctx context.Context, outputs []string) (*insight.World, error) {
 	if err := a.checkOutput(outputs...); err != nil {
 		return nil, err
 	}
-	ctx, stop := interruptible()
-	defer stop()
 	namespace, err := a.namespace()
 	if err != nil {
 		return nil, err

@@ -34,6 +34,9 @@ With --as the requests are tried as another user, such as the garbage collector.
   kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
+				if err := a.elsewhere(ctx, w, w.SoughtBy(whole(o).GetUID())); err != nil {
+					return err
+				}
 				answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, w, o), time.Now()) // it was found
 				if try {
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))

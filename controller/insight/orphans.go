@@ -54,9 +54,8 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	default:
 		return Orphan{}, false
 	}
-	if a.Stray != nil {
-		o.Stray = w.Graph.Owner(*a.Stray, v.Namespace).Namespace
-	}
+	now, _ := w.Graph.Find(v.UID)
+	o.Stray = w.stray(&now)
 	return o, true
 }
 

@@ -117,7 +117,9 @@ func (t *treeing) lost(v *graph.View) (out []string) {
 			continue
 		}
 		how := "gone"
-		if o.Verdict != "absent" {
+		if in := t.world.strayed(o, now.Namespace); in != "" {
+			how = "in the namespace " + in + ", where it does not count"
+		} else if o.Verdict != "absent" {
 			how = "not found, and not known to be gone"
 		}
 		out = append(out, fmt.Sprintf("its owner %s %s is %s", words.Printable(o.Kind), words.Printable(o.Name), how))

@@ -166,8 +166,10 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 // stays are the causes for which an object that nobody deletes is there.
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
-	look := treeCommand(v)
+	look, stray := treeCommand(v), w.stray(v)
 	switch {
+	case a.Verb == graph.Delete && stray != "":
+		out = append(out, Cause{What: "no owner that it names is in its namespace, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look})
 	case a.Verb == graph.Delete:
 		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look, Evidence: w.successors(v)})
 	case a.Verb == graph.Release:
@@ -179,10 +181,9 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	default:
 		out = append(out, Cause{What: "it stays as long as its owner: " + a.Why, Look: look})
 	}
-	if a.Stray != nil {
-		in := w.Graph.Owner(*a.Stray, v.Namespace)
+	if stray != "" {
 		out = append(out, Cause{
-			What:  fmt.Sprintf("the owner that it names lives in the namespace %q; owners are looked for in its own only", in.Namespace),
+			What:  fmt.Sprintf("an owner that it names is in the namespace %q; owners are looked for in its own only", stray),
 			Actor: "who wrote the owner reference",
 		})
 	}

@@ -26,9 +26,13 @@ type World struct {
 	told   []graph.Handle                  // room for what the graph tells
 	unread map[schema.GroupResource]Unread
 	read   map[schema.GroupResource]uint64 // the kinds that were listed, and at which resourceVersion; 0: it is not told
+	missed []Unread                        // what else could not be read
+
+	elsewhere map[types.UID]string // owners that are in another namespace than the one that was read: where
 }
 
-// Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of it.
+// Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of it. Or it is something else that
+// an answer rests on: Kind says what, then.
 type Unread struct {
 	Kind      string `json:"kind"`
 	Reason    string `json:"reason"`
@@ -52,7 +56,7 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
-		unread: maps.Clone(w.unread), read: maps.Clone(w.read),
+		unread: maps.Clone(w.unread), read: maps.Clone(w.read), missed: slices.Clone(w.missed), elsewhere: maps.Clone(w.elsewhere),
 	}
 }
 
@@ -123,9 +127,16 @@ func (w *World) Unheard(groupVersion, reason string) {
 	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: "all of " + groupVersion, Reason: reason}
 }
 
-// Unread are the kinds that could not be listed, sorted.
+// Missed says that something besides the list of a kind could not be read. What is missed twice is told once.
+func (w *World) Missed(what string, forbidden bool, reason string) {
+	if !slices.ContainsFunc(w.missed, func(u Unread) bool { return u.Kind == what }) {
+		w.missed = append(w.missed, Unread{Kind: what, Reason: reason, Forbidden: forbidden})
+	}
+}
+
+// Unread are the kinds that could not be listed, and what else could not be read, sorted.
 func (w *World) Unread() []Unread {
-	out := make([]Unread, 0, len(w.unread))
+	out := append(make([]Unread, 0, len(w.missed)+len(w.unread)), w.missed...)
 	for _, u := range w.unread {
 		out = append(out, u)
 	}

@@ -1,11 +1,14 @@
 package insight
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -39,5 +42,52 @@ func TestOwnerThatMayHaveComeSinceIsNotGone(t *testing.T) {
 				t.Errorf("fate %q, %q; the owner is to be gone: %t", orphans[0].Fate, orphans[0].Why, c.gone)
 			}
 		})
+	}
+}
+
+// TestOwnerInAnotherNamespaceIsTold: of a namespace that was read alone, too, once the other ones were looked at.
+func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
+	kind := graph.Resource{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
+	object := func(namespace, name string, owners ...string) metav1.PartialObjectMetadata {
+		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
+		for _, o := range owners {
+			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o, UID: types.UID(o)})
+		}
+		return m
+	}
+	everything := []metav1.PartialObjectMetadata{
+		object("x", "owner"), object("x", "unrelated"), object("y", "here"),
+		object("y", "stray", "owner"), object("y", "both", "here", "owner"), object("y", "never", "nobody"), object("y", "sound", "here"),
+	}
+	for scope, of := range map[string][]metav1.PartialObjectMetadata{"": everything, "y": everything[2:]} {
+		w := NewWorld(scope, []graph.Resource{kind})
+		w.List(kind.GroupResource(), "1", slices.Clone(of))
+		sought := w.Sought()
+		if scope == "" {
+			if sought != nil {
+				t.Errorf("all of the cluster was read, and still is sought: %v", sought)
+			}
+		} else if len(sought) != 1 || sought[0].Kind.Resource != "configmaps" || !maps.Equal(sought[0].UIDs, map[types.UID]bool{"owner": true, "nobody": true}) {
+			t.Errorf("is sought: %v", sought)
+		}
+		for _, s := range sought {
+			w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
+				for i := range everything {
+					if !yield(&everything[i]) {
+						return
+					}
+				}
+			})
+		}
+		var told []string
+		for _, o := range w.Clone().Orphans() {
+			told = append(told, o.Name+" "+o.Fate+" "+o.Stray)
+		}
+		if want := []string{"both release x", "never delete ", "stray delete x"}; !slices.Equal(told, want) {
+			t.Errorf("orphans of %q: %q, want %q", scope, told, want)
+		}
+		if sought := w.SoughtBy("sound"); len(sought) > 0 {
+			t.Errorf("of an object whose owner is there, is sought: %v", sought)
+		}
 	}
 }

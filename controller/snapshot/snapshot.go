@@ -78,6 +78,33 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	return w, nil
 }
 
+// Elsewhere looks in all namespaces for owners that are not in the World's: one list of each of their kinds.
+func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
+	client, err := r.metadata()
+	if err != nil {
+		return err
+	}
+	everywhere := &lists{client: client}
+	for _, s := range sought {
+		objects, _, err := everywhere.pages(ctx, s.Kind)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), reasonOf(err))
+			continue
+		}
+		w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
+			for i := range objects {
+				if !yield(&objects[i]) {
+					return
+				}
+			}
+		})
+	}
+	return nil
+}
+
 // metadata is a client that only the API server slows down: it is for one list a kind.
 func (r *Reader) metadata() (metadata.Interface, error) {
 	config := rest.CopyConfig(r.Config)

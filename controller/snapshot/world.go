@@ -50,6 +50,27 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 	return k.world.Clone(), nil
 }
 
+// Elsewhere looks in all namespaces that are followed for owners that are not in the World's.
+func (f *Follower) Elsewhere(w *insight.World, sought []insight.Sought) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range sought {
+		k := f.kinds[s.Kind.GroupResource()]
+		if k == nil {
+			continue
+		}
+		w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
+			for _, objects := range k.objects {
+				for uid := range s.UIDs {
+					if m := objects[uid]; m != nil && !yield(m) {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
 // current is what is known now of a scope. making is held.
 func (f *Follower) current(s scope) (*kept, error) {
 	f.turn++

@@ -101,6 +101,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	} else {
 		unread = err.Error() // metadata tells the most
 	}
+	p.Follower.Elsewhere(w.World, w.SoughtBy(o.UID))
 	now := time.Now()
 	why, ok := w.Why(o.UID, facts, now)
 	if !ok {

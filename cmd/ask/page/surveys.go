@@ -37,6 +37,7 @@ type fate struct {
 // orphans are the objects whose owners are gone or cannot be told, by what becomes of them.
 func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "fates", func(w *insight.World) any {
+		p.Follower.Elsewhere(w, w.Sought())
 		all := w.Orphans()
 		fates := []fate{}
 		for _, name := range []string{"delete", "release", "keep"} {

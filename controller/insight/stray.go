@@ -1,0 +1,110 @@
+package insight
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// Sought are owners of a kind that objects of the namespace name, and that are not in it: they may be in another one. Owners are looked
+// for in the dependent's namespace only, so to a collector they are gone all the same.
+type Sought struct {
+	Kind graph.Resource
+	UIDs map[types.UID]bool
+}
+
+// Sought are the owners of all objects that may be elsewhere, by kind; none where the whole cluster was read.
+func (w *World) Sought() []Sought { return w.sought(w.objects()) }
+
+// SoughtBy are those of one object.
+func (w *World) SoughtBy(uid types.UID) []Sought {
+	return w.sought(func(yield func(*graph.View) bool) {
+		if v, ok := w.Graph.Find(uid); ok {
+			yield(&v)
+		}
+	})
+}
+
+func (w *World) sought(of iter.Seq[*graph.View]) (out []Sought) {
+	if w.Namespace == "" {
+		return nil
+	}
+	byKind := map[schema.GroupResource]Sought{}
+	for v := range of {
+		if len(v.Owners) == 0 || v.Deleting || v.Namespace == "" {
+			continue
+		}
+		w.settle(v.UID)
+		now, _ := w.Graph.Find(v.UID)
+		for _, o := range now.Owners {
+			if k, ok := w.absentFrom(o); ok {
+				gr := k.GroupResource()
+				if byKind[gr].UIDs == nil {
+					byKind[gr] = Sought{k, map[types.UID]bool{}}
+				}
+				byKind[gr].UIDs[o.UID] = true
+			}
+		}
+	}
+	for _, s := range byKind {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Sought) int {
+		return cmp.Compare(a.Kind.GroupResource().String(), b.Kind.GroupResource().String())
+	})
+	return out
+}
+
+// absentFrom is the kind of an owner that is not in the namespace and may be in another one.
+func (w *World) absentFrom(o graph.OwnerView) (graph.Resource, bool) {
+	if o.Verdict != "absent" {
+		return graph.Resource{}, false
+	}
+	for _, gr := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
+		if k := w.kinds[gr]; k.Namespaced && k.Collected {
+			return k, true
+		}
+	}
+	return graph.Resource{}, false
+}
+
+// Elsewhere takes in objects of other namespaces, of which only those that are sought matter: the graph does not get them, so nothing
+// is concluded from the others' absence.
+func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetadata]) {
+	for m := range objects {
+		if s.UIDs[m.UID] && m.Namespace != w.Namespace {
+			if w.elsewhere == nil {
+				w.elsewhere = map[types.UID]string{}
+			}
+			w.elsewhere[m.UID] = m.Namespace
+		}
+	}
+}
+
+// stray is the namespace of the first owner that an object names, and that is in another one. It is asked after the owners were looked
+// up, when they count as gone. Empty: there is none, as far as was read.
+func (w *World) stray(v *graph.View) string {
+	for _, o := range v.Owners {
+		if in := w.strayed(o, v.Namespace); in != "" {
+			return in
+		}
+	}
+	return ""
+}
+
+// strayed is the namespace of an owner that is in another one than the object that names it.
+func (w *World) strayed(o graph.OwnerView, namespace string) string {
+	if owns(o.Verdict) {
+		return ""
+	}
+	if owner, ok := w.Graph.Find(o.UID); ok && owner.Namespace != namespace {
+		return owner.Namespace
+	}
+	return w.elsewhere[o.UID]
+}
