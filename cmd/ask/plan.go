@@ -1,11 +1,8 @@
 package ask
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -112,6 +109,11 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
+	return p.code(cmd, plan)
+}
+
+// code ends the command with what a plan comes to, if that is asked for.
+func (p *planning) code(cmd *cobra.Command, plan *insight.Plan) error {
 	switch t := plan.Totals(); {
 	case p.exitCode && t.Refused+t.Stuck+t.Held > 0:
 		return exit(cmd, exitStuck)
@@ -153,16 +155,9 @@ func (a *asking) planHeld(name string) (*insight.Plan, error) {
 	} else {
 		d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(name)), true
 	}
-	return w.Plan(d), nil
-}
-
-// runCheck makes a plan again that was kept, and shows what has changed.
-func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
-	changed, err := p.checkPlan(cmd.OutOrStdout(), p.check, args)
-	if err == nil && changed && p.exitCode {
-		err = exit(cmd, exitChanged)
-	}
-	return err
+	plan := w.Plan(d)
+	plan.Held = name
+	return plan, nil
 }
 
 func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
@@ -232,64 +227,10 @@ func (a *asking) grace(p *insight.Plan) {
 	}
 }
 
-// keepPlan writes a plan into a file.
-func keepPlan(file string, p *insight.Plan) error {
-	data, err := encode("Plan", told(p))
-	if err == nil {
-		err = os.WriteFile(file, append(data, '\n'), 0o600) // it names what is in the cluster
-	}
-	if err != nil {
-		return fmt.Errorf("keep the plan: %w", err)
-	}
-	return nil
-}
-
-// checkPlan makes a plan anew that was kept, and tells whether it has changed.
-func (a *asking) checkPlan(w io.Writer, file string, args []string) (changed bool, err error) {
-	if len(args) > 0 {
-		return false, errors.New("--check: the file says which objects are meant; name none")
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return false, fmt.Errorf("read the plan: %w", err)
-	}
-	var kept struct {
-		metav1.TypeMeta
-		insight.Plan
-	}
-	if err := json.Unmarshal(data, &kept); err != nil {
-		return false, fmt.Errorf("read the plan: %s is not what plan --out has written: %w", file, err)
-	}
-	if kept.APIVersion != askVersion || kept.Kind != "Plan" {
-		return false, fmt.Errorf("read the plan: %s is not what plan --out has written: it is of apiVersion %q and kind %q", file, kept.APIVersion, kept.Kind)
-	}
-	var objects []*resource.Info
-	for _, r := range kept.Roots {
-		found, err := a.objectsIn(r.Namespace, false, []string{r.Kind + "/" + r.Name})
-		if err != nil {
-			return false, err
-		}
-		if uid := whole(found[0]).GetUID(); uid != r.UID {
-			return false, fmt.Errorf("%s is another object now: its uid is %s, and was %s", r, uid, r.UID)
-		}
-		objects = append(objects, found...)
-	}
-	p, err := a.plan(objects, kept.Propagation)
-	if err != nil {
-		return false, err
-	}
-	changes := p.ChangesSince(&kept.Plan)
-	done, err := a.print(w, "PlanChanges", map[string]any{"changes": changes, "summary": p.Summary()})
-	if !done && err == nil {
-		err = insight.DrawChanges(w, changes)
-	}
-	return len(changes) > 0, err
-}
-
 // told is all that there is to say about a plan.
 func told(p *insight.Plan) map[string]any {
 	return map[string]any{
-		"roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items, "unread": p.Unread,
+		"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items, "unread": p.Unread,
 		"totals": p.Totals(), "summary": p.Summary(),
 	}
 }

@@ -10,6 +10,15 @@ import (
 // mostLines is how long a drawing may be that is not Full: one screen.
 const mostLines = 40
 
+// cut leaves as many lines as fit on a screen. The rest is only counted.
+func (s Style) cut(lines []string) []string {
+	if s.Full || len(lines) <= mostLines {
+		return lines
+	}
+	more := len(lines) - mostLines + 1
+	return append(lines[:mostLines-1:mostLines-1], fmt.Sprintf("… and %d lines more: --full shows them", more))
+}
+
 // branch is a line of a drawing with what hangs below it; alike siblings are one branch.
 type branch struct {
 	symbol string

@@ -91,10 +91,14 @@ type Verdict struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Confirm is a command that confirms the delete for exactly what goes with it now; empty where that is not asked for.
 	Confirm string `json:"confirm,omitempty"`
+	// Doubt is why it is not known what policies say; empty if it is.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // Plan is what a deletion would do.
 type Plan struct {
+	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty: deletes that somebody asks for.
+	Held        string                     `json:"held,omitempty"`
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation"`

@@ -124,8 +124,11 @@ func (w *World) NotListed(kind schema.GroupResource, forbidden bool, reason stri
 
 // Unheard says that an API group did not tell which kinds it serves.
 func (w *World) Unheard(groupVersion, reason string) {
-	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: "all of " + groupVersion, Reason: reason}
+	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: allOf + groupVersion, Reason: reason}
 }
+
+// allOf stands before the API group of which no kind is known.
+const allOf = "all of "
 
 // Missed says that something besides the list of a kind could not be read. What is missed twice is told once.
 func (w *World) Missed(what string, forbidden bool, reason string) {
