@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
 )
 
 // mostWorkloads bounds how many of a kind are read to tell whether a component runs.
@@ -35,37 +37,43 @@ type components struct {
 	at        time.Time // when the workloads were read; zero: they were not
 	workloads []unstructured.Unstructured
 	complete  bool
+	failed    error // why not all of the kinds could be read
 }
 
 // remembered is how long workloads are remembered.
 const remembered = 15 * time.Second
 
-// of reads whether the components run that are to take finalizers off. What cannot be read is left out. nil: there is nothing to be
-// taken off.
-func (c *components) of(ctx context.Context, finalizers []string) *insight.Components {
+// of reads whether the components run that are to take finalizers off. What cannot be read is left out, and noted in the World. nil: there
+// is nothing to be taken off.
+func (c *components) of(ctx context.Context, w *insight.World, finalizers []string) *insight.Components {
 	if len(finalizers) == 0 {
 		return nil
 	}
 	out := &insight.Components{Leases: map[string]time.Time{}}
-	out.Workloads, out.Complete = c.all(ctx)
+	var err error
+	if out.Workloads, out.Complete, err = c.all(ctx); err != nil {
+		w.Missed("workloads of all namespaces (which tell whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+	}
 	for _, f := range finalizers {
 		if name := insight.LeaseOf(f); name != "" {
 			if renewed, err := renewed(ctx, c.client, name); err == nil {
 				out.Leases[name] = renewed
+			} else {
+				w.Missed("the Lease "+strings.TrimPrefix(name, "*/")+" (which tells whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
 			}
 		}
 	}
 	return out
 }
 
-// all are the workloads of the cluster, and whether they are all that there are.
-func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool) {
+// all are the workloads of the cluster, whether they are all that there are, and why some kinds could not be read.
+func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.at.IsZero() && time.Since(c.at) < remembered {
-		return c.workloads, c.complete
+		return c.workloads, c.complete, c.failed
 	}
-	c.workloads, c.complete = nil, true
+	c.workloads, c.complete, c.failed = nil, true, nil
 	for _, kind := range workloadKinds {
 		list, err := c.client.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostWorkloads})
 		if err != nil || list.GetContinue() != "" {
@@ -73,10 +81,12 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 		}
 		if err == nil {
 			c.workloads = append(c.workloads, list.Items...)
+		} else if c.failed == nil {
+			c.failed = err
 		}
 	}
 	c.at = time.Now()
-	return c.workloads, c.complete
+	return c.workloads, c.complete, c.failed
 }
 
 // renewed is when a Lease was renewed last, of several of the name that which was last; zero if there is none. The namespace may be *.

@@ -6,16 +6,14 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -31,106 +29,71 @@ var (
 	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// mostEvents bounds the Events that are read of a namespace.
-const mostEvents = 1000
-
 // facts reads what metadata does not tell about an object, and asks policies about it.
-func (a *asking) facts(ctx context.Context, w *insight.World, o *resource.Info) insight.Facts {
+func (a *asking) facts(ctx context.Context, w *insight.World, o *resource.Info) (insight.Facts, error) {
 	client, err := a.client()
 	if err != nil {
-		return insight.Facts{Object: whole(o)}
+		return insight.Facts{}, err
 	}
-	f := factsOf(ctx, client, &components{client: client}, w, o.Mapping.Resource.GroupResource(), whole(o))
-	a.ask(ctx, w, o, &f)
-	return f
+	judge, err := a.policies(ctx, w)
+	if err != nil {
+		return insight.Facts{}, err
+	}
+	f := factsOf(ctx, client, &components{client: client}, w, o.Mapping.Resource, whole(o))
+	askPolicies(ctx, judge, w, o.Mapping.Resource, whole(o), &f)
+	return f, nil
 }
 
-// ask asks policies about an object: whether its delete is refused, or what becomes of its deletion. What they do not tell is left out.
-func (a *asking) ask(ctx context.Context, w *insight.World, o *resource.Info, f *insight.Facts) {
-	judge, err := a.policies(ctx, w)
-	if err != nil || judge == nil {
-		return
-	}
-	v, ok := w.Graph.Find(whole(o).GetUID())
+// askPolicies asks about an object: whether its delete is refused, or what becomes of its deletion. nil: there are none.
+func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured, f *insight.Facts) {
+	v, ok := w.Graph.Find(object.GetUID())
 	switch {
-	case !ok:
+	case judge == nil || !ok:
 	case v.Deleting:
 		e := judge.Enforce(ctx)(v)
 		f.Enforcement = &e
 	default:
-		if verdict, err := judge.Judge(ctx, whole(o), o.Mapping.Resource, metav1.DeletePropagationBackground); err == nil {
-			f.Verdict = &verdict
-		}
+		verdict := judge.Judge(ctx, object, kind, metav1.DeletePropagationBackground)
+		f.Verdict = &verdict
 	}
 }
 
-// factsOf reads what metadata does not tell. What cannot be read is left out: nothing is said about it then.
-func factsOf(ctx context.Context, client dynamic.Interface, running *components, w *insight.World, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
+// factsOf reads what metadata does not tell. What cannot be read is noted in the World: nothing is said about it.
+func factsOf(ctx context.Context, client dynamic.Interface, running *components, w *insight.World, gvr schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
 	wants := w.Wants(object.GetUID(), time.Now())
-	f := insight.Facts{Object: object, Components: running.of(ctx, wants.Finalizers), Events: eventsIn(ctx, client, wants.Namespaces)}
-	if object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
-		if held, err := client.Resource(heldKind).Get(ctx, v1alpha1.HeldRequested+kind.String(), metav1.GetOptions{}); err == nil {
-			f.Held = held
-		}
+	r := &factReader{client: client, world: w}
+	f := insight.Facts{Object: object, Events: r.events(ctx, wants.Namespaces)}
+	if object.GetDeletionTimestamp() == nil {
+		return f // the rest is about why it does not go
+	}
+	f.Components = running.of(ctx, w, wants.Finalizers)
+	kind := gvr.GroupResource()
+	if slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
+		f.Held = r.get(ctx, heldKind, v1alpha1.HeldRequested+kind.String())
 	}
 	switch kind {
 	case claimKind.GroupResource():
-		f.Pods = podsIn(ctx, client, object.GetNamespace())
+		f.Pods = r.list(ctx, podKind, object.GetNamespace())
 	case volumeKind.GroupResource():
 		if in, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "namespace"); in != "" {
-			f.Pods = podsIn(ctx, client, in)
+			f.Pods = r.list(ctx, podKind, in)
 		}
-		f.Attachments = attachmentsOf(ctx, client, object.GetName())
+		f.Attachments = attachmentsOf(r.list(ctx, attachmentKind, ""), object.GetName())
 	case podKind.GroupResource():
-		if node, _, _ := unstructured.NestedString(f.Object.Object, "spec", "nodeName"); node != "" {
-			_, err := client.Resource(nodeKind).Get(ctx, node, metav1.GetOptions{})
-			if gone := apierrors.IsNotFound(err); gone || err == nil {
-				f.NodeGone = &gone
-			}
+		if node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName"); node != "" {
+			f.NodeGone = r.gone(ctx, nodeKind, node)
 		}
 	case namespaceKind.GroupResource():
-		if services, err := client.Resource(apiServiceKind).List(ctx, metav1.ListOptions{}); err == nil {
-			f.APIServices = unavailable(services.Items)
-		}
+		f.APIServices = unavailable(r.list(ctx, apiServiceKind, ""))
 	}
 	return f
 }
 
-// podsIn are the pods of a namespace; none if they cannot be read.
-func podsIn(ctx context.Context, client dynamic.Interface, namespace string) []unstructured.Unstructured {
-	list, err := client.Resource(podKind).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	return list.Items
-}
-
-// attachmentsOf are the VolumeAttachments of a volume; none if they cannot be read.
-func attachmentsOf(ctx context.Context, client dynamic.Interface, volume string) (out []unstructured.Unstructured) {
-	list, err := client.Resource(attachmentKind).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	for i := range list.Items {
-		if of, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "source", "persistentVolumeName"); of == volume {
-			out = append(out, list.Items[i])
-		}
-	}
-	return out
-}
-
-// eventsIn are Weir's Events in some namespaces, as far as they can be read.
-func eventsIn(ctx context.Context, client dynamic.Interface, namespaces []string) (out []corev1.Event) {
-	for _, in := range namespaces {
-		list, err := client.Resource(eventKind).Namespace(in).List(ctx, metav1.ListOptions{FieldSelector: "source=weir", Limit: mostEvents})
-		if err != nil {
-			continue
-		}
-		for i := range list.Items {
-			var e corev1.Event
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &e) == nil {
-				out = append(out, e)
-			}
+// attachmentsOf are the VolumeAttachments of a volume.
+func attachmentsOf(all []unstructured.Unstructured, volume string) (out []unstructured.Unstructured) {
+	for i := range all {
+		if of, _, _ := unstructured.NestedString(all[i].Object, "spec", "source", "persistentVolumeName"); of == volume {
+			out = append(out, all[i])
 		}
 	}
 	return out

@@ -192,9 +192,9 @@ func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropa
 		if judge == nil {
 			continue
 		}
-		verdict, err := judge.Judge(ctx, whole(o), o.Mapping.Resource, propagation)
-		if err != nil {
-			return nil, err
+		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource, propagation)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name, UID: uid}
 		d.Verdicts = append(d.Verdicts, verdict)

@@ -75,8 +75,14 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 			}
 			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupResource, object *unstructured.Unstructured) insight.Facts {
-			return factsOf(ctx, client, running, w, kind, object)
+		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
+			f := factsOf(ctx, client, running, w, kind, object)
+			judge, err := reader.Policies(ctx, w)
+			if err != nil {
+				w.Missed("policies", false, err.Error())
+			}
+			askPolicies(ctx, judge, w, kind, object, &f)
+			return f
 		},
 	}, nil
 }

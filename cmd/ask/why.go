@@ -37,7 +37,11 @@ With --as the requests are tried as another user, such as the garbage collector.
 				if err := a.elsewhere(ctx, w, w.SoughtBy(whole(o).GetUID())); err != nil {
 					return err
 				}
-				answer, _ := w.Why(whole(o).GetUID(), a.facts(ctx, w, o), time.Now()) // it was found
+				facts, err := a.facts(ctx, w, o)
+				if err != nil {
+					return err
+				}
+				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
 				if try {
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))
 				}

@@ -67,6 +67,9 @@ func (p *Plan) said(style Style) string {
 			}
 			b.WriteByte('\n')
 		}
+		if v.Doubt != "" {
+			b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s", v.Object, v.Doubt)) + "\n\n")
+		}
 		for _, w := range v.Warnings {
 			b.WriteString(style.paint("~", fmt.Sprintf("⚠ %s: %s", v.Object, w)) + "\n\n")
 		}
@@ -107,12 +110,29 @@ func (p *Plan) Summary() string {
 	}
 	s += strings.Join(parts, ", ") + "."
 	if len(p.Unread) > 0 {
-		s += fmt.Sprintf(" Incomplete: %d of the kinds could not be read.", len(p.Unread))
+		s += fmt.Sprintf(" Incomplete: %s.", p.incomplete())
 	}
 	if t.Doubtful > 0 {
 		s += fmt.Sprintf(" In doubt: what policies say about %d of the deletions.", t.Doubtful)
 	}
 	return s
+}
+
+// incomplete says how much could not be read.
+func (p *Plan) incomplete() string {
+	kinds := 0
+	for _, u := range p.Unread {
+		if !u.Besides {
+			kinds++
+		}
+	}
+	switch rest := len(p.Unread) - kinds; {
+	case rest == 0:
+		return fmt.Sprintf("%d of the kinds could not be read", kinds)
+	case kinds == 0:
+		return "not all that it rests on could be read"
+	}
+	return fmt.Sprintf("%d of the kinds, and more that it rests on, could not be read", kinds)
 }
 
 // Incomplete tells whether it may come otherwise than the plan says: something could not be read, or judged.

@@ -122,14 +122,18 @@ type Totals struct {
 
 // Totals counts the items.
 func (p *Plan) Totals() (t Totals) {
+	doubtful := map[types.UID]bool{}
 	for _, v := range p.Verdicts {
 		if v.Refused {
 			t.Refused++
 		}
+		if v.Doubt != "" {
+			doubtful[v.Object.UID] = true
+		}
 	}
 	for _, i := range p.Items {
 		if i.Doubt != "" {
-			t.Doubtful++
+			doubtful[i.UID] = true
 		}
 		switch i.Outcome {
 		case Deleted:
@@ -151,6 +155,7 @@ func (p *Plan) Totals() (t Totals) {
 			t.Stuck++
 		}
 	}
+	t.Doubtful = len(doubtful)
 	return t
 }
 
@@ -163,7 +168,7 @@ type part struct {
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
 	c := newCourse(w, d.Enforce)
-	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts, Unread: w.Unread()}
+	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
 	c.step = 1
 	var later []part // what takes along more than its dependents
 	for _, uid := range d.Roots {
@@ -195,6 +200,7 @@ func (w *World) Plan(d Deletion) *Plan {
 		}
 	}
 	p.Items = c.end()
+	p.Unread = w.Unread() // policies may have missed something on the way
 	return p
 }
 

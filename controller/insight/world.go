@@ -32,11 +32,13 @@ type World struct {
 }
 
 // Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of it. Or it is something else that
-// an answer rests on: Kind says what, then.
+// an answer rests on: Kind says what, in words, then.
 type Unread struct {
 	Kind      string `json:"kind"`
 	Reason    string `json:"reason"`
 	Forbidden bool   `json:"forbidden,omitempty"`
+	// Besides says that it is no kind of which objects may be missing, but something that is read of some objects only.
+	Besides bool `json:"besides,omitempty"`
 }
 
 // NewWorld is one of which nothing was read but the kinds that it serves.
@@ -133,7 +135,7 @@ const allOf = "all of "
 // Missed says that something besides the list of a kind could not be read. What is missed twice is told once.
 func (w *World) Missed(what string, forbidden bool, reason string) {
 	if !slices.ContainsFunc(w.missed, func(u Unread) bool { return u.Kind == what }) {
-		w.missed = append(w.missed, Unread{Kind: what, Reason: reason, Forbidden: forbidden})
+		w.missed = append(w.missed, Unread{Kind: what, Reason: reason, Forbidden: forbidden, Besides: true})
 	}
 }
 

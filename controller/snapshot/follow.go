@@ -106,13 +106,13 @@ func (f *Follower) discover(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if found == nil {
-		f.lost = reasonOf(err)
+		f.lost = ReasonOf(err)
 		f.renew()
 		return err
 	}
 	silent := map[string]string{}
 	for _, gv := range unheard {
-		silent[gv] = reasonOf(err)
+		silent[gv] = ReasonOf(err)
 	}
 	if f.lost != "" || !maps.Equal(f.unheard, silent) || !reflect.DeepEqual(f.all, found) {
 		f.renew()

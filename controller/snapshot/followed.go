@@ -33,7 +33,7 @@ func (k *followed) answered(err error) {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF):
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // it is listed anew
 	default:
-		problem, denied = reasonOf(err), apierrors.IsForbidden(err)
+		problem, denied = ReasonOf(err), apierrors.IsForbidden(err)
 	}
 	k.follower.mu.Lock()
 	defer k.follower.mu.Unlock()

@@ -2,19 +2,13 @@ package snapshot
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +17,6 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
-	"github.com/weir-dev/weir/controller/policyfacts"
-	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -38,8 +30,10 @@ type Policies struct {
 	user       policies.User
 	namespaces map[string]map[string]any
 	stamps     map[schema.GroupResource]bool
+	unread     map[string]error   // namespaces that could not be read
 	whole      int                // objects that were read whole so far
 	collects   policies.Collector // unknown until somebody asks
+	nobody     error              // why it is not known who reads; nil: it is
 }
 
 // policyKinds are the kinds of policies that have a say about deletes.
@@ -48,7 +42,7 @@ var policyKinds = []string{"deletionpolicies", "drainpolicies"}
 // Policies reads the policies of the cluster that a World is of. nil: it has none. What could not be read is noted in the
 // World.
 func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
-	p := &Policies{world: w, namespaces: map[string]map[string]any{}, stamps: map[schema.GroupResource]bool{}}
+	p := &Policies{world: w, namespaces: map[string]map[string]any{}, unread: map[string]error{}, stamps: map[schema.GroupResource]bool{}}
 	var err error
 	if p.objects, err = dynamic.NewForConfig(r.Config); err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
@@ -67,7 +61,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 		case apierrors.IsNotFound(err): // and not any more
 			continue
 		case err != nil:
-			w.NotListed(gr, apierrors.IsForbidden(err), reasonOf(err)+" (so what they refuse and change is not known)")
+			w.NotListed(gr, apierrors.IsForbidden(err), ReasonOf(err)+" (so what they refuse and change is not known)")
 			continue
 		}
 		for i := range list.Items {
@@ -80,7 +74,10 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	p.set = policies.Build(nil, sources, policies.Options{}) //nolint:contextcheck // admitting a policy costs microseconds
 	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server who you are, for policies to judge: %w", err)
+		// How deletions go on does not depend on who asks.
+		p.nobody = fmt.Errorf("the API server does not say who you are: %s", ReasonOf(err))
+		w.Missed("who you are, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
+		return p, nil
 	}
 	u := review.Status.UserInfo
 	p.user = policies.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: map[string][]string{}}
@@ -88,181 +85,6 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 		p.user.Extra[k] = v
 	}
 	return p, nil
-}
-
-// Judge is what policies say about the delete of an object: that it is refused, and why, or warnings.
-func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) (insight.Verdict, error) {
-	ns, err := p.namespace(ctx, object.GetNamespace())
-	if err != nil {
-		return insight.Verdict{}, err
-	}
-	q := policies.Question{
-		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
-		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
-		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "propagationPolicy": string(propagation)},
-		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
-	}
-	if gvr.GroupResource() == namespacesKind {
-		q.Namespace = q.Name // as admission has it
-	}
-	d, err := p.decide(ctx, &q)
-	if err == nil && d.Allowed {
-		var more policies.Decision
-		if more, err = p.cascade(ctx, q); err == nil {
-			more.Warnings = append(d.Warnings, more.Warnings...)
-			d = more
-		}
-	}
-	v := insight.Verdict{Refused: !d.Allowed, Message: d.Message, Warnings: d.Warnings}
-	if v.Refused && strings.Contains(v.Message, v1alpha1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
-		if value, known := p.set.Confirmation(q); known {
-			in := ""
-			if object.GetNamespace() != "" {
-				in = " -n " + object.GetNamespace()
-			}
-			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1alpha1.ConfirmDeleteAnnotation, value)
-		}
-	}
-	return v, err
-}
-
-var namespacesKind = schema.GroupResource{Resource: "namespaces"}
-
-// mostRounds is how often a decision may need to know more about the user's permissions.
-const mostRounds = 4
-
-func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.Decision, error) {
-	for range mostRounds {
-		d := p.set.Decide(*q)
-		if d.AsksCollector {
-			q.Collector = p.collector(ctx)
-			d = p.set.Decide(*q)
-		}
-		if len(d.Needs) == 0 {
-			if len(d.Tells) == 0 || len(d.Tells) > mostTold {
-				return d, nil
-			}
-			told := *q
-			if err := p.answer(ctx, &told, d.Tells); err != nil {
-				return d, err
-			}
-			return p.set.Decide(told), nil
-		}
-		if err := p.answer(ctx, q, d.Needs); err != nil {
-			return d, err
-		}
-	}
-	return policies.Decision{}, errors.New("policies ask for ever more permissions")
-}
-
-// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever may not look does not know.
-func (p *Policies) collector(ctx context.Context) policies.Collector {
-	if p.collects == policies.CollectorUnknown {
-		p.collects = p.readCollector(ctx)
-	}
-	return p.collects
-}
-
-func (p *Policies) readCollector(ctx context.Context) policies.Collector {
-	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.CollectorCanary).String()})
-	if err != nil {
-		return policies.OthersCollect
-	}
-	for i := range list.Items {
-		if c := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); c == policies.WeirCollects {
-			return c
-		}
-	}
-	return policies.OthersCollect
-}
-
-// mostTold is how many permissions are looked up only for what a refusal tells.
-const mostTold = 64
-
-// answer asks about permissions.
-func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
-	answers := maps.Clone(q.Answers)
-	if answers == nil {
-		answers = map[policies.Access]policies.Answer{}
-	}
-	for _, need := range needs {
-		may, err := p.may(ctx, need)
-		if err != nil {
-			return err
-		}
-		answers[need] = may
-	}
-	q.Answers = answers
-	return nil
-}
-
-// may asks the API server what the user may do.
-func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer, error) {
-	review, err := p.clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return false, fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
-	}
-	return policies.Answer(review.Status.Allowed), nil
-}
-
-// mostWhole is how many objects are read whole because a condition looks at more than metadata.
-const mostWhole = 1000
-
-// cascade judges what goes along.
-func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.Decision, error) {
-	c := p.set.Cascade(q)
-	if c == nil {
-		return policies.Decision{Allowed: true}, nil
-	}
-	for _, l := range c.Looks() {
-		if l.More || l.Whole && len(l.Objects) > mostWhole {
-			c.TooMany(&l, len(l.Objects))
-			continue
-		}
-		for _, o := range l.Objects {
-			object, err := p.object(ctx, l, o)
-			if err != nil {
-				c.Unread(&l, err)
-				break
-			}
-			ns, err := p.namespace(ctx, o.Namespace)
-			if err != nil {
-				return policies.Decision{}, err
-			}
-			if object != nil {
-				c.Saw(&l, object, ns)
-			}
-		}
-	}
-	d := c.Decide(nil)
-	if len(d.Tells) > 0 && len(d.Tells) <= mostTold {
-		told := q
-		if err := p.answer(ctx, &told, d.Tells); err != nil {
-			return d, err
-		}
-		d = c.Decide(told.Answers)
-	}
-	return d, nil
-}
-
-// object is one that goes, as a map; nil if it is gone.
-func (p *Policies) object(ctx context.Context, l policies.Look, o policies.Caught) (map[string]any, error) {
-	if !l.Whole {
-		return p.metaOf(o.UID, l.Kind)
-	}
-	u, err := p.objects.Resource(l.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return u.Object, nil
 }
 
 // metaOf is the metadata of an object that was listed.
@@ -283,11 +105,13 @@ func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, 
 		return nil, nil
 	}
 	if ns, ok := p.namespaces[name]; ok {
-		return ns, nil
+		return ns, p.unread[name]
 	}
 	u, err := p.objects.Resource(namespacesKind.WithVersion("v1")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read the namespace %q, by whose labels policies select: %w", name, err)
+		p.namespaces[name], p.unread[name] = nil, fmt.Errorf("the namespace %q, by whose labels policies select, could not be read: %s", name, ReasonOf(err))
+		p.world.Missed(fmt.Sprintf("the namespace %q, by whose labels policies select,", name), apierrors.IsForbidden(err), ReasonOf(err))
+		return nil, p.unread[name]
 	}
 	p.namespaces[name] = u.Object
 	return u.Object, nil
@@ -340,7 +164,7 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 			}
 			u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
 			if err != nil {
-				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it could not be read: " + reasonOf(err)}
+				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it could not be read: " + ReasonOf(err)}
 			}
 			object = u.Object
 		}

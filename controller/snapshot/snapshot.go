@@ -51,7 +51,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	}
 	w := insight.NewWorld(namespace, found)
 	for _, gv := range unheard {
-		w.Unheard(gv, reasonOf(err))
+		w.Unheard(gv, ReasonOf(err))
 	}
 	l := &lists{client: client, world: w, namespace: namespace}
 	var first []graph.Resource
@@ -91,7 +91,7 @@ func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insig
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), reasonOf(err))
+			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), ReasonOf(err))
 			continue
 		}
 		w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
@@ -145,7 +145,7 @@ func (l *lists) one(ctx context.Context, k graph.Resource) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.world.NotListed(gr, apierrors.IsForbidden(err), reasonOf(err))
+		l.world.NotListed(gr, apierrors.IsForbidden(err), ReasonOf(err))
 		return nil
 	}
 	l.world.List(gr, version, objects)
@@ -184,8 +184,8 @@ func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.P
 	return nil, "", err
 }
 
-// reasonOf is an error in one line.
-func reasonOf(err error) string {
+// ReasonOf is an error in one line, as it is told.
+func ReasonOf(err error) string {
 	if err == nil {
 		return "no answer"
 	}

@@ -95,7 +95,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	var facts insight.Facts
 	unread := ""
 	if whole, err := o.whole(ctx); err == nil {
-		facts = p.Facts(ctx, w.World, whole.gvr.GroupResource(), whole.Unstructured)
+		facts = p.Facts(ctx, w.World, whole.gvr, whole.Unstructured)
 	} else if errors.Is(err, snapshot.ErrGone) {
 		return nil, err
 	} else {

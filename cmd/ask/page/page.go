@@ -40,7 +40,7 @@ type Options struct {
 	Follower *snapshot.Follower
 	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
-	Facts    func(context.Context, *insight.World, schema.GroupResource, *unstructured.Unstructured) insight.Facts
+	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
 }
 

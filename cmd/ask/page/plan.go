@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
 )
 
 // outline is a plan that has been made, laid over the tree.
@@ -87,13 +88,13 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 		return nil, err
 	}
 	if policies != nil {
-		whole, err := o.whole(ctx)
-		if err != nil {
+		var verdict insight.Verdict
+		if whole, err := o.whole(ctx); err == nil {
+			verdict = policies.Judge(ctx, whole.Unstructured, whole.gvr, propagation)
+		} else if errors.Is(err, snapshot.ErrGone) {
 			return nil, err
-		}
-		verdict, err := policies.Judge(ctx, whole.Unstructured, whole.gvr, propagation)
-		if err != nil {
-			return nil, err
+		} else {
+			verdict.Doubt = err.Error()
 		}
 		verdict.Object = o.Object
 		d.Verdicts = []insight.Verdict{verdict}

@@ -36,7 +36,7 @@ export function object(named, params) {
       }
       renew(shown.head, head());
       renew(shown.plan, planned());
-      renew(shown.end, unreadBox(plan.unread, said.notRead));
+      renew(shown.end, unreadBox([...new Map([...(said.unread || []), ...(plan.unread || [])].map((u) => [u.kind, u])).values()], said.notRead));
       await body();
     },
     failed() { said = plan = shown = undefined; },
@@ -81,6 +81,7 @@ export function object(named, params) {
       choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
       ...(plan.verdicts || []).flatMap((d) => [
         d.refused ? el("p", { class: "refused" }, `A policy refuses the delete: ${d.message}`) : null,
+        d.doubt ? el("p", { class: "warned" }, `Whether a policy refuses the delete is not known: ${d.doubt}`) : null,
         d.confirm ? el("div", {}, "To confirm exactly what this plan shows:", commandBox(d.confirm)) : null,
         ...(d.warnings || []).map((w) => el("p", { class: "warned" }, w)),
       ]),

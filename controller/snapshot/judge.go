@@ -1,0 +1,221 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/policyfacts"
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// Judge is what policies say about the delete of an object: that it is refused, and why, or warnings. What cannot be read or asked for that
+// is a doubt: whether it is refused is not known then.
+func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) insight.Verdict {
+	v, err := p.judge(ctx, object, gvr, propagation)
+	if err != nil {
+		return insight.Verdict{Doubt: words.Printable(strings.Join(strings.Fields(err.Error()), " "))}
+	}
+	return v
+}
+
+func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) (insight.Verdict, error) {
+	ns, err := p.namespace(ctx, object.GetNamespace())
+	if err = cmp.Or(p.nobody, err); err != nil {
+		return insight.Verdict{}, err
+	}
+	q := policies.Question{
+		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
+		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
+		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "propagationPolicy": string(propagation)},
+		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
+	}
+	if gvr.GroupResource() == namespacesKind {
+		q.Namespace = q.Name // as admission has it
+	}
+	d, err := p.decide(ctx, &q)
+	if err != nil {
+		return insight.Verdict{}, err
+	}
+	if d.Allowed {
+		more, err := p.cascade(ctx, q)
+		if err != nil {
+			return insight.Verdict{}, err
+		}
+		more.Warnings = append(d.Warnings, more.Warnings...)
+		d = more
+	}
+	v := insight.Verdict{Refused: !d.Allowed, Message: d.Message, Warnings: d.Warnings}
+	if v.Refused && strings.Contains(v.Message, v1alpha1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
+		if value, known := p.set.Confirmation(q); known {
+			in := ""
+			if object.GetNamespace() != "" {
+				in = " -n " + object.GetNamespace()
+			}
+			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1alpha1.ConfirmDeleteAnnotation, value)
+		}
+	}
+	return v, nil
+}
+
+var namespacesKind = schema.GroupResource{Resource: "namespaces"}
+
+// mostRounds is how often a decision may need to know more about the user's permissions.
+const mostRounds = 4
+
+func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.Decision, error) {
+	for range mostRounds {
+		d := p.set.Decide(*q)
+		if d.AsksCollector {
+			q.Collector = p.collector(ctx)
+			d = p.set.Decide(*q)
+		}
+		if len(d.Needs) == 0 {
+			if len(d.Tells) == 0 || len(d.Tells) > mostTold {
+				return d, nil
+			}
+			told := *q
+			if p.answer(ctx, &told, d.Tells) != nil {
+				return d, nil // it is refused, and tells less
+			}
+			return p.set.Decide(told), nil
+		}
+		if err := p.answer(ctx, q, d.Needs); err != nil {
+			return d, err
+		}
+	}
+	return policies.Decision{}, errors.New("policies ask for ever more permissions")
+}
+
+// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever may not look does not know.
+func (p *Policies) collector(ctx context.Context) policies.Collector {
+	if p.collects == policies.CollectorUnknown {
+		p.collects = p.readCollector(ctx)
+	}
+	return p.collects
+}
+
+func (p *Policies) readCollector(ctx context.Context) policies.Collector {
+	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.CollectorCanary).String()})
+	if err != nil {
+		return policies.OthersCollect
+	}
+	for i := range list.Items {
+		if c := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); c == policies.WeirCollects {
+			return c
+		}
+	}
+	return policies.OthersCollect
+}
+
+// mostTold is how many permissions are looked up only for what a refusal tells.
+const mostTold = 64
+
+// answer asks about permissions.
+func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
+	answers := maps.Clone(q.Answers)
+	if answers == nil {
+		answers = map[policies.Access]policies.Answer{}
+	}
+	for _, need := range needs {
+		may, err := p.may(ctx, need)
+		if err != nil {
+			return err
+		}
+		answers[need] = may
+	}
+	q.Answers = answers
+	return nil
+}
+
+// may asks the API server what the user may do.
+func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer, error) {
+	review, err := p.clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
+		return false, fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
+	}
+	return policies.Answer(review.Status.Allowed), nil
+}
+
+// mostWhole is how many objects are read whole because a condition looks at more than metadata.
+const mostWhole = 1000
+
+// cascade judges what goes along. An error says that what could be read is not refused, and that not all could.
+func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.Decision, error) {
+	c := p.set.Cascade(q)
+	if c == nil {
+		return policies.Decision{Allowed: true}, nil
+	}
+	var unread error
+	for _, l := range c.Looks() {
+		if l.More || l.Whole && len(l.Objects) > mostWhole {
+			c.TooMany(&l, len(l.Objects))
+			continue
+		}
+		for _, o := range l.Objects {
+			object, err := p.object(ctx, l, o)
+			if err != nil {
+				what := l.Resource.GroupResource().String() + " that would also be deleted"
+				p.world.Missed(what, apierrors.IsForbidden(err), ReasonOf(err))
+				unread = fmt.Errorf("%s could not be read: %s", what, ReasonOf(err))
+				break
+			}
+			ns, err := p.namespace(ctx, o.Namespace)
+			if err != nil {
+				unread = err
+				break
+			}
+			if object != nil {
+				c.Saw(&l, object, ns)
+			}
+		}
+	}
+	d := c.Decide(nil)
+	if unread != nil && d.Allowed {
+		return d, unread
+	}
+	if len(d.Tells) > 0 && len(d.Tells) <= mostTold {
+		told := q
+		if p.answer(ctx, &told, d.Tells) != nil {
+			return d, nil // it is refused, and tells less
+		}
+		d = c.Decide(told.Answers)
+	}
+	return d, nil
+}
+
+// object is one that goes, as a map; nil if it is gone.
+func (p *Policies) object(ctx context.Context, l policies.Look, o policies.Caught) (map[string]any, error) {
+	if !l.Whole {
+		return p.metaOf(o.UID, l.Kind)
+	}
+	u, err := p.objects.Resource(l.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u.Object, nil
+}
