@@ -10,8 +10,8 @@ import (
 const (
 	// pause is between two events at least: many changes are one.
 	pause = 200 * time.Millisecond
-	// beat is between two at most: a page to which nobody speaks any more says so.
-	beat = 10 * time.Second
+	// beat is between two at most, and told with each: a page that hears nothing for longer says that it is not connected.
+	beat = 5 * time.Second
 	// sendTime is what sending one may take.
 	sendTime = 10 * time.Second
 )
@@ -32,7 +32,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		version, further := p.Follower.Changed()
 		health := p.Follower.Health()
-		data, err := json.Marshal(map[string]any{"version": version, "health": health})
+		data, err := json.Marshal(map[string]any{"version": version, "health": health, "beat": beat.Milliseconds()})
 		if err != nil {
 			return
 		}

@@ -25,9 +25,30 @@ export async function ask(what, params = {}, signal) {
   return said;
 }
 
-// follow calls news with what the server tells by itself, and lost when it does not any more.
+const firstWord = 5000; // milliseconds in which a server of this machine has said its first word
+const beatsMissed = 3; // are not a slow machine any more
+
+// follow calls news with what the server tells by itself, and lost when it does not any more: when the connection ends, and when nothing
+// comes over it, not even a beat. While nobody sees the page it has no connection: a browser has about six to a server, for all of its tabs.
 export function follow(news, lost) {
-  const stream = new EventSource("api/events");
-  stream.onmessage = (e) => news(JSON.parse(e.data));
-  stream.onerror = () => lost();
+  let stream, silence;
+  const close = () => { clearTimeout(silence); stream?.close(); };
+  const expect = (time) => {
+    clearTimeout(silence);
+    silence = setTimeout(() => { lost(); open(); }, time);
+  };
+  const open = () => {
+    close();
+    if (document.hidden) return;
+    stream = new EventSource("api/events");
+    stream.onmessage = (e) => {
+      const said = JSON.parse(e.data);
+      expect(beatsMissed * said.beat);
+      news(said);
+    };
+    stream.onerror = () => lost(); // the browser tries again, or else the next silence does
+    expect(firstWord);
+  };
+  document.addEventListener("visibilitychange", open);
+  open();
 }

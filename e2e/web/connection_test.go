@@ -1,0 +1,81 @@
+package web_test
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lost is what the page says when nobody speaks to it.
+const lost = "Not connected to the cluster, so this page shows what was"
+
+// TestAPageToWhichNobodySpeaksSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
+// so does the page.
+func TestAPageToWhichNobodySpeaksSaysSo(t *testing.T) {
+	w := newWorld(t)
+	u := serve(t, shared.plane.Kubeconfig)
+	page := open(t, u.url+"#/pending")
+	page.see("Being deleted")
+	w.make("held", nil, "example.com/hold")
+	w.delete("held", metav1.DeletePropagationBackground)
+	page.see("configmaps/" + w.namespace + "/held")
+	page.expectLost()
+	if err := u.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	page.see(lost)
+	page.see("configmaps/" + w.namespace + "/held") // what was there stays
+	if err := u.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	page.until("!document.body.innerText.includes(" + quoted(lost) + ")")
+	w.make("late", nil, "example.com/hold")
+	w.delete("late", metav1.DeletePropagationBackground)
+	page.see("configmaps/" + w.namespace + "/late")
+}
+
+// beside opens an address in another tab of the browser.
+func (p *tab) beside(address string) *tab {
+	p.Helper()
+	ctx, stop := chromedp.NewContext(p.Context)
+	p.Cleanup(stop)
+	other := &tab{T: p.T, Context: ctx, host: p.host}
+	other.do(chromedp.Navigate(address))
+	return other
+}
+
+// look tells the page whether somebody sees it, as the browser does when its tabs change.
+func (p *tab) look(away bool) {
+	p.Helper()
+	hidden := "false"
+	if away {
+		hidden = "true"
+	}
+	eval[bool](p, `Object.defineProperty(document, "hidden", { configurable: true, get: () => `+hidden+` }); document.dispatchEvent(new Event("visibilitychange"))`)
+}
+
+// TestTabsThatNobodySeesHoldUpNoOther: a browser has about six connections to a server, and a page keeps one only while it is seen. When it
+// is seen again, it shows what is there by then.
+func TestTabsThatNobodySeesHoldUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	u := serve(t, shared.plane.Kubeconfig)
+	first := open(t, u.url+"#/pending")
+	last := first
+	for range 8 {
+		last.see("Being deleted")
+		last.look(true)
+		last = first.beside(u.url + "#/pending")
+	}
+	last.see("Being deleted")
+	w.make("held", nil, "example.com/hold")
+	w.delete("held", metav1.DeletePropagationBackground)
+	held := "configmaps/" + w.namespace + "/held"
+	last.see(held)
+	if eval[bool](first, "document.body.innerText.includes("+quoted(held)+")") {
+		t.Error("a page that nobody sees is kept up to date")
+	}
+	first.look(false)
+	first.see(held)
+}
