@@ -325,6 +325,7 @@ func TestHistoryTellsWhatWasCollected(t *testing.T) {
 	w.awaitGone("wide", "below")
 	w.awaitEvent("wide", "Cascade")
 	w.mustSay(w.mustAsk("history", "clusterrole", w.of("wide").name), ": 1 object that it owned was deleted")
+	w.mustSay(w.mustAsk("history", "cm/web", "-A"), "ConfigMap "+w.namespace+"/web: 4 objects that it owned")
 	w.mustSay(w.mustAsk("history", "cm/web"), "ConfigMap "+w.namespace+"/web: 4 objects that it owned, directly or not, were deleted by garbage collection within ", ": 3 configmaps, 1 secrets")
 	w.unfinalize("held")
 	w.awaitGone("held", "after")

@@ -274,9 +274,17 @@ func encode(kind string, of map[string]any) ([]byte, error) {
 // say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
 func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format+"\n", args...) }
 
-// unread says at the end which kinds could not be read: what was printed may lack them.
-func unread(w io.Writer, world *insight.World) {
-	for _, u := range world.Unread() {
+// mostUnread is how much of what could not be read is named, unless --full is asked for.
+const mostUnread = 10
+
+// unread says at the end what could not be read: what was printed may lack it.
+func (a *asking) unread(w io.Writer, world *insight.World) {
+	all := world.Unread()
+	for n, u := range all {
+		if n == mostUnread-1 && len(all) > mostUnread && !a.full {
+			say(w, "incomplete: %d more could not be read: --full names them", len(all)-n)
+			return
+		}
 		say(w, "incomplete: %s could not be read: %s", u.Kind, u.Reason)
 	}
 }

@@ -29,6 +29,7 @@ object, which may be gone. Weir's controller records it in an Event on that obje
 Whoever may create Events can write such a one: the proof of who deleted what is the audit log of the API server.`,
 		Example: `  kubectl weir history -n shop
   kubectl weir history deployment web
+  kubectl weir history deployment web -A   # those of all namespaces
   kubectl weir history -A`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkOutput(outputs...); err != nil {
@@ -45,7 +46,10 @@ Whoever may create Events can write such a one: the proof of who deleted what is
 				return unanswered(err)
 			}
 			all := insight.History(events)
-			if about != nil {
+			switch {
+			case about != nil && a.allNamespaces:
+				all = insight.RecordsAnywhere(events, about.Object, about.kindName)
+			case about != nil:
 				all = insight.RecordsOf(events, about.Object, about.kindName)
 			}
 			if done, err := a.print(cmd.OutOrStdout(), "History", map[string]any{"items": all}); done {

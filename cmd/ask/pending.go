@@ -72,7 +72,7 @@ func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.Wor
 		if err != nil {
 			return err
 		}
-		defer unread(cmd.ErrOrStderr(), w)
+		defer a.unread(cmd.ErrOrStderr(), w)
 		f, err := look(ctx, a, w)
 		if err != nil {
 			return err

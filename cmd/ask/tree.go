@@ -67,7 +67,7 @@ func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(c
 	if err != nil {
 		return err
 	}
-	defer unread(cmd.ErrOrStderr(), w)
+	defer a.unread(cmd.ErrOrStderr(), w)
 	return answer(ctx, w, o)
 }
 

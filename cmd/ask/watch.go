@@ -97,7 +97,7 @@ func (w *watching) draw(o *resource.Info, uid types.UID, direction insight.Direc
 	} else if gone = !world.Unreadable(o.Mapping.Resource.GroupResource()); gone {
 		fmt.Fprintf(&text, "%s is gone.\n", infoOf(o))
 	}
-	unread(&text, world)
+	w.unread(&text, world)
 	if text.String() == w.drawn {
 		return gone, nil
 	}

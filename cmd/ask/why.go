@@ -84,7 +84,7 @@ func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) erro
 	if !ok {
 		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request", notFound)
 	}
-	defer unread(cmd.ErrOrStderr(), w)
+	defer a.unread(cmd.ErrOrStderr(), w)
 	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
 	}); done {

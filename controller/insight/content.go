@@ -16,8 +16,6 @@ import (
 const (
 	// mostContent bounds how many objects are looked at to tell who has to act on what is left of a namespace or a definition.
 	mostContent = 20_000
-	// mostShares is how many who have to act are told apart for one object.
-	mostShares = 5
 )
 
 // share is that of what is left on which the same has to act.
@@ -39,7 +37,7 @@ func (w *World) shares(all iter.Seq[graph.View], deleter string, now time.Time) 
 		for _, c := range causes {
 			s := byActor[c.Actor]
 			if s == nil {
-				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager}}
+				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, shared: true}}
 				byActor[c.Actor] = s
 				out = append(out, s)
 			}
@@ -56,7 +54,7 @@ func (w *World) shares(all iter.Seq[graph.View], deleter string, now time.Time) 
 	for _, s := range out {
 		s.cause.Objects = s.objects[:min(len(s.objects), someNames)]
 	}
-	return out[:min(len(out), mostShares)]
+	return out
 }
 
 // draining is a terminating namespace: a cause for each who has to act on what is left in it.
@@ -105,12 +103,20 @@ func (w *World) instancesLeft(v *graph.View, now time.Time) []Cause {
 		return []Cause{c}
 	}
 	var all []graph.View
+	total := 0
 	for o := range w.objects() {
-		if o.Kind == kind && len(all) < mostContent {
+		if o.Kind != kind {
+			continue
+		}
+		if total++; total <= mostContent {
 			all = append(all, *o)
 		}
 	}
-	if len(all) == 0 {
+	if total == 0 {
+		return []Cause{c}
+	}
+	if total > mostContent {
+		c.What += fmt.Sprintf(" (%d %s are left)", total, kind)
 		return []Cause{c}
 	}
 	c.finalizer = ""

@@ -3,6 +3,7 @@ package insight
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,35 +45,73 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 		}
 		namespace = in
 	}
-	out := p.said(style)
-	lines := drawn(p.branches(namespace, style), style)
+	out, unread := p.said(style), p.unread(style)
+	lines := drawn(p.branches(namespace, style), style, max(leastLines, mostLines-strings.Count(out+unread, "\n")))
 	if len(lines) > 0 {
 		out += strings.Join(lines, "\n") + "\n\n"
 	}
-	for _, u := range p.Unread {
-		out += style.paint("?", fmt.Sprintf("? %s could not be read: %s", u.Kind, u.Reason)) + "\n"
-	}
+	out += unread
 	_, err := io.WriteString(w, out+p.Summary()+"\n")
 	return err
 }
 
-// said is what policies say about the deletes that are asked about.
+// said is what policies say about the deletes that are asked about: what is refused first. Of many the first ones.
 func (p *Plan) said(style Style) string {
-	var b strings.Builder
+	var said []Verdict
 	for _, v := range p.Verdicts {
-		if v.Refused {
-			b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: a policy refuses the delete: %s", v.Object, v.Message)) + "\n")
-			if v.Confirm != "" {
-				b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
-			}
-			b.WriteByte('\n')
+		if v.Refused || v.Doubt != "" || len(v.Warnings) > 0 {
+			said = append(said, v)
 		}
-		if v.Doubt != "" {
-			b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s", v.Object, v.Doubt)) + "\n\n")
+	}
+	rank := func(v Verdict) int {
+		switch {
+		case v.Refused:
+			return 0
+		case v.Doubt != "":
+			return 1
 		}
-		for _, w := range v.Warnings {
-			b.WriteString(style.paint("~", fmt.Sprintf("⚠ %s: %s", v.Object, w)) + "\n\n")
+		return 2
+	}
+	slices.SortStableFunc(said, func(a, b Verdict) int { return rank(a) - rank(b) })
+	more := 0
+	if !style.Full && len(said) > mostSaid {
+		said, more = said[:mostSaid], len(said)-mostSaid
+	}
+	var b strings.Builder
+	for _, v := range said {
+		v.draw(&b, style)
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "… and %d more deletes about which policies have something to say: --full shows them\n\n", more)
+	}
+	return b.String()
+}
+
+func (v *Verdict) draw(b *strings.Builder, style Style) {
+	if v.Refused {
+		b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: a policy refuses the delete: %s", v.Object, v.Message)) + "\n")
+		if v.Confirm != "" {
+			b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
 		}
+		b.WriteByte('\n')
+	}
+	if v.Doubt != "" {
+		b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s", v.Object, v.Doubt)) + "\n\n")
+	}
+	for _, w := range v.Warnings {
+		b.WriteString(style.paint("~", fmt.Sprintf("⚠ %s: %s", v.Object, w)) + "\n\n")
+	}
+}
+
+// unread is what could not be read. Of much the first.
+func (p *Plan) unread(style Style) string {
+	var b strings.Builder
+	for n, u := range p.Unread {
+		if n == mostUnread-1 && len(p.Unread) > mostUnread && !style.Full {
+			b.WriteString(style.paint("?", fmt.Sprintf("? and %d more could not be read: --full names them", len(p.Unread)-n)) + "\n")
+			break
+		}
+		b.WriteString(style.paint("?", fmt.Sprintf("? %s could not be read: %s", u.Kind, u.Reason)) + "\n")
 	}
 	return b.String()
 }

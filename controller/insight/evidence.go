@@ -113,7 +113,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 	}
 	met := map[string]bool{}
 	add := func(what, actor, look, evidence string) {
-		if !met[actor] && len(out) < mostShares {
+		if !met[actor] {
 			met[actor] = true
 			out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}})
 		}
@@ -134,7 +134,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 			}
 		}
 	}
-	return out
+	return few(out, func(*Cause) bool { return true }, "others refuse what is asked for, too")
 }
 
 // besides are causes of their own.

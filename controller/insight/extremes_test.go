@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -114,5 +115,37 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPlanIsNoLongerThanAScreen: however much policies refuse, and could not be read; unless all of it is asked for.
+func TestPlanIsNoLongerThanAScreen(t *testing.T) {
+	p := &Plan{}
+	for i := range 200 {
+		o := Object{Kind: "configmaps", Namespace: "x", Name: fmt.Sprintf("c%03d", i), UID: types.UID(fmt.Sprint(i))}
+		p.Roots = append(p.Roots, o)
+		p.Items = append(p.Items, &Item{Object: o, Outcome: Deleted, Why: "asked for", Finalizers: []string{fmt.Sprintf("example.com/%d", i)}})
+		p.Verdicts = append(p.Verdicts, Verdict{Object: o, Warnings: []string{"w"}, Refused: i >= 100, Message: "no", Confirm: "kubectl annotate"})
+		p.Unread = append(p.Unread, Unread{Kind: fmt.Sprintf("kind%03d", i), Reason: "no"})
+	}
+	var short, full strings.Builder
+	if err := errors.Join(p.Draw(&short, Style{}), p.Draw(&full, Style{Full: true})); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{
+		"✗ configmaps/x/c100: ", "… and 196 more deletes about which policies have something to say: --full shows them", "objects: --full shows them", "? kind000 could not be read: no\n",
+		"? and 196 more could not be read: --full names them", "Plan: policies refuse 100 of 200 deletes",
+	} {
+		if !strings.Contains(short.String(), says) {
+			t.Errorf("no %q", says)
+		}
+	}
+	if n := strings.Count(short.String(), "\n"); n > mostLines+3 {
+		t.Errorf("%d lines, want about a screen:\n%s", n, &short)
+	}
+	for _, says := range []string{"c000: w", "c199: a policy refuses", "kind199 could"} {
+		if !strings.Contains(full.String(), says) {
+			t.Errorf("no %q in full", says)
+		}
 	}
 }

@@ -7,8 +7,14 @@ import (
 	"strings"
 )
 
-// mostLines is how long a drawing may be that is not Full: one screen.
-const mostLines = 40
+const (
+	// mostLines is how long a drawing may be that is not Full: one screen.
+	mostLines = 40
+	// mostSaid is how many objects are told there of which policies have a word, and mostUnread how much that could not be read.
+	mostSaid, mostUnread = 4, 5
+	// leastLines are left for the objects of a plan, whatever else there is to be said.
+	leastLines = 10
+)
 
 // cut leaves as many lines as fit on a screen. The rest is only counted.
 func (s Style) cut(lines []string) []string {
@@ -70,14 +76,14 @@ func (f *folding) alike(all []*branch) []*branch {
 	return all
 }
 
-// drawn are the lines of branches. Those that are too many are only counted.
-func drawn(branches []*branch, style Style) []string {
+// drawn are the lines of branches. Those that are more than some are only counted.
+func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
 	var walk func(b *branch, depth, times int)
 	walk = func(b *branch, depth, times int) {
 		times *= len(b.names)
-		if style.Full || len(lines) < mostLines {
+		if style.Full || len(lines) < most {
 			lines = append(lines, strings.Repeat("  ", depth)+style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title())))
 			last = times
 		} else {
@@ -92,7 +98,7 @@ func drawn(branches []*branch, style Style) []string {
 		walk(b, 0, 1)
 	}
 	if more > 0 {
-		lines[mostLines-1] = fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more+1, objects+last)
+		lines[most-1] = fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more+1, objects+last)
 	}
 	return lines
 }

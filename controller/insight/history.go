@@ -91,10 +91,19 @@ func collectedOf(e *corev1.Event) (out []Object) {
 // RecordsOf are the cascades of which an object was the first, or a part, by its name: whatever its uid was. kindName is its kind as
 // Events name it. The last is first.
 func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade) {
+	return recordsOf(events, o, kindName, func(namespace string) bool { return namespace == o.Namespace })
+}
+
+// RecordsAnywhere are those of all objects of the name, whatever namespaces they are in.
+func RecordsAnywhere(events []corev1.Event, o Object, kindName string) []Cascade {
+	return recordsOf(events, o, kindName, func(string) bool { return true })
+}
+
+func recordsOf(events []corev1.Event, o Object, kindName string, in func(namespace string) bool) (out []Cascade) {
 	group := schema.ParseGroupResource(o.Kind).Group
 	of := map[types.UID]bool{}
 	for i := range events {
-		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && on.Namespace == o.Namespace && on.Name == o.Name {
+		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && in(on.Namespace) && on.Name == o.Name {
 			of[on.UID] = true
 		}
 	}
@@ -104,7 +113,7 @@ func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade)
 			continue
 		}
 		for _, went := range c.Collected {
-			if went.Kind == o.Kind && went.Namespace == o.Namespace && went.Name == o.Name {
+			if went.Kind == o.Kind && in(went.Namespace) && went.Name == o.Name {
 				c.part = &went
 				out = append(out, c)
 				break

@@ -60,3 +60,26 @@ func TestHistoryIsOfWeirsEvents(t *testing.T) {
 		t.Errorf("told %v", all)
 	}
 }
+
+// TestHistoryOfANameAnywhere: in all namespaces, of what went first and of what went along.
+func TestHistoryOfANameAnywhere(t *testing.T) {
+	event := func(namespace, name, uid, collected string) corev1.Event {
+		return corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"weir.dev/collected": collected}},
+			Reason:     "Cascade", Message: "1 object", Source: corev1.EventSource{Component: "weir"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name, UID: types.UID(uid)},
+		}
+	}
+	events := []corev1.Event{
+		event("shop", "web", "1", ""), event("bank", "web", "2", ""), event("bank", "other", "3", ""),
+		event("zoo", "owner", "4", `[{"kind": "secrets", "namespace": "zoo", "name": "web", "uid": "5"}]`),
+	}
+	for namespace, want := range map[string]int{"shop": 1, "bank": 1, "zoo": 1, "": 0} {
+		if all := RecordsOf(events, Object{Kind: "secrets", Namespace: namespace, Name: "web"}, "Secret"); len(all) != want {
+			t.Errorf("in %q: %d records, want %d", namespace, len(all), want)
+		}
+	}
+	if all := RecordsAnywhere(events, Object{Kind: "secrets", Name: "web"}, "Secret"); len(all) != 3 {
+		t.Errorf("anywhere: %d records, want 3", len(all))
+	}
+}

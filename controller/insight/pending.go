@@ -100,6 +100,7 @@ type Cause struct {
 	finalizer string      // that it is about
 	manager   string      // the field manager that wrote it
 	about     subject     // what else it is about
+	shared    bool        // it is one of many for the same thing that the object waits for
 	uids      []types.UID // of all that it is about, as far as that matters: what was said about these belongs to it
 }
 

@@ -216,7 +216,7 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 		branches = append(branches, r.branch(namespace, fold))
 	}
 	branches = fold.alike(branches)
-	text := strings.Join(drawn(branches, style), "\n")
+	text := strings.Join(drawn(branches, style, mostLines), "\n")
 	if text != "" {
 		text += "\n"
 	}

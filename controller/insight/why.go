@@ -125,7 +125,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if e := w.ending(&v, now); e.Since != "" {
 		a.State += ", for " + e.Since
 	}
-	a.Causes = w.waits(&v, now)
+	a.Causes = few(w.waits(&v, now), func(c *Cause) bool { return c.shared }, "it also waits for objects on which others have to act")
 	for i := range a.Causes {
 		facts.add(&a.Causes[i], &v, now)
 	}

@@ -1,0 +1,83 @@
+package insight
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// TestNobodyWhoHasToActIsLeftOut: of many the first have causes of their own, and the others one that names them.
+func TestNobodyWhoHasToActIsLeftOut(t *testing.T) {
+	for many, causes := range map[int]int{5: 5, 6: 6, 7: 6, 40: 6} {
+		w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
+		deleted := &metav1.Time{Time: time.Unix(1, 0)}
+		objects := []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "boss", UID: "boss", DeletionTimestamp: deleted, Finalizers: []string{metav1.FinalizerDeleteDependents}}}}
+		blocks := true
+		for i := range many {
+			objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "x", Name: fmt.Sprintf("leaf-%02d", i), UID: types.UID(fmt.Sprintf("leaf-%02d", i)), DeletionTimestamp: deleted, Finalizers: []string{fmt.Sprintf("example.com/f%02d", i)},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: "boss", BlockOwnerDeletion: &blocks}},
+			}})
+		}
+		w.List(schema.GroupResource{Resource: "configmaps"}, "1", objects)
+		a, _ := w.Why("boss", Facts{}, time.Unix(2, 0))
+		var actors []string
+		for _, c := range a.Causes {
+			actors = append(actors, strings.Split(c.Actor, "; ")...)
+		}
+		if len(a.Causes) != causes || min(many, 15) > len(actors) || many > 15 && actors[len(actors)-1] != fmt.Sprintf("and %d more", many-15) {
+			t.Errorf("of %d: %d causes, %d actors: %q", many, len(a.Causes), len(actors), actors)
+		}
+		if groups := w.Pending(time.Unix(2, 0)); len(groups) != many {
+			t.Errorf("of %d: %d groups of what is being deleted, want one for each", many, len(groups))
+		}
+	}
+}
+
+// TestNobodyWhoRefusesIsLeftOut: Events tell of as many as there are.
+func TestNobodyWhoRefusesIsLeftOut(t *testing.T) {
+	w := worldOf(map[string][]string{"boss": nil})
+	var events []corev1.Event
+	for i := range 9 {
+		events = append(events, corev1.Event{
+			Source: corev1.EventSource{Component: component}, Reason: v1alpha1.ReasonCollectionRefused, InvolvedObject: corev1.ObjectReference{UID: "boss", Kind: "ConfigMap", Namespace: "x", Name: "boss"},
+			Message: fmt.Sprintf(`admission webhook "w%d.example.com" denied the request: no`, i),
+		})
+	}
+	a, _ := w.Why("boss", Facts{Events: events}, time.Unix(2, 0))
+	var out strings.Builder
+	if err := a.Draw(&out); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		if !strings.Contains(out.String(), fmt.Sprintf("w%d.example.com", i)) {
+			t.Errorf("the webhook w%d is not named:\n%s", i, &out)
+		}
+	}
+}
+
+// TestInstancesAreCountedToTheLast: more than are looked at are not told as fewer.
+func TestInstancesAreCountedToTheLast(t *testing.T) {
+	widgets := graph.Resource{Group: "example.com", Resource: "widgets", Kind: "Widget", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
+	crds := graph.Resource{Group: definitions.Group, Resource: definitions.Resource, Kind: "CustomResourceDefinition", Version: "v1", Versions: []string{"v1"}, Collected: true}
+	w := NewWorld("", []graph.Resource{widgets, crds})
+	w.List(definitions, "1", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", UID: "crd", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, Finalizers: []string{cleanup}}}})
+	objects := make([]metav1.PartialObjectMetadata, mostContent+7)
+	for i := range objects {
+		objects[i].Namespace, objects[i].Name, objects[i].UID = "x", fmt.Sprint("w", i), types.UID(fmt.Sprint("w", i))
+	}
+	w.List(widgets.GroupResource(), "1", objects)
+	a, _ := w.Why("crd", Facts{}, time.Unix(2, 0))
+	if want := fmt.Sprintf("%d widgets.example.com are left", mostContent+7); len(a.Causes) != 1 || !strings.Contains(a.Causes[0].What, want) {
+		t.Errorf("no %q in %+v", want, a.Causes)
+	}
+}
