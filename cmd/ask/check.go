@@ -92,8 +92,5 @@ func (a *asking) planAgain(kept *insight.Plan) (*insight.Plan, error) {
 		}
 		objects = append(objects, found...)
 	}
-	if len(objects) == 0 {
-		return &insight.Plan{Propagation: kept.Propagation}, nil
-	}
 	return a.plan(objects, kept.Propagation)
 }

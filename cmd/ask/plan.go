@@ -170,6 +170,9 @@ func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
 
 // plan reads all that the plan of some deletes needs, and makes it.
 func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropagation) (*insight.Plan, error) {
+	if len(objects) == 0 {
+		return &insight.Plan{Propagation: propagation}, nil // a selector that selects nothing
+	}
 	ctx, stop := interruptible()
 	defer stop()
 	w, err := a.read(ctx, scopeOf(objects))

@@ -158,6 +158,7 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 			t.Errorf("%s: the page and the command do not agree on what policies say:\n%s\n%s", cascade, p.text("main"), want)
 		}
 	}
+	p.see("A policy refuses to have you delete it: ") // it is a reason for which the object is there, too
 	p.see("kubectl delete configmaps boss -n " + w.namespace + " --cascade=orphan")
 	eval[bool](p, "history.back() ?? true")
 	p.until("document.querySelector('button[data-choice=foreground]')?.getAttribute('aria-pressed') === 'true'")
