@@ -1,15 +1,31 @@
 package web_test
 
 import (
+	"context"
 	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // lost is what the page says when nobody speaks to it.
 const lost = "Not connected to the cluster, so this page shows what was"
+
+// hold has an object terminate, and stay until the test is over.
+func (w *world) hold(name string) (told string) {
+	w.Helper()
+	w.make(name, nil, "example.com/hold")
+	w.delete(name, metav1.DeletePropagationBackground)
+	w.Cleanup(func() {
+		_, err := shared.client.Resource(configMaps).Namespace(w.namespace).Patch(context.WithoutCancel(w.Context()), name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil {
+			w.Error(err)
+		}
+	})
+	return "configmaps/" + w.namespace + "/" + name
+}
 
 // TestAPageToWhichNobodySpeaksSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
 // so does the page.
@@ -18,22 +34,19 @@ func TestAPageToWhichNobodySpeaksSaysSo(t *testing.T) {
 	u := serve(t, shared.plane.Kubeconfig)
 	page := open(t, u.url+"#/pending")
 	page.see("Being deleted")
-	w.make("held", nil, "example.com/hold")
-	w.delete("held", metav1.DeletePropagationBackground)
-	page.see("configmaps/" + w.namespace + "/held")
+	held := w.hold("held")
+	page.see(held)
 	page.expectLost()
 	if err := u.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	page.see(lost)
-	page.see("configmaps/" + w.namespace + "/held") // what was there stays
+	page.see(held) // what was there stays
 	if err := u.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	page.until("!document.body.innerText.includes(" + quoted(lost) + ")")
-	w.make("late", nil, "example.com/hold")
-	w.delete("late", metav1.DeletePropagationBackground)
-	page.see("configmaps/" + w.namespace + "/late")
+	page.see(w.hold("late"))
 }
 
 // beside opens an address in another tab of the browser.
@@ -69,9 +82,7 @@ func TestTabsThatNobodySeesHoldUpNoOther(t *testing.T) {
 		last = first.beside(u.url + "#/pending")
 	}
 	last.see("Being deleted")
-	w.make("held", nil, "example.com/hold")
-	w.delete("held", metav1.DeletePropagationBackground)
-	held := "configmaps/" + w.namespace + "/held"
+	held := w.hold("held")
 	last.see(held)
 	if eval[bool](first, "document.body.innerText.includes("+quoted(held)+")") {
 		t.Error("a page that nobody sees is kept up to date")
