@@ -124,7 +124,7 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 		"lint warns of what is likely not meant": {
 			files: map[string]string{"pods.yaml": likelyPolicy},
 			args:  []string{"policy", "lint", "pods.yaml"},
-			want: `pods.yaml:7: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: the API server does not let their deletion take another course
+			want: `pods.yaml:7: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: their propagation cannot be changed once they are being deleted
 1 policy, 0 errors, 1 warning
 `,
 		},

@@ -164,7 +164,7 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 	case p.failurePolicy == v1alpha1.Fail && (p.onTrial() || v.set.failsClosed(p, v.q)):
 		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged, and the policy's failurePolicy is Fail: " + why.Error(),
-			way:  "Mend the policy, or set its failurePolicy to Ignore.",
+			way:  "Fix the policy, or set its failurePolicy to Ignore.",
 		}, p.actions)
 	}
 }

@@ -196,7 +196,7 @@ func whyNotPropagated(gr schema.GroupResource) string {
 	case slices.Contains(permissions, gr):
 		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
 	}
-	return "the API server does not let their deletion take another course"
+	return "their propagation cannot be changed once they are being deleted"
 }
 
 // propagating is the policy whose propagation holds: the first that matches. Nil if there is none. With trials also the

@@ -164,7 +164,7 @@ func (r *record) message() string {
 		parts = append(parts, r.outcome)
 	}
 	if f.going > 0 {
-		parts = append(parts, fmt.Sprintf("Of what a person has let go, %d objects are not gone yet.", f.going))
+		parts = append(parts, fmt.Sprintf("Of what a person has decided to delete, %d objects are not gone yet.", f.going))
 	}
 	switch {
 	case len(f.uids) > 0 && r.requested:

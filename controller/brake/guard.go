@@ -65,9 +65,9 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	case yes:
 		return ""
 	case again > 0:
-		return fmt.Sprintf("nobody was seen to delete its owner (%s), and Weir counts how much else would be deleted for that", basis.Inference.Owners)
+		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
 	}
-	return fmt.Sprintf("nobody was seen to delete its owner, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
+	return fmt.Sprintf("Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
 }
 
 // basis looks at the graph, and the first time waits a moment for it to come to know.

@@ -120,10 +120,10 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 		}
 		f.uids = append(f.uids, r.UID)
 		f.counted[r.UID] = r.counted
-		limits[fmt.Sprintf("DeletionPolicy %q lets %d go with each", r.by, r.most)] = struct{}{}
+		limits[fmt.Sprintf("DeletionPolicy %q accepts %d with each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
-				Why: fmt.Sprintf("deleted by request: %d objects would also be deleted, and DeletionPolicy %q lets %d go", r.goes, r.by, r.most)})
+				Why: fmt.Sprintf("deleted by request: %d objects would also be deleted, and DeletionPolicy %q accepts %d", r.goes, r.by, r.most)})
 		}
 	}
 	texts := slices.Sorted(maps.Keys(limits))

@@ -207,7 +207,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	default:
 		err := w.request(ctx, a)
 		if request.IsBusy(err) {
-			w.log.V(1).Info("its kind is in trouble, will be tried in its turn", "object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
+			w.log.V(1).Info("put off: requests about its kind fail, hang or are throttled", "object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
 			w.requester.Limiter.PutOff(a.Object.Kind, uid)
 			return
 		}
@@ -292,7 +292,7 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		}
 		w.queue.AddRateLimited(uid)
 	case request.Throttled:
-		log.V(1).Info("told to come back later", "action", a.Verb.String(), "err", err.Error())
+		log.V(1).Info("throttled, will try again later", "action", a.Verb.String(), "err", err.Error())
 		w.again(uid, err)
 	case request.Cancelled:
 		w.queue.Forget(uid)

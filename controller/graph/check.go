@@ -50,7 +50,7 @@ func (c *checker) entries() {
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
 	c.that(used == len(g.byKey.ids)+len(g.byOdd), "%d entries in use, %d indexed", used, len(g.byKey.ids)+len(g.byOdd))
-	c.that(len(g.byOdd) == len(g.oddUIDs), "%d odd uids indexed, %d kept", len(g.byOdd), len(g.oddUIDs))
+	c.that(len(g.byOdd) == len(g.oddUIDs), "%d non-canonical uids indexed, %d kept", len(g.byOdd), len(g.oddUIDs))
 }
 
 func (c *checker) nodes() {
@@ -118,7 +118,7 @@ func (c *checker) claims() {
 		used++
 		byVerdict[k.verdict]++
 		name := g.claimValue(id)
-		c.that(len(k.dependents) > 0, "claim %v is made by nobody", name)
+		c.that(len(k.dependents) > 0, "claim %v has no dependents", name)
 		blocking := int32(0)
 		for i, d := range k.dependents {
 			edges := g.nodes.at(d.node).owners
