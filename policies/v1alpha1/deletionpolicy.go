@@ -4,8 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // DeletionPolicy says how the objects it matches may be deleted, and how far the deletion goes.
 //
-// Several policies may match an object. The protection of each holds, and one refusal is enough. The propagation of one
-// of them holds: of the highest priority, then of the first name.
+// Several policies may match an object. The protection of each applies, and one refusal is enough. The propagation of one of them applies:
+// the one with the highest priority, and among equals the one with the first name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -48,8 +48,8 @@ type DeletionPolicySpec struct {
 	// +required
 	Match Match `json:"match"`
 
-	// priority decides, where several policies match, whose propagation holds: the highest, and of equal ones the
-	// first by name. Left out, it is 0.
+	// priority decides whose propagation applies if several policies match: the policy with the highest priority, and among equals
+	// the one with the first name. Left out, it is 0.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -74,8 +74,8 @@ type DeletionPolicySpec struct {
 
 	// validationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
 	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
-	// Warn together would say the same thing twice. Without Deny the policy is on trial: it refuses nothing, be it that it
-	// cannot be judged, and its propagation changes nothing, and is only told. Left out, it is Deny.
+	// Warn together would say the same thing twice. Without Deny the policy is on trial: it refuses nothing, not even if it
+	// cannot be judged, and its propagation changes nothing, and is only reported. Left out, it is Deny.
 	//
 	// +optional
 	// +kubebuilder:default={Deny}
@@ -86,8 +86,8 @@ type DeletionPolicySpec struct {
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
 	// failurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It stands for deletes: to create
-	// or change an object never depends on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It applies to deletes:
+	// creates and updates never depend on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
 	// namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
 	//
 	// +optional
@@ -117,8 +117,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
 type Propagation struct {
-	// default is how a delete is carried out that asks for Background, or for nothing. These two are one: kubectl asks
-	// for Background unless told otherwise. Left out, a delete is carried out as it asks; one of a ReplicationController
+	// default is the propagation of deletes that ask for Background, or for nothing. Weir treats the two alike: kubectl
+	// asks for Background unless told otherwise. Left out, a delete is carried out as it asks; one of a ReplicationController
 	// or a Job that asks for nothing then orphans, as the API server has it.
 	//
 	// +optional
@@ -133,10 +133,10 @@ type Propagation struct {
 	// +listType=set
 	Allowed []PropagationPolicy `json:"allowed,omitempty"`
 
-	// dependents decide per kind of dependent, in this order, and the first that names a kind wins. They are about
+	// dependents say for kinds of dependents what becomes of them; the first entry that names a kind applies. They are about
 	// objects that name the deleted one as their owner, not about the dependents of those, and hold where the deletion
-	// is carried out in Background or Foreground. Left out, and for kinds that none names, dependents share the
-	// deletion's fate.
+	// is carried out in Background or Foreground. Left out, and for kinds that no entry names, dependents are treated
+	// as the propagation says.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -229,8 +229,8 @@ type Protection struct {
 // stays, terminating, and nothing is deleted because of it before a person has decided: see HeldCollection. Of several policies that match
 // the least limit holds. It does not apply to what propagation does not apply to, nor in a namespace that is being deleted.
 type Brake struct {
-	// maxObjects is how many objects may be deleted because of the deletion, the deleted one not counted: dependents and theirs. One by which
-	// more would be deleted is held. 0 holds it while there is any. Orphaned objects are not counted.
+	// maxObjects is how many objects may be deleted because of the deletion, the deleted one not counted: dependents and theirs. A deletion by
+	// which more would be deleted is held. 0 holds a deletion by which any would be. Orphaned objects are not counted.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0

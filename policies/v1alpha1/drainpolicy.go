@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DrainPolicy says in which order the content of a deleted namespace goes. Where several select a namespace, the first
-// by name holds. Where none does, pods go first and then the rest, as Kubernetes does it.
+// DrainPolicy sets the order in which the content of a deleted namespace is deleted. If several policies select a namespace, the one with
+// the first name applies. If none does, pods are deleted first and then the rest, as Kubernetes does it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,8 +52,8 @@ type DrainPolicySpec struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// waves go one after the other: a wave begins when the one before it is gone. An object goes with the first wave
-	// that names it, and with the last if none does.
+	// waves are deleted one after the other: a wave begins when the one before it is gone. An object belongs to the
+	// first wave that names it, and to the last if none does.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -83,7 +83,8 @@ type Wave struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
-	// objectSelector leaves to later waves what it does not select. Left out, all objects of the resources go.
+	// objectSelector selects objects by their labels; objects that it does not select belong to later waves. Left out, it selects all
+	// objects of the resources.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`

@@ -8,8 +8,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
 // references were repaired.
 //
-// Weir writes the status, a person the spec. Weir takes no notice of one without status that it did not make itself, and one that is
-// deleted while something is held comes back: to delete it decides nothing.
+// Weir writes the status, a person the spec. Weir ignores a HeldCollection without status that it did not create itself. If one is deleted
+// while something is held, Weir creates it again: its deletion decides nothing.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

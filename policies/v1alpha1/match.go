@@ -37,7 +37,7 @@ type Match struct {
 	// +optional
 	Scope Scope `json:"scope,omitempty"`
 
-	// kubernetesControllers says whether requests are judged of Kubernetes' own controllers and their like: the service
+	// kubernetesControllers says whether the policy judges requests of Kubernetes' own controllers and their like: the service
 	// accounts of kube-system, the scheduler, the cloud controller manager, and the API server itself. With Exclude they
 	// are not. With Judge a DeletionPolicy may refuse a rollout, or the end of a Job, what its controller needs, for
 	// ever. The collectors, kube-controller-manager where it uses one identity, nodes and Weir are never judged. Left out,

@@ -66,8 +66,8 @@ type OwnerReferencePolicySpec struct {
 
 	// validationActions are what happens to what blockOwnerDeletion or changes does not accept: Deny refuses it, Warn lets
 	// it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and Warn together would say
-	// the same thing twice. Without Deny nothing is refused but by rules, which have actions of their own, be it that the
-	// policy cannot be judged, and nothing is cleared. Left out, it is Deny.
+	// the same thing twice. Without Deny only rules refuse, which have actions of their own; nothing is refused because
+	// the policy cannot be judged, and nothing is cleared. Left out, it is Deny.
 	//
 	// +optional
 	// +kubebuilder:default={Deny}
