@@ -24,7 +24,7 @@ changed and the cluster did not, and what was deleted although Weir would have k
 
 With --gate it fails unless Weir has compared for as long, is still running, and found no difference. Differences on purpose
 that release or keep do not count. Those that delete do, because in replace mode those objects go: the gate names them, and
---accept NAME lets all go that are of that name.`,
+--accept NAME accepts those of that name.`,
 		Example: `  weir controller --mode shadow --shadow-report shadow.json
   weir shadow shadow.json
   weir shadow shadow.json --gate 24h`,

@@ -314,7 +314,9 @@ func (w *world) countLeft(names []string) int {
 // rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What is gone by then is left out.
 func (w *world) rewrite(names []string, owner func(name string) types.UID) {
 	w.Helper()
-	w.rewriteTo(names, func(name string) (string, types.UID) { return "widget" + strings.TrimPrefix(name, "owned"), owner(name) })
+	w.rewriteTo(names, func(name string) (string, types.UID) {
+		return "widget" + strings.TrimPrefix(name, "owned"), owner(name)
+	})
 }
 
 // rewriteTo is rewrite for owners of any name.

@@ -116,7 +116,7 @@ func (w *world) doctorKnowsFlags(admin string) {
 		want  string
 	}{
 		{[]string{"--mode=companion", "--brake-users=" + builtinCollector}, "warning brake…kube-controller-manager-one deletes as system:kube-controller-manager, which is none of the users"},
-		{[]string{"--mode=replace", "--migration-lease=kube-system/collectors"}, "problem migration Lease…nobody holds the Lease kube-system/collectors"},
+		{[]string{"--mode=replace", "--migration-lease=kube-system/collectors"}, "problem migration Lease…no replica holds the Lease kube-system/collectors"},
 	} {
 		_, err := deployments.Create(w.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "weir-controller"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},

@@ -282,7 +282,7 @@ func (f *Facts) policies() (out []Finding) {
 		}
 	}
 	if len(*f.Policies) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
-		out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks nobody",
+		out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
 			Do: "see that a controller leads; it writes them"})
 	}
 	if f.Webhooks == nil {

@@ -78,14 +78,14 @@ func TestExamine(t *testing.T) {
 		"a policy is broken": {Companion, func(f *Facts) {
 			f.Policies = &[]Policy{{Name: "DeletionPolicy/safe", Bad: []Bad{{"Ready", "Invalid", "spec: no", true}, {"Resolved", "NotServed", "podz", false}}}}
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
-		"the API server asks nobody":    {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
-		"nobody is to be asked, either": {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
-		"the definitions are not there": {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
-		"the webhook is not reached":    {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
-		"whether it is cannot be told":  {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
-		"in shadow mode there is none":  {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
-		"HeldCollections are not there": {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
-		"nor in replace mode":           {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: nobody is told there what is held, nor can decide"}},
+		"the API server asks no webhook": {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
+		"nobody is to be asked, either":  {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
+		"the definitions are not there":  {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
+		"the webhook is not reached":     {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
+		"whether it is cannot be told":   {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
+		"in shadow mode there is none":   {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
+		"HeldCollections are not there":  {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
+		"nor in replace mode":            {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: no user is told there what is held, nor can decide"}},
 		"nor where others are held": {Companion, func(f *Facts) {
 			*f.Definitions, f.Flags.BrakeUsers = (*f.Definitions)[:4], []string{"system:gc"}
 		}, []string{"problem brake: does not serve heldcollections"}},
@@ -99,7 +99,7 @@ func TestExamine(t *testing.T) {
 		"brake users are of companion mode":       {Replace, func(f *Facts) { f.Flags.BrakeUsers = []string{"other"} }, nil},
 		"Weir collects under the migration Lease": {Replace, migrating(&Lease{Holder: "weir_host_1"}), nil},
 		"another does":          {Replace, migrating(&Lease{Holder: "kcm-1"}), []string{"warning migration Lease: another process collects under kube-system/collectors (kcm-1), and Weir waits"}},
-		"nobody does":           {Replace, migrating(&Lease{}), []string{"problem migration Lease: nobody holds the Lease kube-system/collectors"}},
+		"nobody does":           {Replace, migrating(&Lease{}), []string{"problem migration Lease: no replica holds the Lease kube-system/collectors"}},
 		"who did is gone":       {Replace, migrating(&Lease{Holder: "kcm-1", Expired: true, Renewed: time.Minute}), []string{"problem migration Lease: has not renewed it for 1m0s"}},
 		"who does is not known": {Replace, migrating(nil), []string{"unknown migration Lease: it was not looked at"}},
 		"it waits for the migration Lease, or not": {Replace, func(f *Facts) {

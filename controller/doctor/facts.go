@@ -127,7 +127,7 @@ func Needs(mode, home string) []Need {
 		leases                = "coordination.k8s.io"
 	)
 	needs := []Need{
-		{Verb: "get", Group: "*", Resource: "*", For: "looking up owners"},
+		{Verb: "get", Group: "*", Resource: "*", For: "lookups of owners"},
 		{Verb: "list", Group: "*", Resource: "*", For: "the ownership graph; kinds that may not be listed are not collected"},
 		{Verb: "watch", Group: "*", Resource: "*", For: "the ownership graph"},
 		{Verb: "patch", Group: "*", Resource: "*", For: "finalizers, and releasing dependents"},

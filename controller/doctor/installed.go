@@ -35,9 +35,9 @@ func (f *Facts) migration() Finding {
 	case l == nil:
 		m.Grade, m.Says = Unknown, "who holds the Lease "+name+" is not known: "+f.why("migrationLease")
 	case l.Holder == "":
-		m.Grade, m.Says, m.Do = Problem, "nobody holds the Lease "+name+", so nobody collects", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"
+		m.Grade, m.Says, m.Do = Problem, "no replica holds the Lease "+name+", so no replica collects", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"
 	case l.Expired:
-		m.Grade, m.Says = Problem, fmt.Sprintf("%s held the Lease %s, and has not renewed it for %s: nobody collects", l.Holder, name, l.Renewed.Round(time.Second))
+		m.Grade, m.Says = Problem, fmt.Sprintf("%s held the Lease %s, and has not renewed it for %s: no replica collects", l.Holder, name, l.Renewed.Round(time.Second))
 		m.Do = "see that a controller of Weir leads: it takes the Lease over"
 	case strings.HasPrefix(l.Holder, ours):
 		m.Grade, m.Says = OK, fmt.Sprintf("Weir collects under %s (%s)", name, l.Holder)
@@ -100,7 +100,7 @@ func (f *Facts) held() []Finding {
 		return nil
 	}
 	h := Finding{About: "brake", Grade: Warning, Do: "install the chart, or kubectl apply -f policies/crds",
-		Says: "the API server does not serve " + heldKind + ": nobody is told there what is held, nor can decide, and Weir forgets it when it ends"}
+		Says: "the API server does not serve " + heldKind + ": no user is told there what is held, nor can decide, and Weir forgets it when it ends"}
 	if f.Mode == Replace || len(f.Flags.BrakeUsers) > 0 {
 		h.Grade = Problem // it has limits
 	}

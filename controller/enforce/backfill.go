@@ -199,7 +199,7 @@ func (p *pass) run(ctx context.Context) error {
 			continue
 		}
 		p.begin(k.GroupResource())
-		p.inTurn(ctx, k.GroupResource(), func(ctx context.Context, w *kindWork) error {
+		p.inTurn(ctx, func(ctx context.Context, w *kindWork) error {
 			return p.kind(ctx, w, k, whole, stamped[k.GroupResource()])
 		})
 	}

@@ -82,7 +82,9 @@ func TestBackFillThatStandsStillSaysSo(t *testing.T) {
 			t.Errorf("when it goes on: %q", now.speed)
 		}
 		cancel()
-		<-done
+		if err := <-done; err == nil {
+			t.Error("a pass that was ended says that it is done")
+		}
 	})
 }
 

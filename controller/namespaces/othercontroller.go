@@ -121,7 +121,7 @@ func (d *Drainer) wentByOthers(name string, ours bool) {
 	}
 	d.mu.Unlock()
 	if ok {
-		d.another(name, uid, "it let the namespace go, which weir had left alone", time.Time{})
+		d.another(name, uid, "it finalized the namespace, which weir had left alone", time.Time{})
 	}
 }
 

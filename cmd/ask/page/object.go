@@ -40,7 +40,7 @@ func (p *Page) named(q url.Values) (*named, error) {
 	return &named{o, func(ctx context.Context) (*wholeObject, error) {
 		u, err := p.Object(ctx, gvr, o.Namespace, o.Name)
 		if apierrors.IsNotFound(err) || err == nil && u.GetUID() != uid {
-			return nil, fmt.Errorf("%w: %s has just gone", snapshot.ErrGone, o)
+			return nil, fmt.Errorf("%w: %s has gone", snapshot.ErrGone, o)
 		}
 		return &wholeObject{gvr, u}, err
 	}}, nil
@@ -70,7 +70,7 @@ func (o *named) missing(w *insight.World) error {
 	if w.Unreadable(schema.ParseGroupResource(o.Kind)) {
 		return fmt.Errorf("whether %s is still there is not known: %s cannot be followed now", o, o.Kind)
 	}
-	return fmt.Errorf("%w: %s has just gone", snapshot.ErrGone, o)
+	return fmt.Errorf("%w: %s has gone", snapshot.ErrGone, o)
 }
 
 // object is an object with its owners, and why it is as it is.

@@ -87,7 +87,7 @@ func (r *Report) drawNamespaces(p *printer, of map[string]int) {
 	p.line("namespaces: %d went when nothing was left in them, %d before Weir saw that, %d are open; in %d the cluster was not allowed to delete what is in them; %d of all were late.",
 		of[Done], of[Sooner], of["open"], of[Refused], of[Late])
 	if lag := r.NamespaceLagSeconds; of[Done] > 0 {
-		p.line("They went %.1f s after Weir would have let them go (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+		p.line("They went %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
 	}
 }
 

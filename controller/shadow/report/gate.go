@@ -76,7 +76,7 @@ func (p purposeful) closes(name string) error {
 	if more := p.count - len(p.objects); more > 0 {
 		objects = strings.TrimPrefix(fmt.Sprintf("%s and %d more", objects, more), " and ")
 	}
-	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their ownerReferences; to let them go, %s",
+	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their ownerReferences; to accept that, %s",
 		words.Printable(name), objects, accept(name))
 }
 

@@ -39,7 +39,7 @@ func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 		}, ""},
 		"on purpose, kept": {func(r *Report) { r.OnPurpose = []Difference{{What: Kept, Verb: "delete", OnPurpose: "released"}} }, ""},
 		"on purpose, deleted": {func(r *Report) { r.OnPurpose = onPurpose("it's judged", 1) },
-			`on purpose Weir would delete what the cluster keeps (it's judged): configmaps shop/0; to keep them, repair their ownerReferences; to let them go, --accept 'it'\''s judged'`},
+			`on purpose Weir would delete what the cluster keeps (it's judged): configmaps shop/0; to keep them, repair their ownerReferences; to accept that, --accept 'it'\''s judged'`},
 		"on purpose, deleted later": {func(r *Report) { r.OnPurpose = onPurpose("judged", 1); r.OnPurpose[0].Ended = &r.At }, "(judged): configmaps shop/0; "},
 		"on purpose, many deleted": {func(r *Report) {
 			r.OnPurpose, r.MoreOnPurpose, r.MoreDeletes = onPurpose("judged", 7), 9, map[string]int{"judged": 4, "blocked": 2}
