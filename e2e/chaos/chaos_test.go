@@ -38,6 +38,7 @@ type world struct {
 	meta    metadata.Interface
 	killed  map[string]int
 	process sync.Mutex      // held while weir is ended and started again
+	serving sync.Mutex      // the same of etcd and the API server
 	ended   int             // how often it ended by itself, because it found nobody to talk to when it started
 	took    []time.Duration // from the last kill in a cascade to its end
 }
@@ -113,6 +114,9 @@ func (w *world) cascade(number, kills int) int {
 		go l.follow(ctx, kind)
 	}
 	go w.keep(ctx, stop)
+	for _, part := range servers {
+		go w.serve(ctx, part, stop)
+	}
 	total, _ := l.left()
 	if err := c.delete(ctx, w.objects); err != nil {
 		w.Fatal(err)
@@ -171,11 +175,58 @@ func (w *world) kill(ctx context.Context) error {
 		w.weir.Kill()
 		err = w.weir.Start(context.WithoutCancel(ctx))
 	case 1, 2:
-		part := []plane.Part{plane.APIServer, plane.Etcd}[victim-1]
+		part := servers[victim-1]
+		w.serving.Lock()
+		defer w.serving.Unlock()
 		w.killed[string(part)]++
-		err = w.plane.Crash(ctx, part)
+		if err = w.plane.Crash(ctx, part); err != nil && over(w.plane.Child(plane.APIServer)) {
+			err = w.again(ctx, plane.APIServer)
+		}
 	}
 	return err
+}
+
+// servers are what is killed besides weir.
+var servers = []plane.Part{plane.APIServer, plane.Etcd}
+
+// serve is keep for a server: an API server whose start is not over when etcd is killed may end by itself, and nothing goes on without it.
+func (w *world) serve(ctx context.Context, part plane.Part, fail context.CancelCauseFunc) {
+	for {
+		w.serving.Lock()
+		exited := w.plane.Child(part).Exited()
+		w.serving.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-exited:
+		}
+		w.serving.Lock()
+		var err error
+		if ctx.Err() == nil && over(w.plane.Child(part)) { // nobody has started it again
+			err = w.again(ctx, part)
+		}
+		w.serving.Unlock()
+		if err != nil {
+			fail(err)
+			return
+		}
+	}
+}
+
+// again starts a server that has ended by itself.
+func (w *world) again(ctx context.Context, part plane.Part) error {
+	c := w.plane.Child(part)
+	w.Logf("%s ended by itself, and is started again; its log ends with\n%s", part, c.Tail(5))
+	return w.plane.Crash(ctx, part)
+}
+
+func over(c *plane.Child) bool {
+	select {
+	case <-c.Exited():
+		return true
+	default:
+		return false
+	}
 }
 
 // keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
