@@ -97,13 +97,13 @@ func TestExamine(t *testing.T) {
 		}, []string{
 			"unknown namespace controller: a holds its Lease", "unknown brake: whether the cluster's garbage collector is one of them is not known"}},
 		"brake users are of companion mode":       {Replace, func(f *Facts) { f.Flags.BrakeUsers = []string{"other"} }, nil},
-		"Weir collects under the migration Lease": {Replace, migrating(&Lease{Holder: "weir_host_1"}), nil},
+		"Weir collects under the migration Lease": {Replace, migrating(&Lease{Holder: "weir_web-1_1"}), nil},
 		"another does":          {Replace, migrating(&Lease{Holder: "kcm-1"}), []string{"warning migration Lease: another process collects under kube-system/collectors (kcm-1), and Weir waits"}},
 		"nobody does":           {Replace, migrating(&Lease{}), []string{"problem migration Lease: no replica holds the Lease kube-system/collectors"}},
 		"who did is gone":       {Replace, migrating(&Lease{Holder: "kcm-1", Expired: true, Renewed: time.Minute}), []string{"problem migration Lease: has not renewed it for 1m0s"}},
 		"who does is not known": {Replace, migrating(nil), []string{"unknown migration Lease: it was not looked at"}},
 		"it waits for the migration Lease, or not": {Replace, func(f *Facts) {
-			migrating(&Lease{Holder: "weir_host_1"})(f)
+			migrating(&Lease{Holder: "weir_web-1_1"})(f)
 			f.Canary, (*f.Managers)[0].Controllers = nil, "garbage-collector-controller,namespace-controller"
 		}, []string{"warning garbage collector: whether it waits for the migration Lease is not seen", "warning namespace controller: whether it waits for the migration Lease is not seen"}},
 		"the one that works may be who holds it": {Replace, func(f *Facts) {
@@ -111,7 +111,7 @@ func TestExamine(t *testing.T) {
 			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}
 		}, []string{"warning garbage collector: is not seen from here", "warning migration Lease: Weir waits for it"}},
 		"it does not wait": {Replace, func(f *Facts) {
-			migrating(&Lease{Holder: "weir_host_1"})(f)
+			migrating(&Lease{Holder: "weir_web-1_1"})(f)
 			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}
 		}, []string{"problem garbage collector: deleted after 1s"}},
 	} {
