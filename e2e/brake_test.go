@@ -120,11 +120,8 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	w.settle()
 	w.rewrite(owned, func(string) types.UID { return uuid.NewUUID() })
 
-	held := w.awaitHeld(crd.Name, 1)
-	w.until("all owners have been looked up", func(context.Context) (bool, error) {
-		held = w.heldNow(crd.Name)
-		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
-	})
+	w.awaitHeld(crd.Name, 1)
+	held := w.awaitCounted(crd.Name, owned)
 	left := w.countLeft(owned)
 	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
 	if gone := len(owned) - left; gone > mostByInference {
@@ -185,11 +182,8 @@ func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 	w.patch("boss", `{"metadata":{"finalizers":null}}`)
 	w.awaitGone("boss", "leaf")
 
-	held := w.awaitHeld(crd.Name, 1)
-	w.until("all that is held has been counted", func(context.Context) (bool, error) {
-		held = w.heldNow(crd.Name)
-		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
-	})
+	w.awaitHeld(crd.Name, 1)
+	held := w.awaitCounted(crd.Name, owned)
 	left := w.countLeft(owned)
 	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
 	if gone := len(owned) - left; gone > mostByInference {
@@ -219,11 +213,8 @@ func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	w.delete("boss", background)
 	w.deleteAll("widget")
 	w.startWeir()
-	held := w.awaitHeld(crd.Name, 550)
-	w.until("all owners have been looked up", func(context.Context) (bool, error) {
-		held = w.heldNow(crd.Name)
-		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
-	})
+	w.awaitHeld(crd.Name, 550)
+	held := w.awaitCounted(crd.Name, owned)
 	t.Logf("%d of 600 are left; held: %s", w.countLeft(owned), status(held, "message"))
 	if because := status(held, "conclusion"); because != "OwnerNotFound" {
 		t.Errorf("held because of %s, want OwnerNotFound", because)
@@ -270,6 +261,16 @@ func (w *world) awaitHeld(name string, least int) (held *unstructured.Unstructur
 		}
 		n, _, err := unstructured.NestedInt64(held.Object, "status", "held")
 		return int(n) >= least, err
+	})
+	return held
+}
+
+// awaitCounted waits until all owners have been looked up, and what is held is all that is left of some objects.
+func (w *world) awaitCounted(name string, owned []string) (held *unstructured.Unstructured) {
+	w.Helper()
+	w.until("all that is left is held for "+name, func(context.Context) (bool, error) {
+		held = w.heldNow(name)
+		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
 	})
 	return held
 }

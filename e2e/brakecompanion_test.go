@@ -99,11 +99,8 @@ func TestBuiltInCollectorIsHeldForWrittenReferences(t *testing.T) {
 	`)
 	w.rewrite(owned, func(string) types.UID { return uuid.NewUUID() })
 
-	held := w.awaitHeld(crd.Name, 1)
-	w.until("all owners have been looked up", func(context.Context) (bool, error) {
-		held = w.heldNow(crd.Name)
-		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
-	})
+	w.awaitHeld(crd.Name, 1)
+	held := w.awaitCounted(crd.Name, owned)
 	left := w.countLeft(owned)
 	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
 	if gone := len(owned) - left; gone > mostByInference {

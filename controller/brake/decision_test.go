@@ -15,7 +15,7 @@ import (
 // heldMaps is what is held because of owners that are ConfigMaps.
 const heldMaps = "heldcollections.weir.dev/configmaps"
 
-// held runs a test where n pods have owners that never were, and four more than the limit lets go are held.
+// held runs a test where n pods have owners that never were, more than the limit, so that all are held.
 func held(t *testing.T, n int, test func(c *clustertest.Cluster, stop func())) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
