@@ -213,7 +213,7 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.FinalizerSelector(k.GroupResource())
-	namespaces := p.namespaces(k)
+	namespaces, lister := p.namespaces(k), p.reader(w)
 	if !k.Collected || k.State != graph.Synced {
 		selector, some, namespaces = "", true, everywhere // the graph does not know what is stamped
 	}
@@ -221,7 +221,7 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole b
 		for _, namespace := range namespaces {
 			of := &listed{}
 			again := func() { of = p.forget(k.GroupResource(), of) }
-			if err := p.lister.EachOf(ctx, gvr, namespace, selector, whole, again, func(object map[string]any, m *metav1.ObjectMeta) error {
+			if err := lister.EachOf(ctx, gvr, namespace, selector, whole, again, func(object map[string]any, m *metav1.ObjectMeta) error {
 				delete(stamped, m.UID)
 				p.object(ctx, w, gvk, gvr, object, m, of)
 				return ctx.Err()
@@ -242,10 +242,10 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole b
 		return ctx.Err()
 	}
 	if len(stamped) > mostGets {
-		return p.lister.Each(ctx, gvr, "", whole, judge)
+		return lister.Each(ctx, gvr, "", whole, judge)
 	}
 	for _, ref := range stamped {
-		object, m, err := p.lister.Get(ctx, gvr, ref.Namespace, ref.Name, whole)
+		object, m, err := lister.Get(ctx, gvr, ref.Namespace, ref.Name, whole)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:

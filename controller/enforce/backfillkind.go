@@ -60,22 +60,47 @@ func (p *pass) inTurn(ctx context.Context, do func(context.Context, *kindWork) e
 
 // send makes the change of one object when nothing else is to be done.
 func (p *pass) send(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) (result finalizers.Result, err error) {
+	result = finalizers.Failed
+	err = p.spare(ctx, w, "patch", kind, func(ctx context.Context) (err error) {
+		result, err = change(ctx)
+		return err
+	})
+	return result, err
+}
+
+// reader lists a kind when nothing else is to be done, page by page.
+func (p *pass) reader(w *kindWork) *finalizers.Lister {
+	return p.lister.Through(func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
+		return p.spare(ctx, w, verb, kind, ask)
+	})
+}
+
+// spare makes a request about the kind when nothing else is to be done, if it takes the kind's patience.
+func (p *pass) spare(ctx context.Context, w *kindWork, verb string, kind schema.GroupResource, do func(context.Context) error) error {
 	for {
-		result = finalizers.Failed
-		err = p.requests.Spare(ctx, "patch", kind, func(ctx context.Context) (err error) {
-			result, err = change(ctx)
-			return err
-		})
+		err := p.requests.Spare(ctx, verb, kind, do)
 		if err == nil {
 			w.well.Store(time.Now().UnixNano())
 		}
 		if !request.IsBusy(err) {
-			return result, err
+			return err
 		}
 		w.once.Do(func() { close(w.others) })
 		if time.Since(time.Unix(0, w.well.Load())) >= backFillPatience {
 			w.giveUp(err)
-			return finalizers.Failed, err
+			return err
+		}
+	}
+}
+
+// patiently makes requests of which nothing depends on when nothing else is to be done, and waits for a kind in trouble for as long as
+// back-fill does.
+func patiently(r *request.Client) finalizers.Sender {
+	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
+		for began := time.Now(); ; {
+			if err := r.Spare(ctx, verb, kind, ask); !request.IsBusy(err) || time.Since(began) >= backFillPatience {
+				return err
+			}
 		}
 	}
 }

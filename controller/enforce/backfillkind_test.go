@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
@@ -69,7 +70,45 @@ func TestBackFillGoesOnBesideAKindInTrouble(t *testing.T) {
 	})
 }
 
-// A kind that is only slow is not given up.
+// A list counts as any other request does: of a kind that answers 429 others are told, and the next list waits until it has rested.
+func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
+	api := apitest.New()
+	api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}")
+	api.Put("deletionpolicies", delpol("p", "configmaps", "propagation: {default: Orphan}"))
+	var well atomic.Bool
+	var lists atomic.Int32
+	api.Intercept(func(r apitest.Request) *apitest.Reply {
+		if r.Method != "GET" || !strings.HasSuffix(r.Path, "/configmaps") {
+			return nil
+		}
+		if lists.Add(1); well.Load() {
+			return nil
+		}
+		return apitest.Refuse(429, "TooManyRequests", "busy")
+	})
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		b := filler(t, api, state, 0)
+		if err := b.newPass(nil).run(t.Context()); err == nil || !strings.Contains(err.Error(), "busy") {
+			t.Errorf("error %v", err)
+		}
+		if got := b.requests.Limiter.Trouble(fixture.ConfigMaps); got != "requests about configmaps are answered 429" {
+			t.Errorf("trouble: %q", got)
+		}
+		well.Store(true)
+		began := time.Now()
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took == 0 || lists.Load() != 2 || b.requests.Limiter.Trouble(fixture.ConfigMaps) != "" {
+			t.Errorf("listed %d times, the second after %s; trouble: %q", lists.Load(), took, b.requests.Limiter.Trouble(fixture.ConfigMaps))
+		}
+		if got := finalizersOf(api, "configmaps/shop/one"); got != "[weir.dev/propagation]" {
+			t.Errorf("finalizers %s", got)
+		}
+	})
+}
+
+// A kind that is only slow is not given up, and has several requests under way.
 func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 	api, n := troubled(t, func() *apitest.Reply {
 		<-time.After(2 * time.Second)
@@ -87,8 +126,12 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+		took := time.Since(began)
 		if now, _ := b.progress(); !now.done || now.tallies["p"].stamped != int64(n+1) {
-			t.Errorf("done %t, %+v, after %s", now.done, now.tallies, time.Since(began))
+			t.Errorf("done %t, %+v, after %s", now.done, now.tallies, took)
+		}
+		if most := time.Duration(n) * time.Second; took > most {
+			t.Errorf("%d objects took %s, want less than %s: several at once", n, took, most)
 		}
 	})
 }

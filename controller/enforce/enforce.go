@@ -80,11 +80,13 @@ func New(o Options) (*Enforcer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	lister, err := finalizers.NewLister(config)
+	limited := rest.CopyConfig(config)
+	limited.Wrap(request.Unretried)
+	lister, err := finalizers.NewLister(limited)
 	if err != nil {
 		return nil, err
 	}
-	guarded := rest.CopyConfig(config)
+	guarded := rest.CopyConfig(limited)
 	guarded.Wrap(r.History.Guard)
 	stamper, err := finalizers.New(guarded)
 	if err != nil {
@@ -98,7 +100,7 @@ func New(o Options) (*Enforcer, error) {
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
 	e.propagator.enforced = o.Enforced
 	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
-	e.census = newCensus(s, lister, o.Policies, o.Log)
+	e.census = newCensus(s, lister.Through(patiently(r)), o.Policies, o.Log)
 	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
 	core, err := typedcorev1.NewForConfigAndClient(config, client)
 	if err != nil {

@@ -164,7 +164,7 @@ func (l *Limiter) release(kind schema.GroupResource, a answer) {
 	case !a.long && a.latency > time.Duration(l.slow.Load()):
 		s.failures = 0
 		if s.shrink(a.latency, l.quarter()); s.most <= l.quarter() {
-			l.troubleLocked(s, "are answered slowly")
+			l.troubleLocked(s, slowly)
 		}
 	default:
 		if full {

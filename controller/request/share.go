@@ -70,6 +70,7 @@ const (
 	slowestEver  = time.Second           // this is slow however slow the server has been
 	longIsLate   = 5 * time.Second       // for requests that may take long
 	patience     = 5 * time.Second
+	slowly       = "are answered slowly" // the one trouble in which things get done
 	firstRest    = 100 * time.Millisecond
 	mostRest     = 5 * time.Second
 )

@@ -15,8 +15,8 @@ type spare struct {
 }
 
 // acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of all places and half of the kind's
-// are left free, or more; see allowance. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; who has waited long for
-// such a one gets a *busyError. Successful calls must be followed by release.
+// are left free, or more; see allowance. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; one that is only slow has half
+// of what it may have then. Who has waited long for either gets a *busyError. Successful calls must be followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
 	w := &spare{share: l.shareLocked(kind), given: make(chan struct{}, 1)}
@@ -80,9 +80,18 @@ func (l *Limiter) wakeSparesLocked() {
 // is never found out that it is well again.
 func (l *Limiter) leftLocked(s *share) bool {
 	if s.trouble != "" {
-		return s.under+s.called == 0 && !s.wantedLocked() && l.roomLocked(s)
+		return float64(s.under+s.called) < l.mostIllLocked(s) && !s.wantedLocked() && l.roomLocked(s)
 	}
 	return float64(l.spared) < l.allowed.limit && float64(l.well) < l.allowed.most && float64(s.under) < max(1, s.most/2) && l.roomLocked(s)
+}
+
+// mostIllLocked is how many spares a kind in trouble may have under way. Where it is the API server that is slow, the allowance is down to one as well;
+// where it is a webhook of that kind, more at once get more done.
+func (l *Limiter) mostIllLocked(s *share) float64 {
+	if s.trouble != slowly {
+		return 1
+	}
+	return max(1, min(s.most/2, l.allowed.limit))
 }
 
 // beginSpareLocked and endSpareLocked count what has a place that was left over, until it is late.
@@ -103,7 +112,11 @@ func (l *Limiter) endSpareLocked(s *share) {
 // spareAnsweredLocked is told of each answer to a request in such a place, which it still has.
 func (l *Limiter) spareAnsweredLocked(s *share, a answer) {
 	if a.verdict == fine && !a.long {
-		l.allowed.answered(a.latency, float64(l.spared) >= l.allowed.limit-1)
+		under := l.spared
+		if s.trouble == slowly {
+			under = max(under, s.under)
+		}
+		l.allowed.answered(a.latency, float64(under) >= l.allowed.limit-1)
 	}
 	if !a.late {
 		l.endSpareLocked(s)

@@ -172,6 +172,38 @@ func TestSparesMakeWayWhenAnswersComeLate(t *testing.T) {
 	})
 }
 
+// TestSparesOfAKindThatIsSlowHaveAFewPlaces, half of a quarter: a webhook of the kind may be what is slow, and one at a time would get hardly
+// anything done. Where all has become slow, one or two at a time are what is left to them.
+func TestSparesOfAKindThatIsSlowHaveAFewPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		before      time.Duration // what answers take to begin with
+		least, most int64
+	}{
+		"always slow": {500 * time.Millisecond, 8, 8},
+		"slow by now": {10 * time.Millisecond, 1, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := NewLimiter(64)
+			run(l, fixture.Pods, 100, like(fine, 10*time.Millisecond)) // others are quick
+			ctx, cancel := context.WithCancel(t.Context())
+			var b backFill
+			b.latency.Store(int64(c.before))
+			b.run(ctx, l, fixture.ConfigMaps)
+			<-time.After(3 * time.Second)
+			b.latency.Store(int64(500 * time.Millisecond))
+			for range 10 {
+				<-time.After(2*time.Second + time.Millisecond)
+				if got := b.under.Load(); got < c.least || got > c.most {
+					t.Errorf("%s: %d at once, want %d to %d", name, got, c.least, c.most)
+				}
+			}
+			cancel()
+			b.sent.Wait()
+			l.empty(t)
+		})
+	}
+}
+
 // TestSparesDoNotMakeRoomForThemselves: where answers take as long as there are many, more of them get no more done, and others wait longer.
 func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

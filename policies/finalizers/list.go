@@ -23,7 +23,12 @@ const page = 500
 type Lister struct {
 	whole dynamic.Interface
 	slim  metadata.Interface
+	send  Sender // nil: at once
 }
+
+// Sender makes a request about a kind, when it is that request's turn; it returns the request's error, or why it was not made. The verb is
+// get or list; a list that takes several requests asks for each.
+type Sender func(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error
 
 // NewLister makes a Lister. Its requests are bounded by config's rate limits.
 func NewLister(config *rest.Config) (*Lister, error) {
@@ -35,7 +40,24 @@ func NewLister(config *rest.Config) (*Lister, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
 	}
-	return &Lister{whole, slim}, nil
+	return &Lister{whole: whole, slim: slim}, nil
+}
+
+// Through is a Lister whose requests are made by send.
+func (l *Lister) Through(send Sender) *Lister {
+	return &Lister{whole: l.whole, slim: l.slim, send: send}
+}
+
+// asked is what a request that a Lister makes is answered.
+func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupVersionResource, request func(context.Context) (T, error)) (answer T, err error) {
+	if l.send == nil {
+		return request(ctx)
+	}
+	err = l.send(ctx, verb, gvr.GroupResource(), func(ctx context.Context) (err error) {
+		answer, err = request(ctx)
+		return err
+	})
+	return answer, err
 }
 
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
@@ -92,7 +114,9 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
 	return eachPage(ctx, gvr, "", nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
-		list, err := l.slim.Resource(gvr).List(ctx, o)
+		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+			return l.slim.Resource(gvr).List(ctx, o)
+		})
 		if err != nil {
 			return "", nil, err
 		}
@@ -171,7 +195,9 @@ type item struct {
 func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, o metav1.ListOptions) ([]item, string, error) {
 	var out []item
 	if whole {
-		list, err := l.whole.Resource(gvr).Namespace(namespace).List(ctx, o)
+		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return l.whole.Resource(gvr).Namespace(namespace).List(ctx, o)
+		})
 		if err != nil {
 			return nil, "", err
 		}
@@ -180,7 +206,9 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 		}
 		return out, list.GetContinue(), nil
 	}
-	list, err := l.slim.Resource(gvr).Namespace(namespace).List(ctx, o)
+	list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+		return l.slim.Resource(gvr).Namespace(namespace).List(ctx, o)
+	})
 	if err != nil {
 		return nil, "", err
 	}
@@ -198,13 +226,17 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 // Get reads one object: the whole of it, or only its metadata.
 func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, whole bool) (map[string]any, *metav1.ObjectMeta, error) {
 	if whole {
-		u, err := l.whole.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		u, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return l.whole.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		return u.Object, metaOf(u), nil
 	}
-	m, err := l.slim.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	m, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return l.slim.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,10 @@
 package finalizers
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/apitest"
 )
@@ -80,6 +83,42 @@ func TestOnePageIsReadAhead(t *testing.T) {
 			t.Errorf("error %v", got)
 		}
 	})
+}
+
+// TestEachRequestIsMadeWhenItIsSent: each page of a list by itself, and what is not sent is an error.
+func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
+	api, l := many(t)
+	var asked atomic.Int32
+	api.Intercept(func(apitest.Request) *apitest.Reply { asked.Add(1); return nil })
+	later := errors.New("later")
+	var sent []string
+	through := l.Through(func(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+		sent = append(sent, verb+" "+kind.String())
+		if len(sent) > 8 {
+			return later
+		}
+		return request(ctx)
+	})
+	seen := 0
+	count := func(map[string]any, *metav1.ObjectMeta) error { seen++; return nil }
+	for _, whole := range []bool{false, true} {
+		if err := through.Each(t.Context(), configMaps, "", whole, count); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := through.Get(t.Context(), configMaps, "ns0", "c0000", whole); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := []string{"list configmaps", "list configmaps", "list configmaps", "get configmaps"}
+	if diff := cmp.Diff(slices.Concat(pages, pages), sent); diff != "" || seen != 2*(2*page+10) || asked.Load() != 8 {
+		t.Errorf("%d objects by %d requests (-want +got):\n%s", seen, asked.Load(), diff)
+	}
+	if err := through.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return nil }); !errors.Is(err, later) {
+		t.Errorf("error %v", err)
+	}
+	if err := through.Each(t.Context(), configMaps, "", true, count); !errors.Is(err, later) || asked.Load() != 8 {
+		t.Errorf("error %v after %d requests", err, asked.Load())
+	}
 }
 
 func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
