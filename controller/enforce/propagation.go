@@ -206,7 +206,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		state.dependents = s.store.Dependents(uid)
 	}
 	s.limit(v.Ref, shaping, &state)
-	state.alone = v.Dependents == 0 && state.unlisted == ""
+	state.referred = v.Dependents > 0
+	state.alone = !state.referred && state.unlisted == ""
 	step := nextStep(state)
 	if shaping.By != "" && s.enforced != nil {
 		s.enforced(uid, fmt.Sprintf("policy %s: %s", shaping.By, shaping.Propagation))

@@ -198,6 +198,36 @@ func TestFinalizerThatCannotBeTakenOff(t *testing.T) {
 	}
 }
 
+// TestOrphanThatIsTakenOffIsWrittenDownAgain: whoever writes a stale copy of the object takes it off, and its dependents would be collected.
+func TestOrphanThatIsTakenOffIsWrittenDownAgain(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.API.Put("deletionpolicies", policy("p", "propagation: {default: Orphan}"))
+		c.API.Put("configmaps", strings.Replace(heldMap("a", ""), ", deletionTimestamp: '2000-01-01T00:00:00Z'", "", 1))
+		c.API.Put("pods", owned("Pod", "p", "a"))
+		c.Obey()
+		c.Options.Companion = true
+		c.Start()
+		writes := 0
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodPatch && writes < 2 {
+				writes++
+				c.API.Put("configmaps", heldMap("a", ""))
+			}
+			return nil
+		})
+		changes(c)
+		c.API.Put("configmaps", heldMap("a", ""))
+		c.Pass(5 * time.Second)
+		// Of several in a row all but the last met a conflict.
+		got := slices.Compact(slices.DeleteFunc(changes(c), func(s string) bool { return s == "GET a" }))
+		want := slices.Repeat([]string{"DELETE a Orphan", "PATCH a finalizers"}, len(got)/2)
+		if diff := cmp.Diff(want, got); diff != "" || len(want) < 6 {
+			c.Errorf("requests, 6 at the least (-want +got):\n%s", diff)
+		}
+		c.MustBeThere("pods/shop/p")
+	})
+}
+
 // TestHeldObjectThatIsWrittenAllTheTime: a conflict is followed by a read and another decision, and then by nothing but the
 // watch.
 func TestHeldObjectThatIsWrittenAllTheTime(t *testing.T) {

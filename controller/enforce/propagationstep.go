@@ -26,6 +26,8 @@ type deletionState struct {
 	held bool
 	// uncounted: there may be more of them, since kinds are still being listed.
 	uncounted bool
+	// referred: something that was seen refers to the object.
+	referred bool
 	// given: the deletion has been given its course before.
 	given bool
 }
@@ -45,7 +47,8 @@ type deletionStep struct {
 //	it may be more: kinds are still listed    wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
 //	nothing refers to it                      let go
-//	the course is not in the finalizers yet   give it, once
+//	the course is not in the finalizers yet   give it, once; Orphan again while something refers to it: somebody took that off, and not
+//	                                          who has released dependents
 //	else                                      let go: the collector does the rest
 func nextStep(s deletionState) deletionStep {
 	by := "no policy says otherwise"
@@ -80,7 +83,7 @@ func nextStep(s deletionState) deletionStep {
 		return deletionStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
 	case s.alone:
 		return deletionStep{why: fmt.Sprintf("nothing refers to it, so there is nothing to do for %s: %s", want, by)}
-	case s.given:
+	case s.given && (want != v1alpha1.Orphan || !s.referred):
 		return deletionStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
 	}
 	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}

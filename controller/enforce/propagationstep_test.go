@@ -79,6 +79,7 @@ func TestNextStepOfADeletion(t *testing.T) {
 		"Foreground, given, and under way":      {"propagation: {default: Foreground}", []string{weirs, fg}, dependents, "", true, `let go: Foreground is under way: DeletionPolicy "p"`},
 		"Orphan":                                {"propagation: {default: Orphan}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
 		"Orphan, given":                         {"propagation: {default: Orphan}", []string{weirs}, nil, "", true, `let go: Orphan has been carried out: DeletionPolicy "p"`},
+		"Orphan, given, and taken off again":    {"propagation: {default: Orphan}", []string{weirs}, dependents, "", true, `Orphan: DeletionPolicy "p"`},
 		"Orphan, and pods are kept anyway":      {"propagation: {default: Orphan, " + keepsPods + "}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
 		"keeps pods, before all is listed":      {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, nil, "pods (listing)", false, "wait: " + held + `some dependents are to be kept (DeletionPolicy "p"), and not all kinds are listed yet: pods (listing)`},
 		"keeps pods, and has one":               {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents, "", false, `release [pod]: 1 dependents are to be kept (DeletionPolicy "p")`},
@@ -92,7 +93,7 @@ func TestNextStepOfADeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shaping := shapingOf(t, c.policy, c.finalizers)
-			step := nextStep(deletionState{enforcement: shaping, finalizers: c.finalizers, dependents: c.dependents, unlisted: c.unlisted, given: c.given})
+			step := nextStep(deletionState{enforcement: shaping, finalizers: c.finalizers, dependents: c.dependents, unlisted: c.unlisted, given: c.given, referred: len(c.dependents) > 0})
 			got := step.text()
 			if name == "undecided" && len(shaping.Errors) == 1 {
 				c.want += shaping.Errors[0].Err
