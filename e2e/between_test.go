@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"sync"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,8 +37,22 @@ type between struct {
 // through somebody who stands between.
 func (w *world) startWeirBehind(flags ...string) *between {
 	w.Helper()
-	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
-	if _, err := restricted(w.Context(), w.plane, weirUser, role); err != nil {
+	b := &between{accepts: map[string]int{}, missing: map[string]bool{}, missed: map[string]bool{}}
+	path := w.kubeconfigThrough("behind", func(api *httputil.ReverseProxy) http.Handler {
+		rewrite := api.Rewrite
+		api.Rewrite = func(r *httputil.ProxyRequest) { rewrite(r); b.see(r) }
+		api.ModifyResponse = b.answer
+		return api
+	})
+	w.weir = w.runWeir(weir.Options{Kubeconfig: path, Flags: flags})
+	return b
+}
+
+// kubeconfigThrough is one by which weir reaches the API server through what wrap makes of a proxy that passes everything on. It is weir's
+// user who asks.
+func (w *world) kubeconfigThrough(name string, wrap func(api *httputil.ReverseProxy) http.Handler) (path string) {
+	w.Helper()
+	if _, err := identity(w.Context(), w.plane, weirUser); err != nil {
 		w.Fatal(err)
 	}
 	config, _, err := w.plane.UserConfig(weirUser)
@@ -53,25 +67,23 @@ func (w *world) startWeirBehind(flags ...string) *between {
 	if err != nil {
 		w.Fatal(err)
 	}
-	b := &between{accepts: map[string]int{}, missing: map[string]bool{}, missed: map[string]bool{}}
-	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); b.see(r) },
-		ModifyResponse: b.answer,
-		Transport:      transport,
-		FlushInterval:  -1,
-	})
+	server := httptest.NewServer(wrap(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // who asks may go away
+	}))
 	w.Cleanup(server.CloseClientConnections)
 
 	k := clientcmdapi.NewConfig()
-	k.Clusters["behind"] = &clientcmdapi.Cluster{Server: server.URL}
-	k.Contexts["behind"] = &clientcmdapi.Context{Cluster: "behind"}
-	k.CurrentContext = "behind"
-	path := filepath.Join(w.plane.Dir, "behind.kubeconfig")
+	k.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL}
+	k.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+	k.CurrentContext = name
+	path = filepath.Join(w.plane.Dir, name+".kubeconfig")
 	if err := clientcmd.WriteToFile(*k, path); err != nil {
 		w.Fatal(err)
 	}
-	w.weir = w.runWeir(weir.Options{Kubeconfig: path, Flags: flags})
-	return b
+	return path
 }
 
 // see notes what a read asks for. Watches are asked for as JSON, which is a line

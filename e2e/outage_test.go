@@ -23,13 +23,16 @@ func TestOutagesLoseNothing(t *testing.T) {
 	for m, controllers := range map[mode]plane.Controllers{replace: plane.None, companion: plane.Collectors} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			cluster, _ := newPaired(t, m, plane.Options{Controllers: controllers,
+			cluster, pair := newPaired(t, m, plane.Options{Controllers: controllers,
 				ControllerManagerFlags: []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}})
 			for name, f := range map[string]func(*world){
 				"webhook under Ignore": (*world).outageUnderIgnore,
 				"webhook under Fail":   (*world).outageUnderFail,
 				"controller often":     (*world).controllerKilledOften,
 				"webhook while arming": (*world).webhookKilledWhileArming,
+
+				"controller at each step":        func(w *world) { w.controllerKilledAtEachStep(pair.url) },
+				"policy that cannot be compiled": (*world).policyBreaksWhileObjectsTerminate,
 			} {
 				t.Run(name, func(t *testing.T) {
 					w := worldIn(t, cluster.cluster)
