@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,25 +28,31 @@ type enforcing struct {
 	// byHand does without Weir what two writes an object are: they carry a finalizer that nothing knows, and the simplest controller removes
 	// it. nil: it is not measured.
 	byHand func(ctx context.Context, b *bench, mode string, user *rest.Config, p *load.Population) (load.Result, error)
+	// once: one round says enough of it.
+	once bool
+	// collected: the built-in collector has a part in it, whose own limits say something then.
+	collected bool
 }
 
 var enforced = map[string]string{"enforced": "yes"}
 
 var enforcings = []enforcing{
-	{"enforced Foreground, no dependents", "Foreground", looseEnforced, deleteEach, nil, unheldEach},
-	{"enforced Orphan, no dependents", "Orphan", looseEnforced, deleteEach, nil, unheldEach},
-	{"enforced Foreground, in a background cascade", "Foreground", func(n int) load.Shape {
+	{name: "enforced Foreground, no dependents", propagation: "Foreground", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
+	{name: "enforced Orphan, no dependents", propagation: "Orphan", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
+	// What Foreground does without dependents, by a name that says otherwise.
+	{name: "enforced Background, no dependents", propagation: "Background", shape: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
+	{name: "enforced Foreground, in a background cascade", propagation: "Foreground", shape: func(n int) load.Shape {
 		s := load.Flat(n)
 		s.Labels = enforced
 		return s
-	}, deleteOwner, nil, unheldCascade},
-	{"enforced Foreground, of the owner of plain dependents", "Foreground", func(n int) load.Shape {
+	}, act: deleteOwner, byHand: unheldCascade, collected: true},
+	{name: "enforced Foreground, of the owner of plain dependents", propagation: "Foreground", shape: func(n int) load.Shape {
 		s := load.Flat(n)
 		s.OwnerLabels = enforced
 		return s
-	}, deleteOwner, func(ctx context.Context, b *bench, p *load.Population) (load.Result, error) {
+	}, act: deleteOwner, plainly: func(ctx context.Context, b *bench, p *load.Population) (load.Result, error) {
 		return load.Cascade(ctx, b.cfg, b.plane.Metrics, p, metav1.DeletePropagationForeground)
-	}, nil},
+	}, collected: true},
 }
 
 func looseEnforced(n int) load.Shape {
@@ -86,8 +91,18 @@ func unheldCascade(ctx context.Context, b *bench, mode string, user *rest.Config
 	return result, err
 }
 
-// modes are in which weir runs, beside the built-in collector without limits or in its place.
-var modes = []string{"replace", "companion"}
+// modes are in which weir runs, in the place of the built-in collector or beside it, without limits and at its defaults.
+var modes = []string{"replace", "companion", atDefaults}
+
+const atDefaults = "companion, the collector at its defaults"
+
+// modesOf are those in which a round is measured. The defaults are 20 requests a second: one round of a few objects takes long enough.
+func (b *bench) modesOf(e enforcing, round int) []string {
+	if e.collected && round == 0 && b.defaultN > 0 {
+		return modes
+	}
+	return modes[:2]
+}
 
 // enforcedSample is one round of one mode.
 type enforcedSample struct {
@@ -109,8 +124,12 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 	if err != nil {
 		return err
 	}
-	for round := range b.roundsOf(false) {
-		for _, mode := range modes {
+	rounds := b.roundsOf(false)
+	if e.once {
+		rounds = 1
+	}
+	for round := range rounds {
+		for _, mode := range b.modesOf(e, round) {
 			x, err := b.enforcing(ctx, e, mode, user)
 			if err != nil {
 				return fmt.Errorf("%s: %w", mode, err)
@@ -127,6 +146,11 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 // enforcing measures one round: plainly first, then by hand, and then under the policy.
 func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *rest.Config) (x enforcedSample, err error) {
 	x.mode = mode
+	n, collector := b.n, b.lifted
+	if mode == atDefaults {
+		// By hand it is that collector's rate as well.
+		n, collector, mode, e.byHand = b.defaultN, b.limited, "companion", nil
+	}
 	dir, err := b.enforcedPolicy(e.propagation)
 	if err != nil {
 		return x, err
@@ -140,19 +164,19 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		})
 	}
 	if e.plainly == nil { // with nobody in the way
-		if x.plain, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.shape(n)), plain); err != nil {
 			return x, err
 		}
 	}
 	if mode == "companion" {
-		collector, _, startErr := load.StartAwake(ctx, b.plane.Config, b.lifted)
+		running, _, startErr := load.StartAwake(ctx, b.plane.Config, collector)
 		if startErr != nil {
 			return x, startErr
 		}
-		defer func() { err = errors.Join(err, collector.Stop()) }()
+		defer func() { err = errors.Join(err, running.Stop()) }()
 	}
 	if e.byHand != nil {
-		x.byHand, err = b.made(ctx, heldByHand(e.shape(b.n)), func(ctx context.Context, p *load.Population) (load.Result, error) {
+		x.byHand, err = b.made(ctx, heldByHand(e.shape(n)), func(ctx context.Context, p *load.Population) (load.Result, error) {
 			return e.byHand(ctx, b, mode, user, p)
 		})
 		if err != nil {
@@ -168,11 +192,11 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		return x, err
 	}
 	if e.plainly != nil { // by the same collector
-		if x.plain, err = b.made(ctx, unlabelled(e.shape(b.n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.shape(n)), plain); err != nil {
 			return x, err
 		}
 	}
-	x.with, err = b.made(ctx, e.shape(b.n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
+	x.with, err = b.made(ctx, e.shape(n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
 	if err != nil || !e.shape(1).Loose {
 		return x, err
 	}
@@ -242,42 +266,4 @@ func (b *bench) made(ctx context.Context, s load.Shape, act func(context.Context
 	after, err := load.CPU(server)
 	t.server = (after - before) / float64(len(p.Dependents)) * 1e6
 	return t, err
-}
-
-func (r *report) writeEnforced(s *strings.Builder) {
-	if len(r.enforced) == 0 {
-		return
-	}
-	s.WriteString("\n| deletions | mode | plainly, objects/s | weir, objects/s | weir / plainly, by round | weir / by hand, by round | requests each | first after | alone, terminates for | made, of plainly | the API server's CPU each, µs: plainly | by hand | weir |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
-	for _, e := range enforcings {
-		for _, mode := range modes {
-			of := func(value func(enforcedSample) float64) (v []float64) {
-				for _, x := range r.enforced[e.name] {
-					if x.mode == mode {
-						v = append(v, value(x))
-					}
-				}
-				return v
-			}
-			if plain := of(func(x enforcedSample) float64 { return x.plain.Rate() }); len(plain) == 0 {
-				continue // or it was interrupted before
-			}
-			byHand, serverByHand, alone := "", "", ""
-			if e.shape(1).Loose {
-				alone = fmt.Sprintf("%.1f ms", median(of(func(x enforcedSample) float64 { return x.alone.Seconds() * 1000 })))
-			}
-			if e.byHand != nil {
-				byHand = byRound(of(func(x enforcedSample) float64 { return x.with.Rate() / x.byHand.Rate() }))
-				serverByHand = fmt.Sprintf("%.0f", median(of(func(x enforcedSample) float64 { return x.byHand.server })))
-			}
-			fmt.Fprintf(s, "| %s | %s | %s | %.0f | %s | %s | %.2f | %.0f ms | %s | %.2f | %.0f | %s | %.0f |\n", e.name, mode,
-				spread(of(func(x enforcedSample) float64 { return x.plain.Rate() })), median(of(func(x enforcedSample) float64 { return x.with.Rate() })),
-				byRound(of(func(x enforcedSample) float64 { return x.with.Rate() / x.plain.Rate() })), byHand,
-				median(of(func(x enforcedSample) float64 { return x.with.PerObject() })),
-				median(of(func(x enforcedSample) float64 { return x.with.First.Seconds() * 1000 })), alone,
-				median(of(func(x enforcedSample) float64 { return x.with.made / x.plain.made })),
-				median(of(func(x enforcedSample) float64 { return x.plain.server })), serverByHand,
-				median(of(func(x enforcedSample) float64 { return x.with.server })))
-		}
-	}
 }

@@ -185,3 +185,33 @@ func TestReportTellsTheStartOfWeirApartFromBackFill(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
+
+func TestReportTellsEnforcedDeletionsByModeAndVerb(t *testing.T) {
+	r := newReport(&bench{options: options{n: 1000, rounds: 2, defaultN: 40}})
+	sample := func(mode string, with, byHand float64) enforcedSample {
+		x := enforcedSample{mode: mode, plain: turn{Result: result(2000), made: 2000, server: 700}, with: turn{Result: result(with), made: 1000, server: 2100}}
+		if byHand > 0 {
+			x.byHand = turn{Result: result(byHand), server: 1400}
+		}
+		return x
+	}
+	cascade := enforcings[3]
+	if !cascade.collected {
+		t.Fatalf("%s is not for the built-in collector", cascade.name)
+	}
+	if got := r.bench.modesOf(cascade, 0); len(got) != 3 || len(r.bench.modesOf(cascade, 1)) != 2 || len(r.bench.modesOf(enforcings[0], 0)) != 2 {
+		t.Errorf("modes %v in the first round", got)
+	}
+	r.enforced[cascade.name] = []enforcedSample{sample("companion", 500, 800), sample(atDefaults, 20, 0), sample("companion", 700, 1000)}
+	var out strings.Builder
+	r.writeEnforced(&out)
+	want := `
+| deletions | mode | plainly, objects/s | weir, objects/s | weir / plainly, by round | weir / by hand, by round | requests each | by verb | first after | alone, terminates for | made, of plainly | the API server's CPU each, µs: plainly | by hand | weir |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| enforced Foreground, in a background cascade | companion | 2000 (2000–2000) | 600 | 0.30 (0.25, 0.35) | 0.66 (0.62, 0.70) | 1.50 | 1.00 DELETE, 0.50 GET | 5 ms |  | 0.50 | 700 | 1400 | 2100 |
+| enforced Foreground, in a background cascade | companion, the collector at its defaults | 2000 (2000–2000) | 20 | 0.01 (0.01) |  | 1.50 | 1.00 DELETE, 0.50 GET | 5 ms |  | 0.50 | 700 |  | 2100 |
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
