@@ -131,11 +131,16 @@ func (a *asking) checkOutput(outputs ...string) error {
 
 // style is how text is drawn for a writer.
 func (a *asking) style(w io.Writer) insight.Style {
+	s := insight.Style{Full: a.full, Wide: a.output == "wide"}
 	f, isFile := w.(*os.File)
-	return insight.Style{
-		Full: a.full, Wide: a.output == "wide",
-		Colour: isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return s
 	}
+	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		s.Width = width // 0 where the terminal does not know
+	}
+	return s
 }
 
 // objects are those that the arguments and flags mean, as they are now.
@@ -279,13 +284,13 @@ const mostUnread = 10
 
 // unread says at the end what could not be read: what was printed may lack it.
 func (a *asking) unread(w io.Writer, world *insight.World) {
-	all := world.Unread()
+	all, style := world.Unread(), a.style(w)
 	for n, u := range all {
 		if n == mostUnread-1 && len(all) > mostUnread && !a.full {
-			say(w, "incomplete: %d more could not be read: --full names them", len(all)-n)
+			say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %d more could not be read: --full names them", len(all)-n)))
 			return
 		}
-		say(w, "incomplete: %s could not be read: %s", u.Kind, u.Reason)
+		say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %s could not be read: %s", u.Kind, u.Reason)))
 	}
 }
 

@@ -97,7 +97,9 @@ func (w *watching) draw(o *resource.Info, uid types.UID, direction insight.Direc
 	} else if gone = !world.Unreadable(o.Mapping.Resource.GroupResource()); gone {
 		fmt.Fprintf(&text, "%s is gone.\n", infoOf(o))
 	}
-	w.unread(&text, world)
+	var missing strings.Builder
+	w.unread(&missing, world)
+	text.WriteString(w.style.Fit(missing.String()))
 	if text.String() == w.drawn {
 		return gone, nil
 	}

@@ -42,7 +42,7 @@ func (c *Changes) Draw(out io.Writer, now *Plan, style Style) error {
 	if lines = style.cut(lines); len(lines) > 0 {
 		text = strings.Join(lines, "\n") + "\n\n"
 	}
-	_, err := io.WriteString(out, text+c.sum()+"\n"+now.Summary()+"\n")
+	_, err := io.WriteString(out, style.Fit(text+c.sum()+"\n"+now.Summary()+"\n"))
 	return err
 }
 

@@ -55,7 +55,7 @@ func TestNobodyWhoRefusesIsLeftOut(t *testing.T) {
 	}
 	a, _ := w.Why("boss", Facts{Events: events}, time.Unix(2, 0))
 	var out strings.Builder
-	if err := a.Draw(&out); err != nil {
+	if err := a.Draw(&out, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 9 {

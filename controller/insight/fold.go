@@ -18,11 +18,17 @@ const (
 
 // cut leaves as many lines as fit on a screen. The rest is only counted.
 func (s Style) cut(lines []string) []string {
-	if s.Full || len(lines) <= mostLines {
+	if s.Full {
 		return lines
 	}
-	more := len(lines) - mostLines + 1
-	return append(lines[:mostLines-1:mostLines-1], fmt.Sprintf("… and %d lines more: --full shows them", more))
+	rows := 0
+	for n, line := range lines {
+		if rows += s.rows(line); rows > mostLines {
+			n = max(n-1, 1) // in the place of the last there is told how many are left out
+			return append(lines[:n:n], fmt.Sprintf("… and %d lines more: --full shows them", len(lines)-n))
+		}
+	}
+	return lines
 }
 
 // branch is a line of a drawing with what hangs below it; alike siblings are one branch.
@@ -76,15 +82,21 @@ func (f *folding) alike(all []*branch) []*branch {
 	return all
 }
 
-// drawn are the lines of branches. Those that are more than some are only counted.
+// drawn are the lines of branches. Those for which there is no room in some lines of the terminal are only counted.
 func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
+	rows := 0
 	var walk func(b *branch, depth, times int)
 	walk = func(b *branch, depth, times int) {
 		times *= len(b.names)
-		if style.Full || len(lines) < most {
-			lines = append(lines, strings.Repeat("  ", depth)+style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title())))
+		line := ""
+		if more == 0 {
+			line = strings.Repeat("  ", depth) + style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title()))
+			rows += style.rows(line)
+		}
+		if style.Full || more == 0 && (rows <= most || len(lines) == 0) {
+			lines = append(lines, line)
 			last = times
 		} else {
 			more++
@@ -97,10 +109,13 @@ func drawn(branches []*branch, style Style, most int) []string {
 	for _, b := range branches {
 		walk(b, 0, 1)
 	}
-	if more > 0 {
-		lines[most-1] = fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more+1, objects+last)
+	if more == 0 {
+		return lines
 	}
-	return lines
+	if len(lines) > 1 {
+		lines, more, objects = lines[:len(lines)-1], more+1, objects+last
+	}
+	return append(lines, fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more, objects))
 }
 
 // title names the objects of a branch, and says what there is to be said about them.

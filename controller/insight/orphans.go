@@ -100,6 +100,6 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 	if len(all) == 0 {
 		b.WriteString("No object names an owner that is gone or cannot be told.\n")
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err
 }

@@ -297,6 +297,6 @@ func DrawPending(out io.Writer, groups []Group, style Style) error {
 	if len(groups) == 0 {
 		b.WriteString("Nothing is being deleted.\n")
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err
 }

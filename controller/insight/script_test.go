@@ -27,7 +27,7 @@ import (
 //	orphans [full]
 //	why UID
 //
-// Each of these is asked about what all lines before it have made.
+// Each of these is asked about what all lines before it have made, and takes width=COLUMNS, of a terminal.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var before [][]string // lines that make the cluster, each with what is below it
@@ -39,7 +39,8 @@ func TestScripts(t *testing.T) {
 			words := strings.Fields(d.FullCmd())
 			if ask, ok := asks[words[0]]; ok {
 				var out strings.Builder
-				if err := ask(play(t, before), words[1:], &out); err != nil {
+				args, style := styleOf(words[1:])
+				if err := ask(play(t, before), args, style, &out); err != nil {
 					return "error: " + err.Error() + "\n"
 				}
 				return out.String()
@@ -79,9 +80,20 @@ func play(t *testing.T, lines [][]string) *World {
 	return w
 }
 
-var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
-	"plan": func(w *World, args []string, out *strings.Builder) error {
-		d, style, asJSON := Deletion{Propagation: metav1.DeletePropagationBackground}, Style{}, false
+// styleOf takes the width of a terminal out of arguments.
+func styleOf(args []string) (rest []string, style Style) {
+	for _, a := range args {
+		if n, err := fmt.Sscanf(a, "width=%d", &style.Width); n == 1 && err == nil {
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return rest, style
+}
+
+var asks = map[string]func(w *World, args []string, style Style, out *strings.Builder) error{
+	"plan": func(w *World, args []string, style Style, out *strings.Builder) error {
+		d, asJSON := Deletion{Propagation: metav1.DeletePropagationBackground}, false
 		for _, a := range args {
 			switch cascade, ok := strings.CutPrefix(a, "cascade="); {
 			case ok:
@@ -113,7 +125,7 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 		}
 		return p.Draw(out, style)
 	},
-	"outline": func(w *World, args []string, out *strings.Builder) error {
+	"outline": func(w *World, args []string, _ Style, out *strings.Builder) error {
 		d := Deletion{Propagation: metav1.DeletePropagationBackground}
 		if len(args) > 1 {
 			cascade := strings.TrimPrefix(args[1], "cascade=")
@@ -130,34 +142,36 @@ var asks = map[string]func(w *World, args []string, out *strings.Builder) error{
 		fmt.Fprintf(out, "graph: %d objects, %d links\n", len(near.Objects), len(near.Links))
 		return nil
 	},
-	"tree": func(w *World, args []string, out *strings.Builder) error {
+	"tree": func(w *World, args []string, style Style, out *strings.Builder) error {
 		direction := Both
 		if len(args) > 1 && args[1] == "up" {
 			direction = Up
 		} else if len(args) > 1 && args[1] == "down" {
 			direction = Down
 		}
-		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), Style{Full: args[len(args)-1] == "full"})
+		style.Full = args[len(args)-1] == "full"
+		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), style)
 	},
-	"pending": func(w *World, _ []string, out *strings.Builder) error {
-		return DrawPending(out, w.Pending(time.Time{}), Style{})
+	"pending": func(w *World, _ []string, style Style, out *strings.Builder) error {
+		return DrawPending(out, w.Pending(time.Time{}), style)
 	},
-	"orphans": func(w *World, args []string, out *strings.Builder) error {
-		return DrawOrphans(out, w.Orphans(), Style{Full: len(args) > 0})
+	"orphans": func(w *World, args []string, style Style, out *strings.Builder) error {
+		style.Full = len(args) > 0
+		return DrawOrphans(out, w.Orphans(), style)
 	},
-	"trials": func(w *World, args []string, out *strings.Builder) error {
+	"trials": func(w *World, args []string, _ Style, out *strings.Builder) error {
 		for _, trial := range w.Trials(types.UID(args[0])) {
 			fmt.Fprintf(out, "%s (%s)\n", trial.words(), trial.Resource.Version)
 		}
 		return nil
 	},
-	"why": func(w *World, args []string, out *strings.Builder) error {
+	"why": func(w *World, args []string, style Style, out *strings.Builder) error {
 		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
 		if !ok {
 			out.WriteString("not there\n")
 			return nil
 		}
-		return a.Draw(out)
+		return a.Draw(out, style)
 	},
 }
 

@@ -220,7 +220,7 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	if text != "" {
 		text += "\n"
 	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(out, style.Fit(text))
 	return err
 }
 

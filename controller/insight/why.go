@@ -248,7 +248,7 @@ var (
 )
 
 // Draw writes an answer.
-func (a Answer) Draw(out io.Writer) error {
+func (a Answer) Draw(out io.Writer, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s.\n", a.Object, a.State)
 	for n, c := range a.Causes {
@@ -269,7 +269,7 @@ func (a Answer) Draw(out io.Writer) error {
 	for i := range a.Tried {
 		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err
 }
 
