@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/cmd/ask/page"
 	"github.com/weir-dev/weir/controller/insight"
@@ -57,6 +58,8 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	if err != nil {
 		return page.Options{}, err
 	}
+	reader.Config = rest.CopyConfig(reader.Config)
+	reader.Config.QPS = -1 // an answer is a few requests, and the page has only so many at the same time
 	client, err := dynamic.NewForConfig(reader.Config)
 	if err != nil {
 		return page.Options{}, err

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type Line struct {
 	Below int `json:"below,omitempty"`
 	Goes  int `json:"goes,omitempty"`
 
+	at     graph.Handle
 	parent *Line
 	below  []*Line
 }
@@ -44,13 +46,14 @@ const manySiblings = 20
 // Outline plays the deletion of an object, and lays the plan over the tree of what hangs below it. The World is used up by it.
 // False if there is no such object.
 func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, bool) {
-	top := w.Tree(uid, Down, now)
-	if len(top) == 0 {
+	v, ok := w.Graph.Find(uid)
+	if !ok {
 		return nil, false
 	}
+	l := newOutlining(w, uid, now)
+	l.grow(l.add(l.line(&v, w.Graph.Handle(uid), nil), nil))
 	d.Roots = []types.UID{uid}
-	l := &outlining{world: w, now: now, at: map[types.UID]*Line{}, Outline: &Outline{Plan: w.Plan(d)}}
-	l.take(top[0], nil)
+	l.Plan = w.Plan(d)
 	l.lay()
 	l.count()
 	for _, line := range l.lines {
@@ -59,55 +62,30 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 	return l.Outline, true // without what it was made from
 }
 
-type outlining struct {
-	*Outline
-	world *World
-	now   time.Time
-	at    map[types.UID]*Line
-}
-
-func (l *outlining) add(n Node, parent *Line) *Line {
-	line := &Line{Node: n, ID: len(l.lines), parent: parent}
-	line.Dependents = nil
-	l.lines = append(l.lines, line)
-	if parent != nil {
-		parent.below = append(parent.below, line)
-	}
-	if !n.Again {
-		l.at[n.UID] = line
-	}
-	return line
-}
-
-// take makes lines of a tree, owners before their dependents.
-func (l *outlining) take(n *Node, parent *Line) {
-	line := l.add(*n, parent)
-	for _, d := range n.Dependents {
-		l.take(d, line)
-	}
-}
-
 // lay puts the plan over the lines. What goes without hanging below the object in the tree gets a line of its own: below an
 // owner of it that goes, too; or else below what takes it along.
 func (l *outlining) lay() {
 	var rest []*Item
 	waiting := map[types.UID]bool{}
 	for _, i := range l.Plan.Items {
-		if line := l.at[i.UID]; line != nil {
+		if line := l.at[i.at]; line != nil {
 			line.tell(i)
 		} else {
 			rest, waiting[i.UID] = append(rest, i), true
 		}
 	}
+	if len(rest) == 0 {
+		return
+	}
 	root := l.lines[0]
 	below := map[types.UID][]*Item{}
 	for _, i := range rest {
 		parent := root.UID
-		if l.at[i.via] != nil {
+		if l.lineOf(i.via) != nil {
 			parent = i.via
 		}
 		for _, o := range i.owners {
-			if l.at[o] != nil || waiting[o] {
+			if l.lineOf(o) != nil || waiting[o] {
 				parent = o
 				break
 			}
@@ -115,12 +93,13 @@ func (l *outlining) lay() {
 		below[parent] = append(below[parent], i)
 	}
 	hang := func(i *Item, parent *Line) {
-		if l.at[i.UID] == nil {
-			l.add(l.world.nodeOf(i, l.now), parent).tell(i)
+		if l.at[i.at] == nil {
+			l.at[i.at] = l.add(l.world.lineOf(i, l.now), parent)
+			l.at[i.at].tell(i)
 		}
 	}
 	reach := func(from int) { // all that hangs below lines, new ones among them
-		for ; from < len(l.lines); from++ {
+		for ; from < len(l.lines) && len(below) > 0; from++ {
 			line := l.lines[from]
 			for _, i := range below[line.UID] {
 				hang(i, line)
@@ -136,19 +115,19 @@ func (l *outlining) lay() {
 	}
 }
 
-// nodeOf is the object of an item as it was read.
-func (w *World) nodeOf(i *Item, now time.Time) Node {
+// lineOf is the object of an item as it was read.
+func (w *World) lineOf(i *Item, now time.Time) *Line {
 	m := w.metaAt(i.at)
-	n := Node{Object: i.Object, Age: ageOf(m, now)}
+	line := &Line{Node: Node{Object: i.Object, Age: ageOf(m, now)}}
 	if m != nil {
-		n.Finalizers = m.Finalizers
-		n.State = stateOf(&graph.View{
+		line.Finalizers = m.Finalizers
+		line.State = stateOf(&graph.View{
 			Deleting:   m.DeletionTimestamp != nil,
 			Foreground: m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents),
 			Orphaning:  m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents),
 		})
 	}
-	return n
+	return line
 }
 
 func (line *Line) tell(i *Item) {
@@ -169,44 +148,89 @@ func (l *outlining) count() {
 	}
 }
 
+// rank is where lines stand among their siblings: first what needs attention.
+func rank(symbol string) int {
+	switch symbol {
+	case "!":
+		return 0
+	case "?":
+		return 1
+	case "~":
+		return 2
+	case "-":
+		return 3
+	}
+	return 4
+}
+
+// bySight is the order in which lines are shown.
+func bySight(a, b *Line) int {
+	if n := rank(a.Symbol) - rank(b.Symbol); n != 0 {
+		return n
+	}
+	if n := strings.Compare(a.Kind, b.Kind); n != 0 {
+		return n
+	}
+	return cmp.Or(strings.Compare(a.Name, b.Name), a.ID-b.ID)
+}
+
+// like is what lines that become one have in common.
+type like struct {
+	symbol, kind, state string
+	again               bool
+}
+
+func (line *Line) like() like { return like{line.Symbol, line.Kind, line.State, line.Again} }
+
 // group sorts what hangs below a line, what needs attention first, and makes one line of those that are alike where there are
 // many.
 func (l *outlining) group(line *Line) {
-	order := map[string]int{"!": 0, "?": 1, "~": 2, "-": 3, "": 4}
-	slices.SortStableFunc(line.below, func(a, b *Line) int {
-		return cmp.Or(cmp.Compare(order[a.Symbol], order[b.Symbol]), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(line.below, bySight)
 	if len(line.below) <= manySiblings {
 		return
 	}
-	type like struct {
-		symbol, kind, state string
-		again               bool
-	}
-	likeOf := func(d *Line) like { return like{d.Symbol, d.Kind, d.State, d.Again} }
 	many := map[like]int{}
-	for _, d := range line.below {
-		many[likeOf(d)]++
+	for run := range alikes(line.below) {
+		many[run[0].like()] += len(run)
 	}
 	groups := map[like]*Line{}
 	var grouped []*Line
-	for _, d := range line.below {
-		key := likeOf(d)
+	for run := range alikes(line.below) {
+		key := run[0].like()
 		if many[key] == 1 {
-			grouped = append(grouped, d)
+			grouped = append(grouped, run[0])
 			continue
 		}
 		g := groups[key]
 		if g == nil {
-			g = &Line{ID: len(l.lines), Symbol: d.Symbol, Outcome: d.Outcome, parent: line}
-			g.Kind, g.State = d.Kind, d.State
+			g = &Line{ID: len(l.lines), Symbol: key.symbol, Outcome: run[0].Outcome, parent: line}
+			g.Kind, g.State = key.kind, key.state
 			groups[key], l.lines, grouped = g, append(l.lines, g), append(grouped, g)
 		}
-		g.below = append(g.below, d)
-		g.Siblings, g.Below, g.Goes = g.Siblings+1, g.Below+1, g.Goes+d.Goes
-		d.parent = g
+		g.below = append(g.below, run...)
+		g.Siblings, g.Below = g.Siblings+len(run), g.Below+len(run)
+		for _, d := range run {
+			g.Goes += d.Goes
+			d.parent = g
+		}
 	}
 	line.below, line.Below = grouped, len(grouped)
+}
+
+// alikes are lines that are alike and follow each other. Sorted as they are, these are few.
+func alikes(all []*Line) iter.Seq[[]*Line] {
+	return func(yield func([]*Line) bool) {
+		for len(all) > 0 {
+			first, n := all[0].like(), 1
+			for n < len(all) && all[n].like() == first {
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
 }
 
 // Root is the line of the object that the outline is about.

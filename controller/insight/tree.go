@@ -154,7 +154,7 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
 	}
-	slices.SortStableFunc(n.Dependents, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
+	slices.SortFunc(n.Dependents, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
 	return n
 }
 
@@ -165,14 +165,19 @@ func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
 func (t *treeing) node(v, from *graph.View) *Node {
 	n := &Node{Object: objectOf(v), Lost: t.lost(v), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers, Age: t.world.age(v.UID, t.now)}
 	if from != nil {
-		for _, o := range v.Owners {
-			if o.UID == from.UID {
-				n.Blocks = n.Blocks || o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
-				n.Controller = n.Controller || o.Controller != nil && *o.Controller
-			}
-		}
+		n.owned(v, from.UID)
 	}
 	return n
+}
+
+// owned says what the reference to the owner above an object is like.
+func (n *Node) owned(v *graph.View, owner types.UID) {
+	for _, o := range v.Owners {
+		if o.UID == owner {
+			n.Blocks = n.Blocks || o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
+			n.Controller = n.Controller || o.Controller != nil && *o.Controller
+		}
+	}
 }
 
 func stateOf(v *graph.View) string {

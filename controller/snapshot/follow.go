@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
@@ -36,10 +37,11 @@ type Follower struct {
 	kinds   map[schema.GroupResource]*followed
 	all     []graph.Resource // that are served, those without lists among them
 	unheard map[string]string
-	lost    string           // why discovery does not answer; empty: it does
-	version int64            // counts what has changed
-	in      map[string]int64 // by namespace: the version of the last change in it
-	changed await.Change     // when something does
+	found   map[insight.Object]types.UID // by kind and name: what was looked for, so that not all objects are looked at each time
+	lost    string                       // why discovery does not answer; empty: it does
+	version int64                        // counts what has changed
+	in      map[string]int64             // by namespace: the version of the last change in it
+	changed await.Change                 // when something does
 
 	changes   []change // of objects, the last ones
 	forgotten int64    // the version of the last one before them
@@ -49,6 +51,9 @@ type Follower struct {
 	worlds []*kept
 	turn   int64
 }
+
+// mostFound is how many objects are remembered that were looked for.
+const mostFound = 1000
 
 // rediscovery is how often it is asked which kinds there are.
 const rediscovery = 10 * time.Second
@@ -90,7 +95,7 @@ func (f *Follower) Close() {
 func newFollower(client metadata.Interface, r *Reader, namespace string) *Follower {
 	return &Follower{
 		client: client, reader: r, namespace: namespace, logger: logr.Discard(),
-		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{},
+		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{}, found: map[insight.Object]types.UID{},
 	}
 }
 

@@ -144,9 +144,18 @@ func (f *Follower) Find(kind, namespace, name string) (schema.GroupVersionResour
 	if k == nil {
 		return schema.GroupVersionResource{}, "", fmt.Errorf("%w: the cluster serves no kind %q that can be listed and deleted", ErrNotServed, kind)
 	}
-	for uid, m := range k.objects[namespace] {
+	gvr := schema.GroupVersionResource{Group: k.kind.Group, Version: k.kind.Version, Resource: k.kind.Resource}
+	in, sought := k.objects[namespace], insight.Object{Kind: kind, Namespace: namespace, Name: name}
+	if uid, ok := f.found[sought]; ok && in[uid] != nil && in[uid].Name == name {
+		return gvr, uid, nil
+	}
+	for uid, m := range in {
 		if m.Name == name {
-			return schema.GroupVersionResource{Group: k.kind.Group, Version: k.kind.Version, Resource: k.kind.Resource}, uid, nil
+			if len(f.found) >= mostFound {
+				clear(f.found)
+			}
+			f.found[sought] = uid
+			return gvr, uid, nil
 		}
 	}
 	switch {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +11,29 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// longTasks keeps how many milliseconds each task took that held up the browser.
-const longTasks = `window.long = []; new PerformanceObserver((l) => long.push(...l.getEntries().map((e) => Math.round(e.duration)))).observe({type: "longtask", buffered: true});`
+// longTasks keeps how many milliseconds each task took that held up the browser, and of what frames that took long were busy with.
+const longTasks = `
+	window.long = []; window.busy = [];
+	const tasks = new PerformanceObserver((l) => keep(l.getEntries())), frames = new PerformanceObserver((l) => keepFrames(l.getEntries()));
+	const keep = (all) => long.push(...all.map((e) => Math.round(e.duration)));
+	const keepFrames = (all) => busy.push(...all.map((e) => Math.round(e.duration) + " ms, of which " + Math.round(e.startTime + e.duration - (e.styleAndLayoutStart || e.startTime + e.duration)) +
+		" style and layout" + (e.scripts || []).map((s) => "; " + Math.round(s.duration) + " " + s.invoker + " " + s.sourceURL.split("/").pop() + " " + s.sourceFunctionName).join("")));
+	tasks.observe({type: "longtask", buffered: true});
+	frames.observe({type: "long-animation-frame", buffered: true});
+	window.heldUp = () => {
+		keep(tasks.takeRecords()); keepFrames(frames.takeRecords());
+		return {long: long.splice(0), busy: busy.splice(0)};
+	};`
+
+// heldUp is what has held up the browser since it was asked last.
+type heldUp struct {
+	Long []int    // tasks of more than 50 ms
+	Busy []string // frames of more than 50 ms, in which the browser was busy with what a test asks, too
+}
+
+func (h *heldUp) add(more heldUp) {
+	h.Long, h.Busy = append(h.Long, more.Long...), append(h.Busy, more.Busy...)
+}
 
 // TestManyDependents: an object with so many dependents that they can be neither drawn nor kept in a page. The first paint does
 // not wait for them, nothing holds up the browser, and the last of them is a key away.
@@ -32,8 +54,10 @@ func TestManyDependents(t *testing.T) {
 	p.until("document.querySelectorAll('[role=treeitem]').length > 10")
 	p.do(chromedp.KeyEvent(kb.End))
 	p.until(fmt.Sprintf("!!document.getElementById('row-%d')?.querySelector('a')", *objects+1))
+	held := eval[heldUp](p, "heldUp()")
 	p.picture("many")
 	p.accessible()
+	eval[heldUp](p, "heldUp()") // looking for faults holds it up, not the page
 
 	moved := p.took(func() {
 		w.make("newcomer", owners{{Object: map[string]any{"metadata": map[string]any{"name": population.Owner.Name, "uid": string(population.Owner.UID)}}}})
@@ -48,13 +72,14 @@ func TestManyDependents(t *testing.T) {
 	p.see("1 object is deleted.")
 	beside := p.took(func() { small.make("leaf", owners{boss}) }, "configmaps/leaf")
 
-	long := eval[[]int](p, "long")
+	held.add(eval[heldUp](p, "heldUp()"))
 	t.Logf("%d dependents: first paint %.0f ms (goal 500), tasks longer than 50 ms: %v (goal: none); a change beside them is on the screen after %v (goal 1 s), one among them after %v",
-		*objects, paint, long, beside.Round(time.Millisecond), moved.Round(time.Millisecond))
-	if paint > 1500 || beside > 3*time.Second || moved > 20*time.Second {
+		*objects, paint, held.Long, beside.Round(time.Millisecond), moved.Round(time.Millisecond))
+	t.Logf("frames longer than 50 ms:\n%s", strings.Join(held.Busy, "\n"))
+	if paint > 1500 || beside > 3*time.Second || moved > 10*time.Second {
 		t.Error("that is past what a busy machine explains")
 	}
-	for _, ms := range long {
+	for _, ms := range held.Long {
 		if ms > 200 {
 			t.Errorf("a task of %d ms held up the browser", ms)
 		}

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// pause is between two events at least: many changes are one.
-	pause = 200 * time.Millisecond
+	// pause is between two events at least: many changes are one. After a time without any the first is told once it has had gather for
+	// what comes with it.
+	pause  = 200 * time.Millisecond
+	gather = 20 * time.Millisecond
 	// beat is between two at most, and told with each: a page that hears nothing for longer says that it is not connected.
 	beat = 5 * time.Second
 	// sendTime is what sending one may take.
@@ -40,13 +42,14 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || out.Flush() != nil {
 			return
 		}
+		sent := time.Now()
 		timer.Reset(beat)
 		select {
 		case <-r.Context().Done():
 			return
 		case <-timer.C:
 		case <-further:
-			timer.Reset(pause)
+			timer.Reset(max(gather, pause-time.Since(sent)))
 			select {
 			case <-r.Context().Done():
 				return

@@ -23,8 +23,10 @@ export function object(named, params) {
     },
     look: () => [cascade, way],
     async read(anew, signal) {
-      const o = await ask("object", { ...named, have: anew ? undefined : said?.version }, signal);
-      const p = await ask("plan", { ...named, cascade, have: anew ? undefined : plan?.id }, signal); // from what was read for the first
+      const [o, p] = await Promise.all([
+        ask("object", { ...named, have: anew ? undefined : said?.version }, signal),
+        ask("plan", { ...named, cascade, have: anew ? undefined : plan?.id }, signal),
+      ]);
       return o === same && p === same ? same : { o, p };
     },
     async show(into, { o, p }) {
@@ -98,8 +100,8 @@ export function object(named, params) {
       if (!shown.body.contains(shown.list.element)) shown.body.replaceChildren(shown.list.element);
       await shown.list.take(plan);
     } else if (shown.drawn !== of) {
-      const near = wanted === "graph" ? await ask("near", { plan: plan.id }) : undefined;
-      shown.body.replaceChildren(near ? graph(near, named) : cells(plan, named));
+      const drawn = plan;
+      await (wanted === "graph" ? graph(shown.body, await ask("near", { plan: drawn.id }), named) : cells(shown.body, drawn, named));
     }
     shown.drawn = of;
   }
