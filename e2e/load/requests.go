@@ -9,6 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Counts are requests by verb.
@@ -118,4 +119,23 @@ func labels(m *dto.Metric) map[string]string {
 		l[pair.GetName()] = pair.GetValue()
 	}
 	return l
+}
+
+// Lists are how many lists of each kind the API server has answered since it started, as its metrics tell.
+func Lists(ctx context.Context, metrics func(context.Context) (string, error)) (map[string]float64, error) {
+	text, err := metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	families, err := parseMetrics(family(text, "apiserver_request_total"))
+	if err != nil {
+		return nil, err
+	}
+	lists := map[string]float64{}
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		if l := labels(m); l["verb"] == "LIST" {
+			lists[schema.GroupResource{Group: l["group"], Resource: l["resource"]}.String()] += m.GetCounter().GetValue()
+		}
+	}
+	return lists, nil
 }

@@ -68,7 +68,7 @@ func (b *bench) measureAsking(ctx context.Context, r *report) error {
 		}
 		r.asked = append(r.asked, a)
 	}
-	return nil
+	return b.measureAskedCosts(ctx, r)
 }
 
 // ask runs a command some times, and returns the median of how long it took.

@@ -29,6 +29,7 @@ type report struct {
 	starts     map[string]start
 	objects    int
 	asked      []asked
+	askedCosts []askedCost
 }
 
 // A sample is a system's result and the floors around it.
@@ -86,6 +87,7 @@ func (r *report) writeTables(s *strings.Builder) {
 	r.writeFollowing(s)
 	r.writeCoOwners(s)
 	r.writeAsking(s)
+	r.writeAskedCosts(s)
 }
 
 func (r *report) writeRates(s *strings.Builder) {

@@ -215,3 +215,19 @@ func TestReportTellsEnforcedDeletionsByModeAndVerb(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
+
+func TestReportTellsWhatQuestionsCost(t *testing.T) {
+	r := newReport(&bench{})
+	r.objects = 100
+	r.askedCosts = []askedCost{{"pending", 400e6, 500e6, 600e6, map[string]float64{"pods": 1, "configmaps": 11, "secrets": 1}}}
+	var out strings.Builder
+	r.writeAskedCosts(&out)
+	want := `
+| what a question costs the API server, with 100 objects | holds before | at the most | asked 5 times more | requests, asked once |
+|---|---|---|---|---|
+| pending | 400 MB | 500 MB, 1.25× | 600 MB, 1.50× | 13 lists of 3 kinds, 11 of configmaps |
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
