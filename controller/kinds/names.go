@@ -9,6 +9,7 @@ import (
 var (
 	ConfigMaps               = schema.GroupResource{Resource: "configmaps"}
 	Namespaces               = schema.GroupResource{Resource: "namespaces"}
+	Definitions              = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	APIServices              = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 	MutatingConfigurations   = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations"}
 	ValidatingConfigurations = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "validatingwebhookconfigurations"}

@@ -162,3 +162,37 @@ func newAsking(t *testing.T, through func(http.RoundTripper) http.RoundTripper) 
 	req.Serve(fixture.Kinds)
 	return asking{api: api, req: req}
 }
+
+// TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise: an API server that has not seen that a definition was made again with another
+// scope looks for its objects where there are none.
+func TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise(t *testing.T) {
+	claim := graph.Claim{APIVersion: "example.com/v1", Kind: "Gadget", Namespace: "shop", Name: "g", UID: "uid-g", Resource: fixture.Gadgets, Namespaced: true}
+	definition := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com"
+	for name, tc := range map[string]struct {
+		reply *apitest.Reply // to who asks for the definition; nil: there is none
+		want  graph.Answer
+	}{
+		"not defined":       {nil, graph.Absent},
+		"defined so":        {&apitest.Reply{Code: 200, Body: defined("Namespaced")}, graph.Absent},
+		"defined otherwise": {&apitest.Reply{Code: 200, Body: defined("Cluster")}, graph.Unanswered},
+		"no answer":         {&apitest.Reply{Code: 500, Body: map[string]any{}}, graph.Unanswered},
+		"may not be read": {&apitest.Reply{Code: 403, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}},
+			graph.Absent},
+	} {
+		e := newAsking(t, nil)
+		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Path == definition {
+				return tc.reply
+			}
+			return nil
+		})
+		if answer, why := e.req.Look(t.Context(), claim); answer != tc.want {
+			t.Errorf("%s: the lookup has the answer %s (%s), want %s", name, answer, why, tc.want)
+		}
+	}
+}
+
+func defined(scope string) map[string]any {
+	return map[string]any{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+		"metadata": map[string]any{"name": "gadgets.example.com", "uid": "uid-d"}, "spec": map[string]any{"scope": scope}}
+}

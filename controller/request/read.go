@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // Get reads one object live: a consistent read, not one from a cache.
@@ -36,6 +37,10 @@ func (r *Client) GetWhole(ctx context.Context, ref graph.Ref) (map[string]any, *
 	if err != nil {
 		return nil, nil, err
 	}
+	return r.getWhole(ctx, gv, ref)
+}
+
+func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	result, err := r.do(ctx, "get", ref.Kind, object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).SetHeader("Accept", "application/json"))
 	if err != nil {
 		return nil, nil, err
@@ -102,11 +107,39 @@ func (r *Client) Look(ctx context.Context, c graph.Claim) (graph.Answer, string)
 	case err == nil:
 		return graph.Absent, ""
 	case NoSuchObject(err, c.Resource, c.Name):
+		if why := r.otherwiseDefined(ctx, c); why != "" {
+			return graph.Unanswered, why
+		}
 		return graph.Absent, ""
 	case apierrors.IsForbidden(err) && !RefusedByWebhook(err):
 		return graph.Denied, err.Error()
 	}
 	return graph.Unanswered, err.Error()
+}
+
+// otherwiseDefined says why an API server may not know where to look for a custom resource; "" if nothing speaks for that. One
+// of several may not have seen yet that a definition was deleted and made again with another scope. It looks in the wrong place
+// then, finds nothing, and says so as if it knew. The definition itself it reads live.
+func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
+	if !strings.Contains(c.Resource.Group, ".") {
+		return ""
+	}
+	gv := schema.GroupVersion{Group: kinds.Definitions.Group, Version: "v1"}
+	definition := graph.Ref{Kind: kinds.Definitions, Name: c.Resource.String()}
+	whole, _, err := r.getWhole(ctx, gv, definition)
+	switch {
+	case NoSuchObject(err, kinds.Definitions, definition.Name): // built in, aggregated, or gone, and all objects with it
+		return ""
+	case apierrors.IsForbidden(err): // it cannot be known, here or ever
+		return ""
+	case err != nil:
+		return fmt.Sprintf("read the definition of %s: %v", c.Resource, err)
+	}
+	spec, _ := whole["spec"].(map[string]any)
+	if scope, _ := spec["scope"].(string); scope != "" && (scope == "Namespaced") != c.Namespaced {
+		return fmt.Sprintf("%s are defined with scope %s by now, and are not served so yet", c.Resource, scope)
+	}
+	return ""
 }
 
 // IsGone tells, by a live read, whether an API server that knows the kind has no such object, or has another
