@@ -20,7 +20,7 @@ import (
 // same is false if the namespace is gone or another by now. It is read after the objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	var refs []graph.Ref
+	var refs []chosen
 	var blind []schema.GroupResource
 	read := p.early == nil
 	for _, kind := range step.Kinds {
@@ -31,9 +31,9 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		case k.Blind:
 			blind = append(blind, kind)
 		case k.Listed:
-			refs, read = append(refs, p.live[at]...), true
+			refs, read = choose(refs, p.live[at], true), true
 		default:
-			refs = append(refs, p.present(at)...)
+			refs = choose(refs, p.present(at), false)
 		}
 	}
 	p.early = nil
@@ -79,10 +79,27 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	return true, nil
 }
 
-// deleteObject deletes an object, unless somebody has done so since it was chosen: the collector, or who owned it.
-func (p *pass) deleteObject(ctx context.Context, ref graph.Ref) error {
+// chosen is an object that is to be deleted, as a live list showed it or as the graph has it.
+type chosen struct {
+	graph.Ref
+	listed bool
+}
+
+func choose(to []chosen, refs []graph.Ref, listed bool) []chosen {
+	for _, ref := range refs {
+		to = append(to, chosen{ref, listed})
+	}
+	return to
+}
+
+// deleteObject deletes an object, unless somebody has done so since it was chosen: the collector, or who owned it. One that a live list
+// showed and the graph does not have need not be gone: the watch may be late.
+func (p *pass) deleteObject(ctx context.Context, c chosen) error {
+	ref := c.Ref
 	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
-		return nil
+		if _, there := p.Store.Find(ref.UID); there || !c.listed {
+			return nil
+		}
 	}
 	seen := ref
 	ref.ResourceVersion = "" // it is to go, whatever it has become
