@@ -81,7 +81,7 @@ func New(o Options) *Workers {
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
-	w.queue = newQueue(newLanes(o.Store.Terminating))
+	w.queue = newQueue(newRenewing(queueName, renewAfter, func() workqueue.Queue[types.UID] { return newLanes(o.Store.Terminating) }))
 	w.ages.since = map[types.UID]time.Time{}
 	w.coOwners = newCoOwners(w.lookCoOwner)
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
@@ -89,14 +89,15 @@ func New(o Options) *Workers {
 	return w
 }
 
-// newQueue is a queue that hands out objects in an order.
-func newQueue(order workqueue.Queue[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
-	const name = "graph" // in metrics
-	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: name, Queue: order})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Name: name, Queue: inner})
+// queueName is the queue's in metrics.
+const queueName = "graph"
+
+// newQueue is a queue that can be told to hand out objects later.
+func newQueue(inner workqueue.TypedInterface[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Name: queueName, Queue: inner})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
-		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: name, DelayingQueue: delaying})
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, DelayingQueue: delaying})
 }
 
 // Enforced is told what a policy says of the deletion of an object, in words: it is told with what is collected because of it.
