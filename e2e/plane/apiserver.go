@@ -51,7 +51,10 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	if p.Config, err = p.identity(p.Kubeconfig, "weir-e2e-admin", "system:masters"); err != nil {
 		return err
 	}
-	args, err := p.apiServerFlags()
+	if p.opts.Audit {
+		p.AuditLog = filepath.Join(p.Dir, "audit.log")
+	}
+	args, err := p.apiServerFlags(p.port, p.etcdURL(), p.AuditLog)
 	if err != nil {
 		return err
 	}
@@ -62,16 +65,17 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	return p.awaitAPIServer(ctx, c)
 }
 
-func (p *Plane) apiServerFlags() ([]string, error) {
+// apiServerFlags are those of an API server on a port, to an etcd; audit is the file of Options.Audit.
+func (p *Plane) apiServerFlags(port int, etcd, audit string) ([]string, error) {
 	pki := p.pki.file
 	args := []string{
-		fmt.Sprintf("--secure-port=%d", p.port),
+		fmt.Sprintf("--secure-port=%d", port),
 		"--bind-address=" + p.opts.address(),
 		// Without an address of its own the API server looks for a default
 		// route, which an isolated machine does not have.
 		"--advertise-address=" + p.opts.address(),
 		"--endpoint-reconciler-type=" + p.opts.endpoints(),
-		"--etcd-servers=http://" + loopback(p.etcd),
+		"--etcd-servers=" + etcd,
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
@@ -101,8 +105,7 @@ func (p *Plane) apiServerFlags() ([]string, error) {
 		if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
 			return nil, fmt.Errorf("write the audit policy: %w", err)
 		}
-		p.AuditLog = filepath.Join(p.Dir, "audit.log")
-		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+p.AuditLog)
+		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+audit)
 	}
 	return append(args, p.opts.APIServerFlags...), nil
 }
@@ -115,16 +118,20 @@ rules:
 - level: Metadata
 `
 
-// awaitAPIServer also waits for the default namespace, which the API server
-// makes in the background: ready says nothing about it.
 func (p *Plane) awaitAPIServer(ctx context.Context, c *Child) error {
+	return p.awaitServer(ctx, c, p.Config)
+}
+
+// awaitServer also waits for the default namespace, which the API server
+// makes in the background: ready says nothing about it.
+func (p *Plane) awaitServer(ctx context.Context, c *Child, config *rest.Config) error {
 	client, err := p.freshClient()
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} {
-		if err := p.await(ctx, c, answers(client, p.Config.Host+path)); err != nil {
+		if err := p.await(ctx, c, answers(client, config.Host+path)); err != nil {
 			return err
 		}
 	}

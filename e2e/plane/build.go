@@ -23,6 +23,15 @@ const (
 // warm call reads two files and prints nothing. Processes that build at the
 // same time wait for one another instead of doing the work twice.
 func Build(ctx context.Context, out io.Writer, parts ...Part) (Binaries, error) {
+	return buildFrom(ctx, out, recipe.folder, parts)
+}
+
+// BuildCurrent is Build whatever KubernetesVariable says.
+func BuildCurrent(ctx context.Context, out io.Writer, parts ...Part) (Binaries, error) {
+	return buildFrom(ctx, out, func(r recipe, _ Part) string { return r.module }, parts)
+}
+
+func buildFrom(ctx context.Context, out io.Writer, folder func(recipe, Part) string, parts []Part) (Binaries, error) {
 	root, err := moduleDir(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +43,7 @@ func Build(ctx context.Context, out io.Writer, parts ...Part) (Binaries, error) 
 		if !ok {
 			return nil, fmt.Errorf("build %s: no such part", part)
 		}
-		in := r.folder(part)
+		in := folder(r, part)
 		m, ok := modules[in]
 		if !ok {
 			if m, err = openModule(ctx, filepath.Join(root, in)); err != nil {

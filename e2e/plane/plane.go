@@ -34,6 +34,7 @@ type Plane struct {
 	mu       sync.Mutex
 	bins     Binaries     // of this plane, whatever go.mod says meanwhile
 	children []*Child     // in the order of their start
+	lags     []*Lag       // of API servers that were added
 	ports    map[Part]int // where kube-controller-manager and -scheduler serve
 	stopping chan struct{}
 	stopped  chan struct{}
@@ -117,7 +118,7 @@ func (p *Plane) Stop() error {
 	if p.unhook != nil {
 		p.unhook()
 	}
-	children := slices.Clone(p.children)
+	children, lags := slices.Clone(p.children), p.lags
 	p.mu.Unlock()
 
 	for _, c := range slices.Backward(children) {
@@ -128,6 +129,9 @@ func (p *Plane) Stop() error {
 		} else if err := c.Stop(DefaultGrace); err != nil {
 			fmt.Fprintf(p.out, "plane: %v\n", err)
 		}
+	}
+	for _, l := range lags {
+		l.close()
 	}
 	if p.opts.Dir == "" {
 		if err := os.RemoveAll(p.Dir); err != nil {

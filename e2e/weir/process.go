@@ -36,6 +36,8 @@ type Options struct {
 	Alone bool
 	// Flags come last, so that they win.
 	Flags []string
+	// Env is added to this process's own.
+	Env []string
 }
 
 // Process is a weir that was started.
@@ -102,6 +104,7 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 		"--health-probe-bind-address", loopback(health),
 	}, o.Flags)
 	p.Child = plane.Command(name, o.Binary, filepath.Join(o.Dir, name+".log"), args...)
+	p.Env = o.Env
 	return p, p.Start(ctx)
 }
 

@@ -1,7 +1,9 @@
 // Command conformance runs Kubernetes' own end-to-end tests of garbage
 // collection against Weir, on a control plane whose built-in collectors are off.
 //
-//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--shadow]
+//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--shadow] [--api-servers=2]
+//
+// With --api-servers=2 Weir and the tests reach two API servers on one etcd, connection by connection.
 //
 // With --shadow the built-in collectors are on, and Weir looks on in shadow mode: there must be no difference but those on purpose.
 //
@@ -30,6 +32,7 @@ type options struct {
 	focus       string
 	want        int
 	shadow      bool
+	servers     int
 	dir         string
 }
 
@@ -42,6 +45,7 @@ func main() {
 	flag.StringVar(&o.focus, "focus", `\[sig-api-machinery\] Garbage collector`, "regular expression of the specs to run")
 	flag.IntVar(&o.want, "want", 11, "how many specs have to pass")
 	flag.BoolVar(&o.shadow, "shadow", false, "the built-in collectors work, and Weir compares in shadow mode")
+	flag.IntVar(&o.servers, "api-servers", 1, "how many API servers there are, behind a load balancer if they are several")
 	flag.StringVar(&o.dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
 	flag.Parse()
 	if o.shadow {
@@ -87,14 +91,14 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 			err = stopErr
 		}
 	}()
-	w, end, err := o.start(ctx, binary, p.Kubeconfig)
+	w, kubeconfig, end, err := o.start(ctx, binary, p)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = w.Stop(plane.DefaultGrace) }() // it is to end, no matter how
 
 	started := time.Now()
-	result, err := runSuite(ctx, out, bins[plane.E2ETest], p.Kubeconfig, o.focus, o.dir)
+	result, err := runSuite(ctx, out, bins[plane.E2ETest], kubeconfig, o.focus, o.dir)
 	if err != nil {
 		return err
 	}
@@ -113,15 +117,38 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	return nil
 }
 
-// start runs weir. end is to be called when the tests are over, and says what shadow mode has found.
-func (o options) start(ctx context.Context, binary, kubeconfig string) (w *weir.Process, end func(context.Context) (string, error), err error) {
+// balanced starts the API servers that are missing, and returns the kubeconfig by which all of them are reached by turns.
+func (o options) balanced(ctx context.Context, p *plane.Plane) (string, error) {
+	hosts := []string{p.Config.Host}
+	for len(hosts) < o.servers {
+		s, err := p.AddAPIServer(ctx)
+		if err != nil {
+			return "", err
+		}
+		hosts = append(hosts, s.Config.Host)
+	}
+	if len(hosts) == 1 {
+		return p.Kubeconfig, nil
+	}
+	b, err := plane.NewBalancer(ctx, hosts...)
+	if err != nil {
+		return "", err
+	}
+	return b.Kubeconfig(p.Kubeconfig)
+}
+
+// start runs weir. The tests are to use its kubeconfig; end is to be called when they are over, and says what shadow mode has found.
+func (o options) start(ctx context.Context, binary string, p *plane.Plane) (w *weir.Process, kubeconfig string, end func(context.Context) (string, error), err error) {
+	if kubeconfig, err = o.balanced(ctx, p); err != nil {
+		return nil, "", nil, err
+	}
 	how := weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: o.dir, LeaderElect: true}
 	if !o.shadow {
 		w, err = weir.Start(ctx, how)
-		return w, func(context.Context) (string, error) { return "", nil }, err
+		return w, kubeconfig, func(context.Context) (string, error) { return "", nil }, err
 	}
 	s, err := weir.StartShadow(ctx, how, shadowLate)
-	return s.Process, s.End, err
+	return s.Process, kubeconfig, s.End, err
 }
 
 // shadowLate is what users have.

@@ -35,6 +35,7 @@ var parts = []part{
 	{"beside the built-in", ".", `^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*|TestCollectingIsHandedOver)$`},
 	{"brake", ".", `^(TestBrake|TestBuiltInCollectorIsHeld).*$`},
 	{"questions", ".", `^(TestPlan.*|TestWhy.*|TestDoctor.*)$`},
+	{"upgrade of the API servers", ".", `^TestAPIServersAreUpgradedOneAfterTheOther$`},
 	{"chart", "./chart", `.`},
 }
 

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
+)
+
+// discovers tells whether a request asks which kinds there are.
+func discovers(r *http.Request) bool {
+	path := strings.Trim(r.URL.Path, "/")
+	n := strings.Count(path, "/")
+	return strings.HasPrefix(path, "api") && (n < 2 || n == 2 && strings.HasPrefix(path, "apis/"))
+}
+
+// TestKindThatOneAPIServerDoesNotServeLosesNothing: as it is during an upgrade, what kinds there are depends on which API server
+// is asked.
+func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	second := newServers(w, "--runtime-config=batch/v1=false")
+	b := w.startWeirSwitched(second, func(*http.Request) bool { return false })
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(crd)
+	w.make(`
+		job boss
+		cm  leaf   owners=(boss)
+		cm  keeper
+		job kept   owners=(keeper!block)
+		cm  taker
+		job taken  owners=(taker!block)
+		job mixed  owners=(taker, boss)
+	`)
+	other := w.beside()
+	other.make("job left")
+	w.settle()
+	served := func(yes bool) {
+		t.Helper()
+		b.set(func(r *http.Request) bool { return !yes && discovers(r) })
+		w.rediscover(crd)
+		w.awaitMetrics("the kind comes or goes", func(m weir.Metrics) bool { return m.Has("weir_graph_objects", "resource", "jobs") == yes })
+	}
+
+	served(false)
+	job := w.kinds["job"]
+	delete(w.kinds, "job") // none is collected now
+	w.mustStay("leaf", "kept", "taken", "mixed")
+	w.delete("keeper", orphan)
+	w.delete("taker", background)
+	uid := other.drop()
+	w.awaitGone("keeper", "taker")
+	w.mustStay("leaf", "kept", "taken", "mixed")
+	w.kinds["job"] = job
+	other.awaitDropped(uid)
+
+	served(true)
+	w.awaitGone("taken", "left")
+	delete(w.made, "left") // nothing can be made where it was
+	w.mustStay("boss", "leaf", "kept", "mixed")
+	w.awaitOwners("kept", "")
+	w.awaitOwners("mixed", "boss")
+	w.delete("boss", background)
+	w.awaitGone("boss", "leaf", "mixed")
+}
+
+// rediscover changes a definition, at which weir asks anew which kinds there are.
+func (w *world) rediscover(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
+	patch := []byte(`{"metadata":{"annotations":{"at":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`)
+	if _, err := w.crds().Patch(w.Context(), crd.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestDefinitionOfAnotherScopeThatAnAPIServerHasNotSeen: it looks for objects of the new kind where those of the old one would
+// be, finds none, and says so as if it knew.
+func TestDefinitionOfAnotherScopeThatAnAPIServerHasNotSeen(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	second := newServers(w)
+	widgets := about("widgets", "customresourcedefinitions")
+	w.startWeirSwitched(second, func(r *http.Request) bool { return discovers(r) || widgets(r) })
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+	w.define(crd)
+	w.make(`
+		widget old
+		cm     other
+	`)
+	w.settle()
+	looked := w.sum("weir_lookups_total")
+	second.Lag.Hold()
+	w.undefine(crd)
+	crd.Spec.Scope = apiextensionsv1.ClusterScoped
+	w.define(crd)
+	w.make(`
+		widget boss
+		cm     leaf owners=(boss)
+	`)
+	w.awaitMetrics("it has looked for the owner", func(m weir.Metrics) bool { return m.Sum("weir_lookups_total") > looked })
+	widget := w.kinds["widget"]
+	delete(w.kinds, "widget")
+	w.mustStay("leaf")
+	w.kinds["widget"] = widget
+	second.Lag.Release()
+	w.mustStay("leaf", "boss")
+	w.delete("boss", background)
+	w.awaitGone("leaf")
+}
+
+// TestAPIServersAreUpgradedOneAfterTheOther, from the version of the plane to the current one: weir talks to both, by turns. In
+// the end, and between, all is collected that is to go, and nothing else.
+func TestAPIServersAreUpgradedOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	current, err := plane.BuildCurrent(t.Context(), os.Stderr, plane.APIServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, plane.Options{})
+	second := newServers(c)
+	first := c.plane.Config.Host
+	b := c.startWeirBalanced(first, second.Config.Host)
+	c.worksAs("before")
+
+	b.To(first)
+	second.Kill()
+	c.worksAs("first alone")
+	second.Path = current[plane.APIServer]
+	if err := second.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.logDifference(second.Config)
+	b.To(first, second.Config.Host)
+	c.worksAs("both")
+	b.To(second.Config.Host)
+	c.worksAs("second alone")
+	b.To(first, second.Config.Host)
+
+	c.plane.Child(plane.APIServer).Path = current[plane.APIServer]
+	if err := c.plane.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.worksAs("after")
+	c.mustNotRewind()
+}
+
+// worksAs has cascades of all three kinds end right, and a namespace, in one state of the cluster.
+func (w *world) worksAs(state string) {
+	w.Helper()
+	in := worldIn(w.T, w.cluster)
+	gone, kept := numbered("gone", 10), numbered("kept", 10)
+	in.make(`
+		rc background
+		rc foreground
+		rc orphan
+		rc staying
+	`)
+	for i, owner := range []string{"background", "foreground"} {
+		in.make(dependents("cm", gone[5*i:5*i+5], owner+"!block"))
+	}
+	in.make(dependents("cm", kept[:5], "orphan!block"))
+	in.make(dependents("cm", kept[5:], "staying!block, background"))
+	in.settle()
+	in.delete("background", background)
+	in.delete("foreground", foreground)
+	in.delete("orphan", orphan)
+	in.awaitGone(append(slices.Clone(gone), "background", "foreground", "orphan")...)
+	in.mustStay(append(kept, "staying")...)
+	in.awaitDropped(in.drop())
+	w.Logf("%s: all ended right", state)
+}
+
+// logDifference tells which kinds one of the API servers serves and the plane's own does not, and the reverse.
+func (w *world) logDifference(config *rest.Config) {
+	w.Helper()
+	served := func(config *rest.Config) map[string]bool {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			w.Fatal(err)
+		}
+		_, lists, err := client.ServerGroupsAndResources()
+		if err != nil {
+			w.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, l := range lists {
+			for _, r := range l.APIResources {
+				found[l.GroupVersion+" "+r.Name] = true
+			}
+		}
+		return found
+	}
+	before, after := served(w.plane.Config), served(config)
+	for name := range after {
+		if !before[name] {
+			w.Logf("only the upgraded one serves %s", name)
+		}
+	}
+	for name := range before {
+		if !after[name] {
+			w.Logf("only the other one serves %s", name)
+		}
+	}
+}
