@@ -49,8 +49,8 @@ func (c *checker) entries() {
 		}
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
-	c.that(used == len(g.byKey.ids)+len(g.byOdd), "%d entries in use, %d indexed", used, len(g.byKey.ids)+len(g.byOdd))
-	c.that(len(g.byOdd) == len(g.oddUIDs), "%d non-canonical uids indexed, %d kept", len(g.byOdd), len(g.oddUIDs))
+	c.that(used == len(g.byKey.ids)+len(g.byNonCanonical), "%d entries in use, %d indexed", used, len(g.byKey.ids)+len(g.byNonCanonical))
+	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept", len(g.byNonCanonical), len(g.nonCanonicalUIDs))
 }
 
 func (c *checker) nodes() {

@@ -9,12 +9,12 @@ import (
 // show everything to a new graph.
 func (g *Graph) Clone() *Graph {
 	c := *g
-	c.byKey.ids, c.byOdd, c.oddUIDs = maps.Clone(g.byKey.ids), maps.Clone(g.byOdd), maps.Clone(g.oddUIDs)
+	c.byKey.ids, c.byNonCanonical, c.nonCanonicalUIDs = maps.Clone(g.byKey.ids), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
 	c.entries, c.nodes, c.claims = g.entries.clone(), g.cloneNodes(), g.claims.clone()
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
-	c.oddVersions, c.rulings, c.causes, c.ending = maps.Clone(g.oddVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
-	c.orphaned, c.departed = g.orphaned.clone(), g.departed.clone()
+	c.textVersions, c.rulings, c.causes, c.ending = maps.Clone(g.textVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
+	c.orphaned, c.recentlyDeleted = g.orphaned.clone(), g.recentlyDeleted.clone()
 	c.draining, c.touched = maps.Clone(g.draining), maps.Clone(g.touched)
 	c.dirty = slices.Clone(g.dirty)
 	c.inventories = make(map[uint32]*inventory, len(g.inventories))
@@ -90,9 +90,9 @@ func (in *interner[K]) clone() interner[K] {
 	return interner[K]{ids: maps.Clone(in.ids), vals: slices.Clone(in.vals), free: slices.Clone(in.free)}
 }
 
-func (t *tombs) clone() tombs {
+func (t *tombstones) clone() tombstones {
 	c := *t
-	c.keys, c.odd, c.ring = maps.Clone(t.keys), maps.Clone(t.odd), slices.Clone(t.ring)
+	c.keys, c.nonCanonical, c.ring = maps.Clone(t.keys), maps.Clone(t.nonCanonical), slices.Clone(t.ring)
 	return c
 }
 

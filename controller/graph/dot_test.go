@@ -19,22 +19,22 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestDrawingIsReadBackAsItWas draws an object, its dependent and an owner that is not there under odd
+// TestDrawingIsReadBackAsItWas draws an object, its dependent and an owner that is not there under hostile
 // names, and reads the drawing with a parser of the language.
 func TestDrawingIsReadBackAsItWas(t *testing.T) {
-	for _, name := range oddNames {
+	for _, name := range hostileNames {
 		drawAndRead(t, name, "uid-"+name)
 	}
-	t.Logf("%d names", len(oddNames))
+	t.Logf("%d names", len(hostileNames))
 }
 
-var oddNames = []string{
+var hostileNames = []string{
 	"plain", "", " ", `"`, `""`, `"quoted"`, `back\slash`, `\`, `\n`, "line\nbreak", "tab\tand\x00nul", "größe-対象", "a b", "1.5", "-3",
 	"node", "digraph", "<b>", "<", "->", "a;b", "{x}", "[y]", `"<"`, "// comment", "/* comment", "#", "'", "é́", "\xff\xfe", "%s", "𝔘",
 }
 
 func FuzzDrawing(f *testing.F) {
-	for _, name := range oddNames {
+	for _, name := range hostileNames {
 		f.Add(name, "uid")
 		f.Add("name", name)
 	}

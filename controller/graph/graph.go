@@ -13,9 +13,9 @@ import (
 //
 // It is a value: it starts no goroutine, takes no lock and reads no clock. One caller at a time.
 type Graph struct {
-	byKey   index[key]           // uid → entry
-	byOdd   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
-	oddUIDs map[uint32]types.UID // entry → uid, for the same
+	byKey            index[key]           // uid → entry
+	byNonCanonical   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
+	nonCanonicalUIDs map[uint32]types.UID // entry → uid, for the same
 
 	entries slab[entry]
 	nodes   slab[node]
@@ -32,14 +32,14 @@ type Graph struct {
 	held      int    // kinds that hold
 	heldKinds string // which, and how
 
-	oddVersions map[uint32]string   // node → resourceVersion, where it is not a plain number
-	rulings     map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
-	holder      string              // the finalizer that holds foreground deletions until then; see Holds
-	causes      map[uint32]cause    // node → what its deletion rests on, where nobody asked for that
-	ending      map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
-	accepted    int                 // nodes with the accepted flag
-	orphaned    tombs
-	departed    tombs
+	textVersions    map[uint32]string   // node → resourceVersion, where it is not a plain number
+	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
+	holder          string              // the finalizer that holds foreground deletions until then; see Holds
+	causes          map[uint32]cause    // node → what its deletion rests on, where nobody asked for that
+	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
+	accepted        int                 // nodes with the accepted flag
+	orphaned        tombstones
+	recentlyDeleted tombstones
 
 	history uint32 // how often the API server's history went back
 	rewound string // why it did; "" once every kind has been listed since
@@ -54,25 +54,25 @@ type Graph struct {
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
-		byKey:       newIndex[key](),
-		byOdd:       map[types.UID]uint32{},
-		oddUIDs:     map[uint32]types.UID{},
-		claims:      newClaimTable(),
-		namespaces:  newInterner[string](),
-		finalizers:  newInterner[string](),
-		types:       newInterner[typeKey](),
-		typeInfos:   make([]typeInfo, 1),
-		slots:       make([]slot, 1),
-		slotIDs:     map[schema.GroupResource]uint32{},
-		oddVersions: map[uint32]string{},
-		rulings:     map[uint32]ruling{},
-		causes:      map[uint32]cause{},
-		ending:      map[uint32]struct{}{},
-		orphaned:    newTombs(maxOrphaned),
-		departed:    newTombs(maxDeparted),
-		inventories: map[uint32]*inventory{},
-		draining:    map[string]struct{}{},
-		touched:     map[string]struct{}{},
+		byKey:            newIndex[key](),
+		byNonCanonical:   map[types.UID]uint32{},
+		nonCanonicalUIDs: map[uint32]types.UID{},
+		claims:           newClaimTable(),
+		namespaces:       newInterner[string](),
+		finalizers:       newInterner[string](),
+		types:            newInterner[typeKey](),
+		typeInfos:        make([]typeInfo, 1),
+		slots:            make([]slot, 1),
+		slotIDs:          map[schema.GroupResource]uint32{},
+		textVersions:     map[uint32]string{},
+		rulings:          map[uint32]ruling{},
+		causes:           map[uint32]cause{},
+		ending:           map[uint32]struct{}{},
+		orphaned:         newTombstones(maxOrphaned),
+		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
+		inventories:      map[uint32]*inventory{},
+		draining:         map[string]struct{}{},
+		touched:          map[string]struct{}{},
 	}
 }
 
@@ -289,7 +289,7 @@ func (g *Graph) quiet(n *node) bool {
 // gone removes a node that is not there any more for certain: every claim that meant it is answered for good. concluded: its deletion was
 // not seen.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
-	g.departed.add(uid)
+	g.recentlyDeleted.add(uid)
 	entryID := g.find(uid)
 	id := g.nodeOf(g.slotIDs[kind], entryID)
 	if id == 0 {
@@ -349,7 +349,7 @@ func (g *Graph) remove(id uint32) {
 	delete(g.ending, id)
 	delete(g.rulings, id)
 	delete(g.causes, id)
-	delete(g.oddVersions, id)
+	delete(g.textVersions, id)
 	g.slots[n.slot].nodes--
 	g.slots[n.slot].changes++
 	g.nodes.release(id)
@@ -391,12 +391,12 @@ func (g *Graph) setVersion(id uint32, version string) (changed bool) {
 	if g.versionOf(id) == version {
 		return false
 	}
-	delete(g.oddVersions, id)
+	delete(g.textVersions, id)
 	n := g.nodes.at(id)
 	v, err := strconv.ParseUint(version, 10, 64)
 	if err != nil || v == 0 || strconv.FormatUint(v, 10) != version {
 		v = 0
-		g.oddVersions[id] = version
+		g.textVersions[id] = version
 	}
 	n.version = v
 	return true
@@ -406,7 +406,7 @@ func (g *Graph) versionOf(id uint32) string {
 	if v := g.nodes.at(id).version; v != 0 {
 		return strconv.FormatUint(v, 10)
 	}
-	return g.oddVersions[id]
+	return g.textVersions[id]
 }
 
 func (g *Graph) refOf(id uint32) Ref {

@@ -134,7 +134,7 @@ func (m *model) owner(ref metav1.OwnerReference, namespace string) graph.Answer 
 	if m.nodes(ref.UID) > 0 {
 		return graph.Present
 	}
-	if slices.Contains(m.departed, ref.UID) {
+	if slices.Contains(m.recentlyDeleted, ref.UID) {
 		return graph.Absent
 	}
 	t := m.typeOf(wordsOf(ref, namespace))

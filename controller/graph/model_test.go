@@ -14,18 +14,18 @@ import (
 // model is the graph once more, as simple as it can be: lists, loops, and nothing that is kept up to
 // date. What it says about an object it works out from the lists each time it is asked.
 type model struct {
-	kinds      []mKind
-	objects    []mObject // oldest first
-	claims     []mClaim  // what is known of the claims that objects make
-	types      []mType   // of these claims
-	resources  []graph.Resource
-	discovered bool
-	draining   map[string]bool
-	departed   []types.UID // gone, as a watch showed
-	orphaned   []types.UID // gone, and what referred to them was to live
-	history    uint32      // how often the server's went back
-	relisting  bool        // since it did
-	holder     string      // holds foreground deletions until they are ruled
+	kinds           []mKind
+	objects         []mObject // oldest first
+	claims          []mClaim  // what is known of the claims that objects make
+	types           []mType   // of these claims
+	resources       []graph.Resource
+	discovered      bool
+	draining        map[string]bool
+	recentlyDeleted []types.UID // gone, as a watch showed
+	orphaned        []types.UID // gone, and what referred to them was to live
+	history         uint32      // how often the server's went back
+	relisting       bool        // since it did
+	holder          string      // holds foreground deletions until they are ruled
 }
 
 type mKind struct {
@@ -169,7 +169,7 @@ func (m *model) apply(ev graph.Event) {
 	case graph.CaughtUp:
 		m.kind(ev.Kind).behind = false
 	case graph.Rewound:
-		m.objects, m.claims, m.orphaned, m.departed = nil, nil, nil, nil
+		m.objects, m.claims, m.orphaned, m.recentlyDeleted = nil, nil, nil, nil
 		m.history, m.relisting = m.history+1, true
 		for i := range m.kinds {
 			k := &m.kinds[i]
@@ -242,7 +242,7 @@ func (m *model) apply(ev graph.Event) {
 }
 
 func (m *model) gone(gr schema.GroupResource, uid types.UID, concluded graph.Conclusion) {
-	m.departed = append(m.departed, uid)
+	m.recentlyDeleted = append(m.recentlyDeleted, uid)
 	if o := m.object(gr, uid); o != nil {
 		if gr.Resource == "customresourcedefinitions" {
 			m.define(o.Name, true)

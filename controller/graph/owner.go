@@ -25,13 +25,13 @@ type Seen struct {
 func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	entryID := g.find(ref.UID)
 	if entryID != 0 {
-		if id := g.likest(entryID, ref); id != 0 {
+		if id := g.bestMatch(entryID, ref); id != 0 {
 			n := g.nodes.at(id)
 			s := &g.slots[n.slot]
 			return Seen{Present, schema.GroupKind{Group: s.Group, Kind: s.Kind}, g.namespaces.val(n.namespace), n.name}
 		}
 	}
-	if g.departed.has(ref.UID) {
+	if g.recentlyDeleted.has(ref.UID) {
 		return Seen{Answer: Absent}
 	}
 	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
@@ -48,8 +48,8 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	return seen
 }
 
-// likest is the node of an entry that is most like what a reference says; 0: there is none.
-func (g *Graph) likest(entryID uint32, ref metav1.OwnerReference) uint32 {
+// bestMatch is the node of an entry that is most like what a reference says; 0: there is none.
+func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
 	first := g.entries.at(entryID).node
 	for id := first; id != 0; id = g.nodes.at(id).next {

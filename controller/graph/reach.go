@@ -78,7 +78,7 @@ func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
 func (g *Graph) less(a, b uint32) bool {
 	na, nb := g.nodes.at(a), g.nodes.at(b)
 	ea, eb := g.entries.at(na.entry), g.entries.at(nb.entry)
-	if !ea.odd && !eb.odd {
+	if !ea.nonCanonical && !eb.nonCanonical {
 		if c := bytes.Compare(ea.key[:], eb.key[:]); c != 0 {
 			return c < 0
 		}

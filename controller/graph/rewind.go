@@ -13,7 +13,7 @@ func (g *Graph) rewind(reason string) {
 			g.remove(id)
 		}
 	}
-	g.orphaned, g.departed = newTombs(maxOrphaned), newTombs(maxDeparted)
+	g.orphaned, g.recentlyDeleted = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted)
 	g.history++
 	g.rewound = cmp.Or(reason, "the API server's history went back")
 	for i := range g.slots {

@@ -56,10 +56,10 @@ func (k key) uid() types.UID {
 // entry is all that is known under one uid: the objects that carry it (one, unless two APIs show the
 // same object) and the claims that name it. An entry without either does not exist.
 type entry struct {
-	key   key
-	node  uint32 // first of the list through node.next
-	claim uint32 // first of the list through claim.next
-	odd   bool   // the uid is not a canonical UUID: it is in Graph.oddUIDs
+	key          key
+	node         uint32 // first of the list through node.next
+	claim        uint32 // first of the list through claim.next
+	nonCanonical bool   // the uid is not a canonical UUID: it is in Graph.nonCanonicalUIDs
 }
 
 // find returns the entry of a uid, 0 if there is none.
@@ -67,7 +67,7 @@ func (g *Graph) find(uid types.UID) uint32 {
 	if k, ok := parseKey(uid); ok {
 		return g.byKey.get(k)
 	}
-	return g.byOdd[uid]
+	return g.byNonCanonical[uid]
 }
 
 // enter returns the entry of a uid and makes it if need be.
@@ -77,7 +77,7 @@ func (g *Graph) enter(uid types.UID) uint32 {
 		if id := g.byKey.get(k); id != 0 {
 			return id
 		}
-	} else if id := g.byOdd[uid]; id != 0 {
+	} else if id := g.byNonCanonical[uid]; id != 0 {
 		return id
 	}
 	id := g.entries.alloc()
@@ -86,9 +86,9 @@ func (g *Graph) enter(uid types.UID) uint32 {
 		e.key = k
 		g.byKey.set(k, id)
 	} else {
-		e.odd = true
-		g.byOdd[uid] = id
-		g.oddUIDs[id] = uid
+		e.nonCanonical = true
+		g.byNonCanonical[uid] = id
+		g.nonCanonicalUIDs[id] = uid
 	}
 	return id
 }
@@ -99,9 +99,9 @@ func (g *Graph) leave(id uint32) {
 	if e.node != 0 || e.claim != 0 {
 		return
 	}
-	if e.odd {
-		delete(g.byOdd, g.oddUIDs[id])
-		delete(g.oddUIDs, id)
+	if e.nonCanonical {
+		delete(g.byNonCanonical, g.nonCanonicalUIDs[id])
+		delete(g.nonCanonicalUIDs, id)
 	} else {
 		g.byKey.drop(e.key)
 	}
@@ -109,8 +109,8 @@ func (g *Graph) leave(id uint32) {
 }
 
 func (g *Graph) uidOf(entryID uint32) types.UID {
-	if e := g.entries.at(entryID); !e.odd {
+	if e := g.entries.at(entryID); !e.nonCanonical {
 		return e.key.uid()
 	}
-	return g.oddUIDs[entryID]
+	return g.nonCanonicalUIDs[entryID]
 }
