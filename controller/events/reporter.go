@@ -77,12 +77,12 @@ func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResou
 
 // Decided says what is wrong with the references of an object, if anything is.
 func (r *Reporter) Decided(a graph.Action) {
-	if s := a.Stray; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
+	if s := a.Mismatched; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
 		r.asReference.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace,
 			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
 	}
-	if a.Trouble != graph.NoTrouble && r.first(a.Object.UID, ReasonUnresolvable, a.Why) {
+	if a.Unresolvable != graph.Resolvable && r.first(a.Object.UID, ReasonUnresolvable, a.Why) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonUnresolvable, a.Why)
 	}
 }

@@ -52,7 +52,7 @@ func expect(t *testing.T, what string, got *said, want ...string) {
 // Tools know the reference's Event by its words, and by who sends it.
 func TestAnOwnerInAnotherNamespaceIsToldInTheReferencesWordsAndOnce(t *testing.T) {
 	r, own, asReference := newReporter()
-	a := graph.Action{Object: web, Stray: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "o"}}
+	a := graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "o"}}
 	r.Decided(a)
 	r.Decided(a)
 	expect(t, "as the reference", asReference, `Warning OwnerRefInvalidNamespace Pod/web shop: ownerRef [apps/v1/ReplicaSet, namespace: shop, name: web-1, uid: o] does not exist in namespace "shop"`)

@@ -65,11 +65,11 @@ type Action struct {
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string
-	// Trouble is set when the object is kept because a reference can never be resolved as things are.
-	Trouble Trouble
-	// Stray is a reference whose uid belongs to an object in another namespace: owners are looked for in
+	// Unresolvable is set when the object is kept because a reference can never be resolved as things are.
+	Unresolvable Unresolvable
+	// Mismatched is a reference whose uid belongs to an object in another namespace: owners are looked for in
 	// the dependent's namespace only. nil if there is none, or it does not matter.
-	Stray *metav1.OwnerReference
+	Mismatched *metav1.OwnerReference
 }
 
 // Request tells whether the action asks something of the API server.
@@ -81,7 +81,7 @@ func (a Action) Request() bool { return a.Verb > Wait }
 func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
 	a.Claim.History, b.Claim.History = 0, 0
-	return a.Verb == b.Verb && a.Trouble == b.Trouble && (!a.Request() ||
+	return a.Verb == b.Verb && a.Unresolvable == b.Unresolvable && (!a.Request() ||
 		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority && a.Propagation == b.Propagation && a.Inferred == b.Inferred && a.Finalizer == b.Finalizer &&
 			slices.EqualFunc(a.Owners, b.Owners, sameReference) && slices.Equal(a.Finalizers, b.Finalizers))
 }
@@ -111,21 +111,21 @@ func (a Action) String() string {
 	return b.String()
 }
 
-// Trouble is why a reference cannot be resolved: what a user has to repair.
-type Trouble uint8
+// Unresolvable is why a reference cannot be resolved: what a user has to repair.
+type Unresolvable uint8
 
-// The troubles.
+// Why not; Resolvable says that it can be.
 const (
-	NoTrouble     Trouble = iota
-	UnservedKind          // no such apiVersion and kind
-	AmbiguousKind         // several resources serve this apiVersion and kind
-	Misplaced             // a cluster-scoped object names a namespaced owner
-	Unreadable            // the owner cannot be read: forbidden, or its API does not answer
+	Resolvable    Unresolvable = iota
+	UnservedKind               // no such apiVersion and kind
+	AmbiguousKind              // several resources serve this apiVersion and kind
+	Misplaced                  // a cluster-scoped object names a namespaced owner
+	Unreadable                 // the owner cannot be read: forbidden, or its API does not answer
 )
 
-var troubleNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner"}
+var unresolvableNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner"}
 
-func (t Trouble) String() string { return troubleNames[t] }
+func (t Unresolvable) String() string { return unresolvableNames[t] }
 
 // String names the owner as people do.
 func (c Claim) String() string { return words.Printable(c.Kind) + " " + nsName(c.place(), c.Name) }

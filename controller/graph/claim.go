@@ -55,14 +55,14 @@ func (t *claimTable) each(f func(id uint32, c *claim)) {
 type verdict uint8
 
 const (
-	unknown  verdict = iota // to be looked up
-	asked                   // being looked up, or to be asked again later
-	trouble                 // cannot be looked up as things are
-	solid                   // the owner is there
-	waiting                 // the owner is there and waits for its dependents (foreground)
-	letGo                   // the owner is there, or was last seen, letting its dependents go (orphan)
-	absent                  // there is no such owner, for certain
-	verdicts                // how many
+	unknown      verdict = iota // to be looked up
+	asked                       // being looked up, or to be asked again later
+	unresolvable                // cannot be looked up as things are
+	present                     // the owner is there
+	waiting                     // the owner is there and waits for its dependents (foreground)
+	orphaning                   // the owner is there, or was last seen, letting its dependents go (orphan)
+	absent                      // there is no such owner, for certain
+	verdicts                    // how many
 )
 
 var verdictNames = [...]string{"unknown", "asked", "unresolvable", "present", "waiting", "orphaning", "absent"}
@@ -300,32 +300,32 @@ func (g *Graph) judge(c *claim) (verdict, uint32) {
 			here := n.namespace == place || !g.slots[n.slot].Namespaced
 			if n.slot == t.slot && here && n.name == c.name {
 				switch {
-				case n.flags&orphaning != 0:
-					return letGo, id
+				case n.flags&orphan != 0:
+					return orphaning, id
 				case n.flags&foreground != 0:
 					return waiting, id
 				}
-				return solid, id
+				return present, id
 			}
 		}
 	}
 	switch {
 	case c.looked == lookedAbsent && c.orphaned:
-		return letGo, 0
+		return orphaning, 0
 	case c.looked == lookedAbsent:
 		return absent, 0
-	case g.troubleOf(c) != NoTrouble:
-		return trouble, 0
+	case g.unresolvableOf(c) != Resolvable:
+		return unresolvable, 0
 	case c.looked == lookedPresent:
-		return solid, 0
+		return present, 0
 	case c.looked == lookedNow:
 		return asked, 0
 	}
 	return unknown, 0
 }
 
-// troubleOf says why a claim that no node answers cannot be looked up.
-func (g *Graph) troubleOf(c *claim) Trouble {
+// unresolvableOf says why a claim that no node answers cannot be looked up.
+func (g *Graph) unresolvableOf(c *claim) Unresolvable {
 	t := g.typeInfos[c.typ]
 	switch {
 	case !t.served:
@@ -337,7 +337,7 @@ func (g *Graph) troubleOf(c *claim) Trouble {
 	case c.looked == lookedFailed || c.looked == lookedDenied:
 		return Unreadable
 	}
-	return NoTrouble
+	return Resolvable
 }
 
 // rejudgeEntry judges all claims on a uid anew.
@@ -352,8 +352,8 @@ func (g *Graph) rejudge(id uint32) {
 	c := g.claims.at(id)
 	v, owner := g.judge(c)
 	if v == c.verdict && owner == c.owner {
-		if v == trouble {
-			g.markDependents(c) // the kind of trouble may be another one
+		if v == unresolvable {
+			g.markDependents(c) // what keeps it from being looked up may be another thing
 		}
 		return
 	}

@@ -58,26 +58,26 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) {
 	case n.flags&accepted != 0:
 		a.Verb, a.Why = Wait, "request accepted: waiting for the watch to show it"
 
-	case t[letGo] > 0 && n.flags&deleting == 0 && t[unknown] > 0:
+	case t[orphaning] > 0 && n.flags&deleting == 0 && t[unknown] > 0:
 		g.look(n, &a)
-		a.Why = fmt.Sprintf("to be released by %s: owner not seen yet: %s", g.names(n, letGo), g.names(n, unknown))
+		a.Why = fmt.Sprintf("to be released by %s: owner not seen yet: %s", g.names(n, orphaning), g.names(n, unknown))
 
-	case t[letGo] > 0 && n.flags&deleting == 0 && t[asked] > 0:
+	case t[orphaning] > 0 && n.flags&deleting == 0 && t[asked] > 0:
 		a.Verb = Wait
-		a.Why = fmt.Sprintf("to be released by %s: owner being looked up: %s", g.names(n, letGo), g.names(n, asked))
+		a.Why = fmt.Sprintf("to be released by %s: owner being looked up: %s", g.names(n, orphaning), g.names(n, asked))
 
-	case t[letGo] > 0 && n.flags&deleting == 0 && t[trouble] > 0 && g.mayBeRead(n) != 0:
-		a.Verb, a.Trouble = Wait, Unreadable
+	case t[orphaning] > 0 && n.flags&deleting == 0 && t[unresolvable] > 0 && g.mayBeRead(n) != 0:
+		a.Verb, a.Unresolvable = Wait, Unreadable
 		id := g.mayBeRead(n)
-		a.Why = fmt.Sprintf("to be released by %s: owner %s could not be read: %s", g.names(n, letGo), g.nameOf(id), g.claims.reason[id])
+		a.Why = fmt.Sprintf("to be released by %s: owner %s could not be read: %s", g.names(n, orphaning), g.nameOf(id), g.claims.reason[id])
 
-	case t[letGo] > 0:
-		a.Verb, a.Why = Release, "orphaned by "+g.names(n, letGo)
+	case t[orphaning] > 0:
+		a.Verb, a.Why = Release, "orphaned by "+g.names(n, orphaning)
 		a.Owners = g.keepOwners(n, func(v verdict) bool {
-			return v == letGo || n.flags&deleting == 0 && (v == absent || v == waiting)
+			return v == orphaning || n.flags&deleting == 0 && (v == absent || v == waiting)
 		})
 
-	case n.flags&orphaning != 0:
+	case n.flags&orphan != 0:
 		g.decideOrphaning(id, &a)
 
 	case n.flags&foreground != 0:
@@ -95,30 +95,30 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) {
 	case len(n.owners) == 0:
 		a.Why = "no owners"
 
-	case t[solid] > 0 && t[absent]+t[waiting] > 0:
+	case t[present] > 0 && t[absent]+t[waiting] > 0:
 		a.Verb = Release
-		a.Why = fmt.Sprintf("owned by %s; not any more by %s", g.names(n, solid), g.names(n, absent, waiting))
+		a.Why = fmt.Sprintf("owned by %s; not any more by %s", g.names(n, present), g.names(n, absent, waiting))
 		a.Owners = g.keepOwners(n, func(v verdict) bool { return v == absent || v == waiting })
 
-	case t[solid] > 0 && t[unknown] > 0:
+	case t[present] > 0 && t[unknown] > 0:
 		g.look(n, &a)
 		a.LowPriority = true
-		a.Why = fmt.Sprintf("owned by %s; not seen yet: %s", g.names(n, solid), g.names(n, unknown))
+		a.Why = fmt.Sprintf("owned by %s; not seen yet: %s", g.names(n, present), g.names(n, unknown))
 
-	case t[solid] > 0:
-		a.Why = "owned by " + g.names(n, solid)
+	case t[present] > 0:
+		a.Why = "owned by " + g.names(n, present)
 
 	case t[unknown] > 0:
 		g.look(n, &a)
 		a.Why = "owner not seen yet: " + g.names(n, unknown)
-		a.Stray = g.stray(n)
+		a.Mismatched = g.mismatched(n)
 
 	case t[asked] > 0:
 		a.Verb, a.Why = Wait, "owner being looked up: "+g.names(n, asked)
 
-	case t[trouble] > 0:
-		a.Why, a.Trouble = g.whyTrouble(n)
-		a.Stray = g.stray(n)
+	case t[unresolvable] > 0:
+		a.Why, a.Unresolvable = g.whyUnresolvable(n)
+		a.Mismatched = g.mismatched(n)
 
 	case t[waiting] > 0 && n.dependents > 0:
 		if members := g.cycle(id); members != nil {
@@ -153,7 +153,7 @@ func (g *Graph) look(n *node, a *Action) {
 // may turn out to be absent, and must not be the last one left then.
 func (g *Graph) mayBeRead(n *node) uint32 {
 	for _, e := range n.owners {
-		if c := g.claims.at(e.claim); c.verdict == trouble && c.looked == lookedFailed && g.troubleOf(c) == Unreadable {
+		if c := g.claims.at(e.claim); c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable {
 			return e.claim
 		}
 	}
@@ -252,12 +252,12 @@ func (g *Graph) whyDelete(n *node) string {
 	return fmt.Sprintf("owner is gone: %s; being deleted foreground: %s", gone, leaving)
 }
 
-// whyTrouble names the first reference that cannot be resolved, and what would have to change.
-func (g *Graph) whyTrouble(n *node) (string, Trouble) {
-	id := g.first(n, trouble)
+// whyUnresolvable names the first reference that cannot be resolved, and what would have to change.
+func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
+	id := g.first(n, unresolvable)
 	c := g.claims.at(id)
 	k := g.types.val(c.typ)
-	switch t := g.troubleOf(c); t {
+	switch t := g.unresolvableOf(c); t {
 	case UnservedKind:
 		return fmt.Sprintf("kept: owner %s: the cluster serves no kind %q in %q", g.nameOf(id), k.kind, k.apiVersion), t
 	case AmbiguousKind:
@@ -269,8 +269,8 @@ func (g *Graph) whyTrouble(n *node) (string, Trouble) {
 	}
 }
 
-// stray finds the first reference that no node answers although there is one of that uid, elsewhere.
-func (g *Graph) stray(n *node) *metav1.OwnerReference {
+// mismatched finds the first reference that no node answers although there is one of that uid, elsewhere.
+func (g *Graph) mismatched(n *node) *metav1.OwnerReference {
 	for _, e := range n.owners {
 		c := g.claims.at(e.claim)
 		for id := g.entries.at(c.entry).node; id != 0 && c.owner == 0; id = g.nodes.at(id).next {

@@ -18,11 +18,11 @@ import (
 // decisions is the decision table, written so that exactly one row fits each situation: the order of
 // the rows means nothing, and a situation that fits no row or two fails the test.
 //
-// S W O A U ? F T count the references by what their claims mean; "0" none, "+" at least one, "*" any.
+// P W O A U ? F N count the references by what their claims mean; "0" none, "+" at least one, "*" any.
 // dependents: none, plain (they do not block), blocking, leads (a cycle in which the object has the
 // lowest uid), follows (a cycle in which it has not). kinds: complete, listing, slow, failing, behind.
 const decisions = `
-accepted state      S W O A U ? F T dependents             kinds                   then
+accepted state      P W O A U ? F N dependents             kinds                   then
 
 yes      *          * * * * * * * * *                      *                       wait
 
@@ -55,7 +55,7 @@ no       alive      + 0 0 0 0 * * * *                      *                    
 no       alive      0 * 0 * + * * * *                      *                       look
 no       alive      0 * 0 * 0 + * * *                      *                       wait
 no       alive      0 * 0 * 0 0 + * *                      *                       unreadable
-no       alive      0 * 0 * 0 0 0 + *                      *                       trouble
+no       alive      0 * 0 * 0 0 0 + *                      *                       unresolvable
 
 no       alive      0 + 0 * 0 0 0 0 leads,follows          *                       unblock
 no       alive      0 + 0 * 0 0 0 0 plain,blocking         *                       foreground
@@ -63,7 +63,7 @@ no       alive      0 + 0 * 0 0 0 0 none                   *                    
 no       alive      0 0 0 + 0 0 0 0 *                      *                       delete
 `
 
-const classes = "SWOAUQFT" // as the columns, ? being Q, and F what a lookup failed for
+const classes = "PWOAUQFN" // as the columns, ? being Q, and F what a lookup failed for
 
 type row struct {
 	text                              string
@@ -224,7 +224,7 @@ func newStage(kinds string) *stage {
 	}
 	st.g.Apply(graph.Observed{Object: keeper})
 	for n := range 2 {
-		st.owner('S', n, false)
+		st.owner('P', n, false)
 		st.owner('W', n, true, metav1.FinalizerDeleteDependents)
 		st.owner('O', n, true, metav1.FinalizerOrphanDependents)
 		st.owner('A', n, false)
@@ -251,7 +251,7 @@ func (st *stage) owner(class byte, n int, deleting bool, finalizers ...string) {
 func ownerRef(class byte, n int) metav1.OwnerReference {
 	r := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%c%d", class, n)}
 	switch class {
-	case 'T':
+	case 'N':
 		r.Kind = "Unheard"
 	case 'W': // blocking, and in no cycle
 		r.BlockOwnerDeletion = ptr(true)
@@ -323,12 +323,12 @@ func (st *stage) try(s situation, r row) string {
 	case "wait":
 		want.Verb = graph.Wait
 	case "keep":
-	case "trouble":
-		want.Trouble = graph.UnservedKind
+	case "unresolvable":
+		want.Unresolvable = graph.UnservedKind
 	case "unreadable":
-		want.Trouble = graph.Unreadable
+		want.Unresolvable = graph.Unreadable
 	case "unreadable-wait":
-		want.Verb, want.Trouble = graph.Wait, graph.Unreadable
+		want.Verb, want.Unresolvable = graph.Wait, graph.Unreadable
 	case "look", "look-low":
 		want.Verb, want.LowPriority = graph.Look, r.then == "look-low"
 		want.Claim = graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "U0", UID: "U0", Resource: mapKind, Namespaced: true, Lists: 1}
@@ -361,6 +361,6 @@ func (st *stage) try(s situation, r row) string {
 	if !got.Request() {
 		want.Object, got.Object = graph.Ref{}, graph.Ref{} // nobody sends it
 	}
-	got.Why, got.Unseen, got.Stray = "", "", want.Stray // words
+	got.Why, got.Unseen, got.Mismatched = "", "", want.Mismatched // words
 	return cmp.Diff(want, got)
 }

@@ -16,13 +16,13 @@
 // An owner reference is a claim: that there is an object with this uid, of this kind, under this name,
 // in the dependent's namespace. Many dependents make the same claim; it is judged once:
 //
-//	present   a node is exactly that object, or a live read found it
-//	waiting   … and it is being deleted foreground: it waits for its dependents
-//	orphaning … and it is being deleted with orphan, or was when it was last seen
-//	absent    its deletion was watched, or the API server said so; uids never return
-//	unknown   neither; a live read will tell
-//	asked     a live read is under way, or failed and will be repeated
-//	trouble   no read can tell: kind not served, or cluster-scoped object with a namespaced owner
+//	present      a node is exactly that object, or a live read found it
+//	waiting      … and it is being deleted foreground: it waits for its dependents
+//	orphaning    … and it is being deleted with orphan, or was when it was last seen
+//	absent       its deletion was watched, or the API server said so; uids never return
+//	unknown      neither; a live read will tell
+//	asked        a live read is under way, or failed and will be repeated
+//	unresolvable no read can tell: kind not served, or cluster-scoped object with a namespaced owner
 //
 // A list that no longer shows an object does not prove it absent: it makes the claims unknown. What is
 // in doubt is kept. "For ever" is as long as the API server has one history: when its storage is restored
@@ -30,15 +30,15 @@
 //
 // # Decisions
 //
-// One row applies, the first that matches. S, W, O, A, U, T are the numbers of references whose claim
-// is present, waiting, orphaning, absent, unknown, trouble.
+// One row applies, the first that matches. P, W, O, A, U, N are the numbers of references whose claim
+// is present, waiting, orphaning, absent, unknown, unresolvable.
 //
 //	accepted, effect not seen yet               Wait
 //	history went back, kinds listing            Wait, if a row below would ask for more than a Look
 //	O > 0, being deleted itself                 Release O
 //	O > 0                     U > 0             Look
 //	                          asked > 0         Wait
-//	                          a lookup failed   Wait, and report the trouble
+//	                          a lookup failed   Wait, and report why
 //	                          else              Release O, A, W
 //	deleting with orphan      has dependents    Wait
 //	                          kinds incomplete  Wait: an unseen dependent would be collected later.
@@ -51,12 +51,12 @@
 //	deleting otherwise        ruled             Unfinalize
 //	                          else              Keep
 //	no references                               Keep
-//	S > 0                     A + W > 0         Release A, W
+//	P > 0                     A + W > 0         Release A, W
 //	                          U > 0             Look, at low priority
 //	                          else              Keep
 //	U > 0                                       Look
 //	asked > 0                                   Wait
-//	T > 0                                       Keep, and report the trouble
+//	N > 0                                       Keep, and report why
 //	W > 0, has dependents     cycle             Unblock
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers

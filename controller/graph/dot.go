@@ -100,7 +100,7 @@ func missing(o OwnerView) *vertex {
 	if err != nil {
 		gv = schema.GroupVersion{Version: o.APIVersion}
 	}
-	known := o.Verdict == absent.String() || o.Verdict == letGo.String()
+	known := o.Verdict == absent.String() || o.Verdict == orphaning.String()
 	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !known}
 }
 

@@ -59,7 +59,7 @@ func (g *Graph) endingOf(id uint32) Ending {
 	n := g.nodes.at(id)
 	e := Ending{UID: g.uidOf(n.entry), Propagation: metav1.DeletePropagationForeground, WaitsFor: AwaitedDependents}
 	held := n.blocking > 0
-	if n.flags&orphaning != 0 {
+	if n.flags&orphan != 0 {
 		e.Propagation, held = metav1.DeletePropagationOrphan, n.dependents > 0
 	}
 	switch {
@@ -88,7 +88,7 @@ func (g *Graph) blocker(id uint32) (kind schema.GroupResource) {
 		}
 		for _, d := range cl.dependents {
 			kind = g.slots[g.nodes.at(d.node).slot].GroupResource()
-			if looked++; looked == most || n.flags&orphaning != 0 || g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
+			if looked++; looked == most || n.flags&orphan != 0 || g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
 				return kind
 			}
 		}

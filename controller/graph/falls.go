@@ -124,7 +124,7 @@ func (f *fall) lose(id uint32, c *claim) {
 			left -= kept
 		}
 	}
-	if c.verdict == solid && (!spared || c.entry != f.root) {
+	if c.verdict == present && (!spared || c.entry != f.root) {
 		left--
 	}
 	f.left[id] = left

@@ -98,14 +98,14 @@ type flags uint8
 const (
 	deleting   flags = 1 << iota
 	foreground       // deleting, with the foregroundDeletion finalizer, or ruled so: waits for its dependents
-	orphaning        // deleting, with the orphan finalizer, or ruled so: lets its dependents go
+	orphan           // deleting, with the orphan finalizer, or ruled so: lets its dependents go
 	accepted         // a request was accepted whose effect the watch has not shown yet
 	released         // deleting, and was orphaning before: what still refers to it is let go, not collected
 	marked           // in Graph.dirty
 	ruled            // deleting, and in Graph.rulings
 )
 
-const ending = foreground | orphaning
+const ending = foreground | orphan
 
 // edge is one owner reference, in the order in which the object has it.
 type edge struct {
@@ -279,7 +279,7 @@ func (g *Graph) quiet(n *node) bool {
 		return false
 	}
 	for _, e := range n.owners {
-		if g.claims.at(e.claim).verdict != solid {
+		if g.claims.at(e.claim).verdict != present {
 			return false
 		}
 	}
@@ -306,7 +306,7 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 // late it is seen. Known only in this process: see DESIGN.md.
 func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
-	return n.flags&(orphaning|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
+	return n.flags&(orphan|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
 }
 
 // settle answers every claim that means a node, for good. why is what dependents go for: 0 if somebody deleted the node.

@@ -90,7 +90,7 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
 			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
 		}
-		if todo := a.Request() || a.Trouble != graph.NoTrouble; todo != slices.Contains(pending, uid) && h.model.nodes(uid) == 1 {
+		if todo := a.Request() || a.Unresolvable != graph.Resolvable; todo != slices.Contains(pending, uid) && h.model.nodes(uid) == 1 {
 			return fmt.Sprintf("%s is pending: %t, and the decision is: %s", uid, !todo, a)
 		}
 		after[uid] = a
@@ -195,9 +195,9 @@ func (h *history) pending() (all []types.UID) {
 // plain leaves of an action what is carried out: a decision to do nothing has no words to compare.
 func plain(a graph.Action) graph.Action {
 	if !a.Request() {
-		return graph.Action{Verb: a.Verb, Trouble: a.Trouble}
+		return graph.Action{Verb: a.Verb, Unresolvable: a.Unresolvable}
 	}
-	a.Why, a.Unseen, a.Stray, a.Cause, a.Dependents = "", "", nil, graph.Claim{}, 0
+	a.Why, a.Unseen, a.Mismatched, a.Cause, a.Dependents = "", "", nil, graph.Claim{}, 0
 	a.Owners = append([]metav1.OwnerReference{}, a.Owners...) // none is none
 	a.Finalizers = append([]string{}, a.Finalizers...)
 	return a

@@ -268,12 +268,12 @@ func (g *Graph) Suspects(owners schema.GroupResource, most int) (all []Ref) {
 // open tells whether the next answer may say that there is no such owner, and an object be garbage for that. What is being deleted is not, nor
 // what another owner keeps: such owners may never be looked up. One that may not be read is as good as never answered.
 func (g *Graph) open(c *claim) bool {
-	unreadable := c.verdict == trouble && c.looked == lookedFailed && g.troubleOf(c) == Unreadable
+	unreadable := c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable
 	if c.verdict != unknown && c.verdict != asked && !unreadable {
 		return false
 	}
 	return slices.ContainsFunc(c.dependents, func(d dependent) bool {
 		n := g.nodes.at(d.node)
-		return n.flags&deleting == 0 && g.tally(n)[solid] == 0
+		return n.flags&deleting == 0 && g.tally(n)[present] == 0
 	})
 }

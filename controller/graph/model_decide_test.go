@@ -21,22 +21,22 @@ func (m *model) class(r metav1.OwnerReference, namespace string) string {
 	case o != nil && o.foreground():
 		return "W"
 	case o != nil:
-		return "S"
+		return "P"
 	case c.look == "absent" && c.orphaned:
 		return "O"
 	case c.look == "absent":
 		return "A"
-	case m.trouble(c) != graph.NoTrouble:
-		return "T"
+	case m.unresolvable(c) != graph.Resolvable:
+		return "N"
 	case c.look == "present":
-		return "S"
+		return "P"
 	case c.look == "now":
 		return "asked"
 	}
 	return "U"
 }
 
-func (m *model) trouble(c mClaim) graph.Trouble {
+func (m *model) unresolvable(c mClaim) graph.Unresolvable {
 	t := m.typeOf(c.words)
 	switch {
 	case !t.served:
@@ -48,7 +48,7 @@ func (m *model) trouble(c mClaim) graph.Trouble {
 	case c.look == "failed", c.look == "denied":
 		return graph.Unreadable
 	}
-	return graph.NoTrouble
+	return graph.Resolvable
 }
 
 // dependents counts the references that mean an object, and those among them that block it.
@@ -198,9 +198,9 @@ func (m *model) row(o *mObject) graph.Action {
 		return wait
 	case n["O"] > 0 && slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
 		c := m.claimOf(wordsOf(r, o.Namespace))
-		return m.class(r, o.Namespace) == "T" && c.look == "failed" && m.trouble(c) == graph.Unreadable
+		return m.class(r, o.Namespace) == "N" && c.look == "failed" && m.unresolvable(c) == graph.Unreadable
 	}):
-		wait.Trouble = graph.Unreadable
+		wait.Unresolvable = graph.Unreadable
 		return wait
 	case n["O"] > 0:
 		return release("O", "A", "W")
@@ -223,21 +223,21 @@ func (m *model) row(o *mObject) graph.Action {
 		return unfinalize()
 	case o.Deleting, len(o.Owners) == 0:
 		return keep
-	case n["S"] > 0 && n["A"]+n["W"] > 0:
+	case n["P"] > 0 && n["A"]+n["W"] > 0:
 		return release("A", "W")
-	case n["S"] > 0 && n["U"] > 0:
+	case n["P"] > 0 && n["U"] > 0:
 		a.LowPriority = true
 		return m.look(o, a)
-	case n["S"] > 0:
+	case n["P"] > 0:
 		return keep
 	case n["U"] > 0:
 		return m.look(o, a)
 	case n["asked"] > 0:
 		return wait
-	case n["T"] > 0:
+	case n["N"] > 0:
 		for _, r := range o.Owners {
-			if m.class(r, o.Namespace) == "T" {
-				keep.Trouble = m.trouble(m.claimOf(wordsOf(r, o.Namespace)))
+			if m.class(r, o.Namespace) == "N" {
+				keep.Unresolvable = m.unresolvable(m.claimOf(wordsOf(r, o.Namespace)))
 				return keep
 			}
 		}

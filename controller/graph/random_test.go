@@ -158,7 +158,7 @@ func (w world) line(before int) string {
 	case n < 89:
 		return "list " + pick(w.dice, someKinds) + pick(w.dice, []string{" fail", " fail forbidden", " slow"})
 	case n < 90:
-		return w.trouble()
+		return w.outage()
 	case n < 91 && w.chance(60):
 		return "rule " + home.kind + " " + home.uid + " " + pick(w.dice, []string{"background", "foreground", "orphan", "orphan", "none"})
 	case n < 91 && w.chance(20):
@@ -176,8 +176,8 @@ func (w world) line(before int) string {
 	}
 }
 
-// trouble is what happens to watches, and to the server behind them.
-func (w world) trouble() string {
+// outage is what happens to watches, and to the server behind them.
+func (w world) outage() string {
 	home := pick(w.dice, homes)
 	switch n := w.IntN(8); {
 	case n < 3:

@@ -81,7 +81,7 @@ func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bo
 	switch {
 	case now&foreground != 0:
 		n.flags &^= released // deleted again, with another wish
-	case before&orphaning != 0 && now&orphaning == 0:
+	case before&orphan != 0 && now&orphan == 0:
 		n.flags |= released // whoever did it: we, the leader before us, the built-in collector
 	}
 	if now&ending != 0 {
@@ -109,14 +109,14 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 	}
 	switch {
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing
-		return now | orphaning
+		return now | orphan
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		if !isRuled && g.holder != "" && slices.Contains(finalizers, g.holder) {
 			return now
 		}
 		return now | foreground
 	case isRuled && r.propagation == metav1.DeletePropagationOrphan:
-		return now | orphaning
+		return now | orphan
 	case isRuled && r.propagation == metav1.DeletePropagationForeground:
 		return now | foreground
 	}

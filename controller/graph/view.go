@@ -100,7 +100,7 @@ func (g *Graph) viewInto(id uint32, v *View) {
 	*v = View{
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
-		Orphaning: n.flags&orphaning != 0, Accepted: n.flags&accepted != 0,
+		Orphaning: n.flags&orphan != 0, Accepted: n.flags&accepted != 0,
 		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners,
 	}
 }
@@ -130,7 +130,7 @@ func (g *Graph) Pending(from uint32, n int) ([]types.UID, uint32) {
 		if v.entry == 0 || g.quiet(v) {
 			continue
 		}
-		if a := g.decide(id); a.Request() || a.Trouble != NoTrouble {
+		if a := g.decide(id); a.Request() || a.Unresolvable != Resolvable {
 			uids = append(uids, g.uidOf(v.entry))
 		}
 	}

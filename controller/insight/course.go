@@ -150,7 +150,7 @@ type decision struct {
 func decisionOf(a graph.Action) decision {
 	d := decision{verb: a.Verb, propagation: a.Propagation, why: a.Why}
 	switch {
-	case a.Verb == graph.Delete, a.Verb == graph.Wait, a.Verb == graph.Keep && a.Trouble == graph.NoTrouble:
+	case a.Verb == graph.Delete, a.Verb == graph.Wait, a.Verb == graph.Keep && a.Unresolvable == graph.Resolvable:
 	default:
 		whole := a
 		d.whole = &whole

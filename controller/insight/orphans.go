@@ -49,7 +49,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 		o.Fate = "delete"
 	case a.Verb == graph.Release:
 		o.Fate = "release"
-	case a.Trouble != graph.NoTrouble:
+	case a.Unresolvable != graph.Resolvable:
 		o.Fate = "keep"
 	default:
 		return Orphan{}, false

@@ -174,7 +174,7 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look, Evidence: w.successors(v)})
 	case a.Verb == graph.Release:
 		out = append(out, Cause{What: "some of its owners are gone or going, and the references to them come off: " + a.Why, Actor: "the garbage collector", Look: look})
-	case a.Trouble != graph.NoTrouble:
+	case a.Unresolvable != graph.Resolvable:
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})

@@ -38,7 +38,7 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		}
 		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
 	case "stop", "behind", "caughtup", "notfound", "rewind":
-		return r.trouble(verb, words)
+		return r.outage(verb, words)
 	case "look":
 		return r.look(words)
 	case "answer":
@@ -84,8 +84,8 @@ func (r *Runner) accept(words []string) ([]graph.Event, error) {
 	return []graph.Event{graph.Accepted{Action: action}}, nil
 }
 
-// trouble translates what happens to watches and to the server behind them.
-func (r *Runner) trouble(verb string, words []string) ([]graph.Event, error) {
+// outage translates what happens to watches and to the server behind them.
+func (r *Runner) outage(verb string, words []string) ([]graph.Event, error) {
 	a, err := newArgs(words, "reason", "history")
 	if err != nil {
 		return nil, err

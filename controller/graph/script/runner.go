@@ -123,8 +123,8 @@ func Decision(a graph.Action) string {
 	if a.Inferred.Conclusion != graph.Asked {
 		s += "; inferred: " + a.Inferred.String()
 	}
-	if a.Trouble != graph.NoTrouble {
-		s += " [" + a.Trouble.String() + "]"
+	if a.Unresolvable != graph.Resolvable {
+		s += " [" + a.Unresolvable.String() + "]"
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func (w *world) settled() error {
 		if s.kind(o.Kind).forbidden || !s.kind(o.Kind).Collected {
 			continue
 		}
-		var solid, waiting, absent, unresolvable int
+		var present, waiting, absent, unresolvable int
 		for _, r := range o.Owners {
 			k := s.typeOf(r)
 			owner := s.owner(r, o.Namespace)
@@ -32,13 +32,13 @@ func (w *world) settled() error {
 			case owner == nil:
 				absent++
 			case w.orphans(owner) && !watched(k):
-				solid++
+				present++
 			case w.orphans(owner):
 				return fmt.Errorf("%s still refers to %s, which is orphaning", o.UID, owner.UID)
 			case w.waits(owner) && watched(k):
 				waiting++
 			default:
-				solid++
+				present++
 			}
 		}
 		switch {
@@ -49,9 +49,9 @@ func (w *world) settled() error {
 		case w.waits(o) && !w.stuck(o, map[*object]bool{}):
 			return fmt.Errorf("%s still waits, and nothing holds it up", o.UID)
 		case o.Deleting:
-		case len(o.Owners) > 0 && solid == 0 && unresolvable == 0:
+		case len(o.Owners) > 0 && present == 0 && unresolvable == 0:
 			return fmt.Errorf("%s is garbage: %d owners absent, %d waiting", o.UID, absent, waiting)
-		case solid > 0 && waiting+absent > 0:
+		case present > 0 && waiting+absent > 0:
 			return fmt.Errorf("%s still refers to %d waiting owners, and %d absent ones", o.UID, waiting, absent)
 		}
 	}
