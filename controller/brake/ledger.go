@@ -91,7 +91,7 @@ func (a *account) turn(now time.Time) {
 }
 
 // with is what an account comes to with more.
-func (a *account) with(weight []graph.Fallen) counts {
+func (a *account) with(weight []graph.Counted) counts {
 	sum := counts{}
 	for _, c := range []counts{a.now, a.before} {
 		for k, n := range c {
@@ -104,7 +104,7 @@ func (a *account) with(weight []graph.Fallen) counts {
 	return sum
 }
 
-func (a *account) add(weight []graph.Fallen) {
+func (a *account) add(weight []graph.Counted) {
 	for _, f := range weight {
 		a.now[f.Kind] += f.Count
 	}
@@ -183,8 +183,8 @@ func (l *Ledger) LooksAround(owners schema.GroupResource) bool {
 
 // Load is what Charge goes by.
 type Load struct {
-	Weight []graph.Fallen // what goes with an object, itself included
-	Others []graph.Ref    // that are to go for the same cause, if they were asked for
+	Weight []graph.Counted // what goes with an object, itself included
+	Others []graph.Ref     // that are to go for the same cause, if they were asked for
 	Sizes  map[schema.GroupResource]int
 }
 
@@ -236,7 +236,7 @@ func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load)
 		_, let := acc.let[o.UID]
 		_, letThen := acc.letThen[o.UID]
 		if !let && !letThen && o.UID != a.Object.UID {
-			weight = append(weight, graph.Fallen{Kind: o.Kind, Count: 1})
+			weight = append(weight, graph.Counted{Kind: o.Kind, Count: 1})
 		}
 	}
 	if why := l.limits.exceeded(acc.with(weight), acc.sizes); why != "" {
@@ -251,7 +251,7 @@ func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load)
 }
 
 // follow expects what goes with an object of a kind.
-func (a *account) follow(kind schema.GroupResource, weight []graph.Fallen) {
+func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
 	for _, f := range weight {
 		n := f.Count
 		if f.Kind == kind {

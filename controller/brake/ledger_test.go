@@ -52,9 +52,9 @@ func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ..
 		b.now = b.now.Add(brake.Pause)
 	case brake.Weigh:
 	}
-	load := brake.Load{Weight: []graph.Fallen{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
+	load := brake.Load{Weight: []graph.Counted{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
 	for k, n := range with {
-		load.Weight = append(load.Weight, graph.Fallen{Kind: k, Count: n})
+		load.Weight = append(load.Weight, graph.Counted{Kind: k, Count: n})
 	}
 	answer, _ := b.Charge(b.now, a, load)
 	return answer == brake.Go

@@ -96,7 +96,7 @@ func (p *pass) reckon(kinds []graph.KindStats) {
 			continue
 		}
 		selector, _ := p.set.FinalizerSelector(kind)
-		var all graph.Fallen
+		var all graph.Counted
 		var complete bool
 		p.store.Read(func(g *graph.Graph) { all, complete = g.Instances(kind) })
 		p.ahead[kind] = int64(all.Count)

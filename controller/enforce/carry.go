@@ -30,7 +30,7 @@ func (p *pass) countAll(kinds []graph.KindStats) carrying {
 			continue
 		}
 		p.changes[kind], _ = p.store.Changes(kind)
-		var all graph.Fallen
+		var all graph.Counted
 		var complete bool
 		p.store.Read(func(g *graph.Graph) { all, complete = g.Instances(kind) })
 		if !complete {

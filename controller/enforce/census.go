@@ -133,7 +133,7 @@ func (c *census) count(ctx context.Context, set *policies.Set, last *censusResul
 		}
 		how := set.CensusOf(k.GroupResource())
 		if len(how.All) > 0 {
-			var all graph.Fallen
+			var all graph.Counted
 			var complete bool
 			c.store.Read(func(g *graph.Graph) { all, complete = g.Instances(k.GroupResource()) })
 			known := policyCounts{}

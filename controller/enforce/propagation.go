@@ -227,8 +227,8 @@ func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionStat
 	}
 	complete := false
 	s.store.Read(func(g *graph.Graph) {
-		var all []graph.Fallen
-		all, complete = g.Falls(o.UID, e.Keeps)
+		var all []graph.Counted
+		all, complete = g.Cascade(o.UID, e.Keeps)
 		for _, f := range all {
 			to.goes += f.Count
 		}

@@ -282,13 +282,13 @@ func TestContentMissesNothingThatStays(t *testing.T) {
 	}
 }
 
-// BenchmarkFalls counts what falls with one of a million objects, with a namespace of two thousand, and with an owner of
+// BenchmarkCascade counts what would be deleted with one of a million objects, with a namespace of two thousand, and with an owner of
 // a hundred thousand.
-func BenchmarkFalls(b *testing.B) {
+func BenchmarkCascade(b *testing.B) {
 	g := bigGraph()
 	b.Run("hundred", func(b *testing.B) {
 		for b.Loop() {
-			if f, ok := g.Falls(uuid(7<<20), nil); !ok || f[0].Count != perOwner {
+			if f, ok := g.Cascade(uuid(7<<20), nil); !ok || f[0].Count != perOwner {
 				b.Fatal(f, ok)
 			}
 		}
@@ -317,7 +317,7 @@ func BenchmarkFalls(b *testing.B) {
 			}})
 		}
 		for b.Loop() {
-			if f, ok := g.Falls(uuid(1), nil); !ok || f[0].Count != 100_000 {
+			if f, ok := g.Cascade(uuid(1), nil); !ok || f[0].Count != 100_000 {
 				b.Fatal(f, ok)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 
 // Search says what is deleted, and which of all that then goes is looked for.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of spared kinds; empty for none.
-	UID    types.UID
-	Spared func(schema.GroupResource) bool
+	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
+	UID  types.UID
+	Kept func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
 	Namespace string
 	// Instances is a kind of which every object goes, with its dependents; the zero value for none.
@@ -33,7 +33,7 @@ type Caught struct {
 // deleted already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. False:
 // there may be others, since a kind is not listed yet, or the object is not in the graph and something depends on it.
 //
-// It costs what Falls does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
+// It costs what Cascade does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
 func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
 	complete = g.search(s, func(id uint32) {
 		if count++; count <= s.Most {
@@ -55,12 +55,12 @@ func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
 func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 	entryID := g.find(s.UID)
 	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
-	f := fall{
-		g: g, root: entryID, spared: s.Spared, spares: map[uint32]bool{},
-		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
+	f := cascade{
+		g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{},
+		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
 	wanted := map[uint32]bool{} // by slot
-	f.falls = func(id uint32) {
+	f.found = func(id uint32) {
 		n := g.nodes.at(id)
 		want, known := wanted[n.slot]
 		if !known {
@@ -92,7 +92,7 @@ func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 }
 
 // instances has every object of a kind go.
-func (f *fall) instances(kind schema.GroupResource) {
+func (f *cascade) instances(kind schema.GroupResource) {
 	slotID := f.g.slotIDs[kind]
 	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
 		return
@@ -103,13 +103,13 @@ func (f *fall) instances(kind schema.GroupResource) {
 		}
 		if _, already := f.left[id]; !already {
 			f.begin(id)
-			f.falls(id)
+			f.found(id)
 		}
 	}
 }
 
 // content has everything in a namespace go. What depends on it is there, too.
-func (f *fall) content(namespace string) {
+func (f *cascade) content(namespace string) {
 	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
 	if inv == nil {
 		return
@@ -118,7 +118,7 @@ func (f *fall) content(namespace string) {
 		for _, id := range kind.nodes {
 			if _, already := f.left[id]; !already {
 				f.left[id] = 0
-				f.falls(id)
+				f.found(id)
 			}
 		}
 	}

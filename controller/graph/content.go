@@ -22,11 +22,11 @@ var passing = map[schema.GroupResource]bool{
 
 // Instances counts the objects of a kind. False: it is at least that many, since the kind is served and its
 // list is not complete, or nothing is known of what is served. The names are some.
-func (g *Graph) Instances(kind schema.GroupResource) (Fallen, bool) {
+func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
 	complete := g.resolved != nil && (!s.served || s.state == Synced)
 	slotID := g.slotIDs[kind]
-	return Fallen{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
+	return Counted{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
 		return nsName(g.namespaces.val(n.namespace), n.name), n.slot == slotID
 	})}, complete
 }
@@ -36,16 +36,16 @@ func (g *Graph) Instances(kind schema.GroupResource) (Fallen, bool) {
 // are some.
 //
 // It costs a few steps for each kind that the namespace holds.
-func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
+func (g *Graph) Filled(namespace string) ([]Counted, bool) {
 	complete := g.resolved != nil && g.holding(false, true) == ""
 	ns := g.namespaces.ids[namespace]
 	inv := g.inventories[ns]
 	if inv == nil {
 		return nil, complete
 	}
-	var out []Fallen
+	var out []Counted
 	for slotID, s := range inv.kinds {
-		f := Fallen{Kind: g.slots[slotID].GroupResource(), Count: len(s.nodes) - int(s.usual)}
+		f := Counted{Kind: g.slots[slotID].GroupResource(), Count: len(s.nodes) - int(s.usual)}
 		if f.Count == 0 || passing[f.Kind] {
 			continue
 		}
@@ -60,7 +60,7 @@ func (g *Graph) Filled(namespace string) ([]Fallen, bool) {
 		slices.Sort(f.Names)
 		out = append(out, f)
 	}
-	sortFallen(out)
+	sortCounted(out)
 	return out, complete
 }
 

@@ -135,9 +135,9 @@ func (g *Graph) define(name string, goes bool) {
 
 // Weigh counts what goes with objects, themselves included, each once: all that has no other owner, what a namespace contains, and the
 // instances of a definition. The kinds with most objects come first. False: it stopped after most references, and there is more.
-func (g *Graph) Weigh(most int, uids ...types.UID) ([]Fallen, bool) {
-	f := fall{g: g, most: most, left: map[uint32]int32{}, fallen: map[uint32]*Fallen{}}
-	f.falls = func(id uint32) { f.within(g.nodes.at(id)) }
+func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
+	f := cascade{g: g, most: most, left: map[uint32]int32{}, counted: map[uint32]*Counted{}}
+	f.found = func(id uint32) { f.within(g.nodes.at(id)) }
 	for _, uid := range uids {
 		entryID := g.find(uid)
 		if entryID == 0 {
@@ -158,12 +158,12 @@ func (g *Graph) Weigh(most int, uids ...types.UID) ([]Fallen, bool) {
 	}
 	f.run()
 	all := f.sorted()
-	slices.SortStableFunc(all, func(a, b Fallen) int { return b.Count - a.Count })
+	slices.SortStableFunc(all, func(a, b Counted) int { return b.Count - a.Count })
 	return all, !f.spent()
 }
 
 // within counts what goes with a namespace, or with a definition, although nothing refers to it.
-func (f *fall) within(n *node) {
+func (f *cascade) within(n *node) {
 	g := f.g
 	switch g.slots[n.slot].GroupResource() {
 	case namespacesKind:
@@ -183,14 +183,14 @@ func (f *fall) within(n *node) {
 // namespacesKind is the kind of namespaces.
 var namespacesKind = schema.GroupResource{Resource: "namespaces"}
 
-func (f *fall) countMany(slotID uint32, n int) {
+func (f *cascade) countMany(slotID uint32, n int) {
 	if n <= 0 {
 		return
 	}
-	of := f.fallen[slotID]
+	of := f.counted[slotID]
 	if of == nil {
-		of = &Fallen{Kind: f.g.slots[slotID].GroupResource()}
-		f.fallen[slotID] = of
+		of = &Counted{Kind: f.g.slots[slotID].GroupResource()}
+		f.counted[slotID] = of
 	}
 	of.Count += n
 }

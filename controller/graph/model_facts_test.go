@@ -14,8 +14,8 @@ import (
 	shown "github.com/weir-dev/weir/controller/words"
 )
 
-// falls tries again and again whether one more object falls.
-func (m *model) falls(uid types.UID, spared func(schema.GroupResource) bool) ([]graph.Fallen, bool) {
+// cascade tries again and again whether one more object is deleted, too.
+func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]graph.Counted, bool) {
 	var root *mObject
 	down := map[*mObject]bool{}
 	for i := range m.objects {
@@ -29,13 +29,13 @@ func (m *model) falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 	drops := func(o *mObject) bool {
 		return down[o] && !m.leavesOrphans(o) && (o.UID == uid || !slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents))
 	}
-	falls := func(o *mObject) bool {
+	cascade := func(o *mObject) bool {
 		lost, others := false, 0
 		for _, r := range o.Owners {
 			owner, class := m.meant(wordsOf(r, o.Namespace)), m.class(r, o.Namespace)
 			drop := owner != nil && drops(owner)
 			lost = lost || drop
-			if r.UID == uid && spared(o.Kind) {
+			if r.UID == uid && kept(o.Kind) {
 				continue // is taken off
 			}
 			if others++; class == "O" || !drop && class != "A" && class != "W" {
@@ -44,30 +44,30 @@ func (m *model) falls(uid types.UID, spared func(schema.GroupResource) bool) ([]
 		}
 		return lost && others > 0
 	}
-	var fallen []*mObject
+	var also []*mObject
 	for again := true; again; {
 		again = false
 		for i := range m.objects {
-			if o := &m.objects[i]; !down[o] && falls(o) {
+			if o := &m.objects[i]; !down[o] && cascade(o) {
 				down[o], again = true, true
-				fallen = append(fallen, o)
+				also = append(also, o)
 			}
 		}
 	}
-	return inKinds(fallen, root.Namespace), !m.incomplete(root, false, graph.Listing, graph.Slow)
+	return inKinds(also, root.Namespace), !m.incomplete(root, false, graph.Listing, graph.Slow)
 }
 
 // inKinds counts by kind, with the first three names.
-func inKinds(objects []*mObject, namespace string) (out []graph.Fallen) {
+func inKinds(objects []*mObject, namespace string) (out []graph.Counted) {
 	for _, o := range objects {
 		name := o.Name
 		if o.Namespace != namespace && o.Namespace != "" {
 			name = o.Namespace + "/" + o.Name
 		}
 		name = shown.Printable(name)
-		i := slices.IndexFunc(out, func(f graph.Fallen) bool { return f.Kind == o.Kind })
+		i := slices.IndexFunc(out, func(f graph.Counted) bool { return f.Kind == o.Kind })
 		if i < 0 {
-			i, out = len(out), append(out, graph.Fallen{Kind: o.Kind})
+			i, out = len(out), append(out, graph.Counted{Kind: o.Kind})
 		}
 		out[i].Count++
 		out[i].Names = append(out[i].Names, name)
@@ -76,7 +76,7 @@ func inKinds(objects []*mObject, namespace string) (out []graph.Fallen) {
 		slices.Sort(out[i].Names)
 		out[i].Names = out[i].Names[:min(3, len(out[i].Names))]
 	}
-	slices.SortFunc(out, func(a, b graph.Fallen) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	slices.SortFunc(out, func(a, b graph.Counted) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
 	return out
 }
 
@@ -156,7 +156,7 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	for _, kind := range []schema.GroupResource{mapKind, podKind, {Group: "example.com", Resource: "widgets"}} {
 		got, ok := h.Graph.Instances(kind)
 		objects, wantOK := h.model.instances(kind)
-		if diff := countsDiffer([]graph.Fallen{got}, inKinds(objects, ""), ok, wantOK); diff != "" {
+		if diff := countsDiffer([]graph.Counted{got}, inKinds(objects, ""), ok, wantOK); diff != "" {
 			return fmt.Sprintf("instances of %s: %s", kind, diff)
 		}
 	}
@@ -171,13 +171,13 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 		return ""
 	}
 	uid, other := uids[turn%len(uids)], uids[(turn/2)%len(uids)]
-	spared := func(kind schema.GroupResource) bool {
+	kept := func(kind schema.GroupResource) bool {
 		return turn%3 == 1 && kind == podKind || turn%3 == 2 && kind == mapKind
 	}
-	got, ok := h.Graph.Falls(uid, spared)
-	want, wantOK := h.model.falls(uid, spared)
+	got, ok := h.Graph.Cascade(uid, kept)
+	want, wantOK := h.model.cascade(uid, kept)
 	if ok != wantOK || !gocmp.Equal(want, got) {
-		return fmt.Sprintf("what falls with %s, event %d (known %t, model %t) (-model +graph):\n%s", uid, turn, ok, wantOK, gocmp.Diff(want, got))
+		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s", uid, turn, ok, wantOK, gocmp.Diff(want, got))
 	}
 	if got, want := h.Graph.Depends(uid, other), h.model.depends(uid, other); got != want {
 		return fmt.Sprintf("%s depends on %s: %t, model %t", uid, other, got, want)
@@ -193,11 +193,11 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 }
 
 // countsDiffer: counts are exact, names are some of all.
-func countsDiffer(got, all []graph.Fallen, ok, wantOK bool) string {
+func countsDiffer(got, all []graph.Counted, ok, wantOK bool) string {
 	if ok != wantOK {
 		return fmt.Sprintf("known: %t, model: %t", ok, wantOK)
 	}
-	got = slices.DeleteFunc(slices.Clone(got), func(f graph.Fallen) bool { return f.Count == 0 })
+	got = slices.DeleteFunc(slices.Clone(got), func(f graph.Counted) bool { return f.Count == 0 })
 	if len(got) != len(all) {
 		return gocmp.Diff(all, got)
 	}

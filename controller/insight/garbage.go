@@ -58,9 +58,9 @@ func (w *World) exceeds(v *graph.View, e Enforcement) bool {
 	if e.Limit == nil || e.Propagation == metav1.DeletePropagationOrphan {
 		return false
 	}
-	fallen, _ := w.Graph.Falls(v.UID, e.Spares)
+	counted, _ := w.Graph.Cascade(v.UID, e.Spares)
 	n := 0
-	for _, f := range fallen {
+	for _, f := range counted {
 		n += f.Count
 	}
 	return n > *e.Limit

@@ -24,9 +24,9 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 	within := func(most int) func(types.UID, func(schema.GroupResource) bool) (policies.Fall, bool) {
 		return func(uid types.UID, spared func(schema.GroupResource) bool) (fall policies.Fall, ok bool) {
 			read(func(g *graph.Graph) {
-				var fallen []graph.Fallen
-				fallen, ok = g.FallsWithin(uid, spared, most)
-				fall = fallOf(fallen...)
+				var counted []graph.Counted
+				counted, ok = g.CascadeWithin(uid, spared, most)
+				fall = fallOf(counted...)
 			})
 			return fall, ok
 		}
@@ -36,17 +36,17 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 		Some:  within(mostOfSome),
 		Instances: func(kind schema.GroupResource) (fall policies.Fall, ok bool) {
 			read(func(g *graph.Graph) {
-				var fallen graph.Fallen
-				fallen, ok = g.Instances(kind)
-				fall = fallOf(fallen)
+				var counted graph.Counted
+				counted, ok = g.Instances(kind)
+				fall = fallOf(counted)
 			})
 			return fall, ok
 		},
 		Content: func(namespace string) (fall policies.Fall, ok bool) {
 			read(func(g *graph.Graph) {
-				var fallen []graph.Fallen
-				fallen, ok = g.Filled(namespace)
-				fall = fallOf(fallen...)
+				var counted []graph.Counted
+				counted, ok = g.Filled(namespace)
+				fall = fallOf(counted...)
 			})
 			return fall, ok
 		},
@@ -90,7 +90,7 @@ func digestOf(uids []types.UID) string {
 
 func searchOf(s policies.Search) graph.Search {
 	return graph.Search{
-		UID: s.UID, Spared: s.Spared, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
+		UID: s.UID, Kept: s.Spared, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
 	}
 }
 
@@ -117,8 +117,8 @@ func ownerOf(seen graph.Seen) policies.Owner {
 	return policies.Owner{}
 }
 
-func fallOf(fallen ...graph.Fallen) (fall policies.Fall) {
-	for _, f := range fallen {
+func fallOf(counted ...graph.Counted) (fall policies.Fall) {
+	for _, f := range counted {
 		if f.Count > 0 {
 			fall.Kinds = append(fall.Kinds, policies.FallKind{Resource: f.Kind.String(), Count: f.Count, Names: f.Names})
 		}

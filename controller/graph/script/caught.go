@@ -13,7 +13,7 @@ import (
 
 // caught answers what of some kinds goes with an object, with all of a namespace, or with all of a kind.
 func (r *Runner) caught(words []string) (string, error) {
-	a, err := newArgs(words, "spared", "wanted", "namespace", "instances", "most")
+	a, err := newArgs(words, "kept", "wanted", "namespace", "instances", "most")
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +31,7 @@ func (r *Runner) caught(words []string) (string, error) {
 			return "", err
 		}
 	}
-	if s.Spared, err = oneOf(a.named["spared"]); err != nil {
+	if s.Kept, err = oneOf(a.named["kept"]); err != nil {
 		return "", err
 	}
 	if s.Wanted, err = oneOf(a.named["wanted"]); err != nil {

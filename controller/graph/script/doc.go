@@ -30,15 +30,15 @@
 //	recheck [N]                          N rounds of the clock
 //	drain NAMESPACE [off]                from now on it is told when its inventory changes
 //	inventory NAMESPACE                  what it holds
-//	caught [UID] [namespace=NAMESPACE] [instances=KIND] wanted=(KIND, …) [spared=(KIND, …)] [most=N]
-//	                                     which objects of some kinds fall
-//	falls UID [spared=(KIND, …)] [most=N]
-//	                                     what falls with an object, as far as N references tell
+//	caught [UID] [namespace=NAMESPACE] [instances=KIND] wanted=(KIND, …) [kept=(KIND, …)] [most=N]
+//	                                     which objects of some kinds would be deleted, too
+//	cascade UID [kept=(KIND, …)] [most=N]
+//	                                     what would be deleted with an object, as far as N references tell
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
 //	basis UID                            what a delete of it by another collector rests on
 //	instances KIND                       how many there are
-//	filled NAMESPACE                     what falls with a namespace
+//	filled NAMESPACE                     what is deleted with a namespace
 //	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace
 //	depends UID UID                      whether the one is a dependent of the other
 //	decide [UID…]                        what is to be done, about everything if none is named

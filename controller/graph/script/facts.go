@@ -12,7 +12,7 @@ import (
 
 // facts answers what policies ask.
 func (r *Runner) facts(verb string, words []string) (string, error) {
-	a, err := newArgs(words, "spared", "most")
+	a, err := newArgs(words, "kept", "most")
 	if err != nil {
 		return "", err
 	}
@@ -28,40 +28,40 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 		return "", err
 	}
 	switch verb {
-	case "falls":
-		spared, err := oneOf(a.named["spared"])
+	case "cascade":
+		kept, err := oneOf(a.named["kept"])
 		if err != nil {
 			return "", err
 		}
 		if a.named["most"] == "" {
-			f, ok := r.Graph.Falls(types.UID(which[0]), spared)
-			return fallen(f, ok), nil
+			f, ok := r.Graph.Cascade(types.UID(which[0]), kept)
+			return counted(f, ok), nil
 		}
 		most, err := strconv.Atoi(a.named["most"])
 		if err != nil {
 			return "", fmt.Errorf("most: %w", err)
 		}
-		f, ok := r.Graph.FallsWithin(types.UID(which[0]), spared, most)
+		f, ok := r.Graph.CascadeWithin(types.UID(which[0]), kept, most)
 		if !ok && len(f) > 0 {
-			return "at least\n" + fallen(f, true), nil
+			return "at least\n" + counted(f, true), nil
 		}
-		return fallen(f, ok), nil
+		return counted(f, ok), nil
 	case "instances":
 		kind, err := kindOf(which[0])
 		if err != nil {
 			return "", err
 		}
 		f, ok := r.Graph.Instances(kind)
-		return fallen([]graph.Fallen{f}, ok), nil
+		return counted([]graph.Counted{f}, ok), nil
 	case "filled":
 		f, ok := r.Graph.Filled(which[0])
-		return fallen(f, ok), nil
+		return counted(f, ok), nil
 	default:
 		return fmt.Sprintln(r.Graph.Depends(types.UID(which[0]), types.UID(which[1]))), nil
 	}
 }
 
-func fallen(all []graph.Fallen, ok bool) string {
+func counted(all []graph.Counted, ok bool) string {
 	switch {
 	case !ok:
 		return "not known\n"

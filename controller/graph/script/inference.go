@@ -57,9 +57,9 @@ func (r *Runner) weigh(words []string) (string, error) {
 	}
 	all, complete := r.Graph.Weigh(most, uids...)
 	if !complete {
-		return "at least\n" + fallen(all, true), nil
+		return "at least\n" + counted(all, true), nil
 	}
-	return fallen(all, true), nil
+	return counted(all, true), nil
 }
 
 // inferred reads "KIND".

@@ -65,7 +65,7 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.inventory(words)
 	case "caught":
 		return r.caught(words)
-	case "falls", "instances", "filled", "owner", "depends":
+	case "cascade", "instances", "filled", "owner", "depends":
 		return r.facts(verb, words)
 	case "weigh":
 		return r.weigh(words)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fallen is how many objects of a kind fall with something, and a few of their names.
-type Fallen struct {
+// Counted is how many objects of a kind there are, or would be deleted with something, and a few of their names.
+type Counted struct {
 	Kind  schema.GroupResource
 	Count int
 	Names []string // up to three, sorted; namespace/name where the namespace is not understood
@@ -19,32 +19,32 @@ type Fallen struct {
 // someNames is how many names tell a reader what it is about.
 const someNames = 3
 
-// Falls counts what falls when an object is deleted with its dependents: every object that depends on it
-// and has no reference left that keeps it. Dependents of spared kinds lose their reference to the object, and
-// stay if they have no other; further down nothing is spared. It is the least set for which that holds, as
+// Cascade counts what would also be deleted if an object is deleted with its dependents: every object that depends on it
+// and has no reference left that keeps it. Dependents of kept kinds lose their reference to the object, and
+// stay if they have no other; further down all are deleted. It is the least set for which that holds, as
 // collectors find it: in a cycle that something outside leads to, nobody goes first.
 //
 // The names are the first three. False: it is at least that much. The object is not in the graph, or a
 // kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not
 // count for that.
 //
-// It costs a step for each reference of what falls, and of what loses an owner and stays.
-func (g *Graph) Falls(uid types.UID, spared func(schema.GroupResource) bool) ([]Fallen, bool) {
-	return g.FallsWithin(uid, spared, 0)
+// It costs a step for each reference of what would be deleted, and of what loses an owner and stays.
+func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
+	return g.CascadeWithin(uid, kept, 0)
 }
 
-// FallsWithin is Falls that stops counting after so many references, and says then that it is at least that much; 0 is no
+// CascadeWithin is Cascade that stops counting after so many references, and says then that it is at least that much; 0 is no
 // bound.
-func (g *Graph) FallsWithin(uid types.UID, spared func(schema.GroupResource) bool, most int) ([]Fallen, bool) {
+func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) bool, most int) ([]Counted, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return nil, false
 	}
 	root := g.nodes.at(g.entries.at(entryID).node)
 	complete := g.holding(false, g.slots[root.slot].Namespaced) == ""
-	f := fall{
-		g: g, root: entryID, most: most, namespace: root.namespace, spared: spared, spares: map[uint32]bool{},
-		left: map[uint32]int32{}, fallen: map[uint32]*Fallen{},
+	f := cascade{
+		g: g, root: entryID, most: most, namespace: root.namespace, kept: kept, keeps: map[uint32]bool{},
+		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
 	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
 		f.begin(id)
@@ -53,33 +53,33 @@ func (g *Graph) FallsWithin(uid types.UID, spared func(schema.GroupResource) boo
 	return f.sorted(), complete && !f.spent()
 }
 
-// fall is how far a count has come.
-type fall struct {
+// cascade is how far a count has come.
+type cascade struct {
 	g         *Graph
-	root      uint32 // entry of the object whose own dependents are spared
+	root      uint32 // entry of the object whose own dependents of some kinds are kept
 	namespace uint32 // of what is deleted
-	spared    func(schema.GroupResource) bool
-	spares    map[uint32]bool  // by slot: what spared said
-	left      map[uint32]int32 // by node that lost an owner: references that still keep it; 0: it falls
-	fallen    map[uint32]*Fallen
-	falls     func(id uint32) // is told of each; nil: nobody
-	todo      []uint32        // nodes that fall, whose dependents have not heard of it
+	kept      func(schema.GroupResource) bool
+	keeps     map[uint32]bool  // by slot: what kept said
+	left      map[uint32]int32 // by node that lost an owner: references that still keep it; 0: it is deleted, too
+	counted   map[uint32]*Counted
+	found     func(id uint32) // called with each; may be nil
+	todo      []uint32        // nodes that are deleted, whose dependents have not heard of it
 	most      int             // references that are looked at; 0: all
 	looked    int             // references that were
 }
 
 // spent tells whether no more may be looked at.
-func (f *fall) spent() bool { return f.most > 0 && f.looked >= f.most }
+func (f *cascade) spent() bool { return f.most > 0 && f.looked >= f.most }
 
-// begin is with a node that falls whoever keeps it.
-func (f *fall) begin(id uint32) {
+// begin is with a node that is deleted whoever keeps it.
+func (f *cascade) begin(id uint32) {
 	f.left[id] = 0
 	if !f.g.leavesOrphans(id) {
 		f.todo = append(f.todo, id)
 	}
 }
 
-func (f *fall) run() {
+func (f *cascade) run() {
 	for len(f.todo) > 0 && !f.spent() {
 		id := f.todo[len(f.todo)-1]
 		f.todo = f.todo[:len(f.todo)-1]
@@ -88,7 +88,7 @@ func (f *fall) run() {
 }
 
 // drop takes an owner from all who depend on it.
-func (f *fall) drop(owner uint32) {
+func (f *cascade) drop(owner uint32) {
 	g := f.g
 	for c := g.entries.at(g.nodes.at(owner).entry).claim; c != 0; c = g.claims.at(c).next {
 		claim := g.claims.at(c)
@@ -105,18 +105,18 @@ func (f *fall) drop(owner uint32) {
 	}
 }
 
-// lose takes one reference from a node. Where it is spared, those to the root are taken off: it goes as its other owners
+// lose takes one reference from a node. Where it is kept, those to the root are taken off: it goes as its other owners
 // do, and stays if it has none.
-func (f *fall) lose(id uint32, c *claim) {
+func (f *cascade) lose(id uint32, c *claim) {
 	n := f.g.nodes.at(id)
 	left, seen := f.left[id]
-	spared := f.spare(n.slot)
+	kept := f.keepsKind(n.slot)
 	switch {
 	case seen && left == 0:
 		return
 	case !seen:
 		left = f.g.keeping(n)
-		if spared {
+		if kept {
 			gone, kept := f.toRoot(n)
 			if gone == len(n.owners) {
 				return
@@ -124,7 +124,7 @@ func (f *fall) lose(id uint32, c *claim) {
 			left -= kept
 		}
 	}
-	if c.verdict == present && (!spared || c.entry != f.root) {
+	if c.verdict == present && (!kept || c.entry != f.root) {
 		left--
 	}
 	f.left[id] = left
@@ -132,8 +132,8 @@ func (f *fall) lose(id uint32, c *claim) {
 		return
 	}
 	f.count(n)
-	if f.falls != nil {
-		f.falls(id)
+	if f.found != nil {
+		f.found(id)
 	}
 	if !f.g.leavesOrphans(id) && f.g.propagation(n) != metav1.DeletePropagationOrphan {
 		f.todo = append(f.todo, id)
@@ -149,7 +149,7 @@ func (g *Graph) keeping(n *node) int32 {
 }
 
 // toRoot counts the references of a node to what is deleted, and those of them that keep it.
-func (f *fall) toRoot(n *node) (all int, keep int32) {
+func (f *cascade) toRoot(n *node) (all int, keep int32) {
 	for _, e := range n.owners {
 		if c := f.g.claims.at(e.claim); c.entry == f.root {
 			all++
@@ -161,23 +161,23 @@ func (f *fall) toRoot(n *node) (all int, keep int32) {
 	return all, keep
 }
 
-func (f *fall) spare(slot uint32) bool {
-	if f.spared == nil {
+func (f *cascade) keepsKind(slot uint32) bool {
+	if f.kept == nil {
 		return false
 	}
-	yes, known := f.spares[slot]
+	yes, known := f.keeps[slot]
 	if !known {
-		yes = f.spared(f.g.slots[slot].GroupResource())
-		f.spares[slot] = yes
+		yes = f.kept(f.g.slots[slot].GroupResource())
+		f.keeps[slot] = yes
 	}
 	return yes
 }
 
-func (f *fall) count(n *node) {
-	of := f.fallen[n.slot]
+func (f *cascade) count(n *node) {
+	of := f.counted[n.slot]
 	if of == nil {
-		of = &Fallen{Kind: f.g.slots[n.slot].GroupResource()}
-		f.fallen[n.slot] = of
+		of = &Counted{Kind: f.g.slots[n.slot].GroupResource()}
+		f.counted[n.slot] = of
 	}
 	of.Count++
 	in := "" // the namespace, where it is another one
@@ -192,15 +192,15 @@ func (f *fall) count(n *node) {
 	}
 }
 
-func (f *fall) sorted() []Fallen {
-	var out []Fallen
-	for _, of := range f.fallen {
+func (f *cascade) sorted() []Counted {
+	var out []Counted
+	for _, of := range f.counted {
 		out = append(out, *of)
 	}
-	return sortFallen(out)
+	return sortCounted(out)
 }
 
-func sortFallen(all []Fallen) []Fallen {
-	slices.SortFunc(all, func(a, b Fallen) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+func sortCounted(all []Counted) []Counted {
+	slices.SortFunc(all, func(a, b Counted) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
 	return all
 }
