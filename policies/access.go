@@ -46,7 +46,7 @@ func (a Access) lacks(user string) string {
 	return s
 }
 
-// everyFinalizer is the permission that spares looking up owners' kinds: who has it must not be held up by discovery.
+// everyFinalizer is the permission that saves looking up owners' kinds: who has it must not be held up by discovery.
 var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
 
 // ask returns the answer to a question of a policy's, or notes that there is none yet.

@@ -28,9 +28,9 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		"foreground, and nothing holds":   {kept, "x", asking("Foreground"), "some of its dependents are to be kept"},
 		"foreground, and Weir's holds":    {kept, "weir.dev/propagation", asking("Foreground"), ""},
 		"plain, some are to be kept":      {kept, "x", nil, ""},
-		"too many would fall":             {limit, "orphan", asking("Background"), "objects would also be deleted"},
+		"too many would be deleted":       {limit, "orphan", asking("Background"), "objects would also be deleted"},
 		"they are kept":                   {limit, "x", asking("Orphan"), ""},
-		"they fall already":               {limit, "foregroundDeletion", asking("Foreground"), ""},
+		"they are deleted already":        {limit, "foregroundDeletion", asking("Foreground"), ""},
 		"too many, and plain":             {limit, "x", nil, ""},
 		"nobody confirms it any more":     {confirm, "x", asking("Foreground"), ""},
 	} {

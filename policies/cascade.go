@@ -129,7 +129,7 @@ func (c *compiled) mayGuardIn(q *Question) bool {
 func (c *Cascade) begin() bool {
 	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // what fails is told by whom it is about
 	if c.way.policy != v1alpha1.Orphan {
-		c.search.UID, c.search.Spared = c.q.judged().uid(), c.way.keeps
+		c.search.UID, c.search.Kept = c.q.judged().uid(), c.way.keeps
 	}
 	switch {
 	case c.q.isNamespace():

@@ -36,7 +36,7 @@ func catching(complete bool, names ...string) Facts {
 	return Facts{
 		Catch: func(s Search) Catch {
 			c := Catch{Complete: complete}
-			if s.UID == "" && s.Namespace == "" && s.Instances.Empty() || !s.Wanted(configMaps.GroupResource()) || s.Spared != nil && s.Spared(configMaps.GroupResource()) {
+			if s.UID == "" && s.Namespace == "" && s.Instances.Empty() || !s.Wanted(configMaps.GroupResource()) || s.Kept != nil && s.Kept(configMaps.GroupResource()) {
 				return c
 			}
 			for _, n := range names {
@@ -45,11 +45,11 @@ func catching(complete bool, names ...string) Facts {
 			c.Count = len(names)
 			return c
 		},
-		Falls: func(uid types.UID, _ func(schema.GroupResource) bool) (Fall, bool) {
+		Dependents: func(uid types.UID, _ func(schema.GroupResource) bool) (AlsoDeleted, bool) {
 			if uid == "uid-owner" {
-				return Fall{Kinds: []FallKind{{Resource: "secrets", Count: 2}}}, true
+				return AlsoDeleted{Kinds: []KindCount{{Resource: "secrets", Count: 2}}}, true
 			}
-			return Fall{}, true
+			return AlsoDeleted{}, true
 		},
 		Kind: func(gvk schema.GroupVersionKind) Kind {
 			return Kind{Known: gvk.Group != "down.example.com", Served: gvk.Group == "", Namespaced: gvk.Kind != "Node", Resources: []schema.GroupResource{{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"}}}
@@ -130,7 +130,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"on trial":                            {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), []map[string]any{one}, nil, "", "1 configmaps (a)"},
 		"many":                                {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("d", nil), one, configMap("b", nil), configMap("c", nil)}, nil, "3 configmaps (a, b, c), and perhaps more", ""},
 		"they are kept":                       {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Options = map[string]any{"propagationPolicy": "Orphan"} }, "", ""},
-		"they are spared":                     {protects("p", "", "confirmation: Required}") + delpol("w", "propagation: {default: Background, dependents: [{apiGroups: [''], resources: [configmaps], action: Orphan}]}"), []map[string]any{one}, nil, "", ""},
+		"their kind is kept":                  {protects("p", "", "confirmation: Required}") + delpol("w", "propagation: {default: Background, dependents: [{apiGroups: [''], resources: [configmaps], action: Orphan}]}"), []map[string]any{one}, nil, "", ""},
 		"a collector":                         {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.User.Name = "system:serviceaccount:kube-system:generic-garbage-collector" }, "", ""},
 		"the namespace goes":                  {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.NamespaceObject["metadata"].(map[string]any)["deletionTimestamp"] = "now" }, "", ""},
 		"it goes already":                     {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.OldObject["metadata"].(map[string]any)["deletionTimestamp"] = "now" }, "", ""},

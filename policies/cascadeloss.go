@@ -71,17 +71,17 @@ func (c *Cascade) againstSelf(v *verdict, answers map[Access]Answer) []finding {
 
 // finding is a loss in words.
 func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
-	var fall Fall
+	var also AlsoDeleted
 	for _, o := range l.objects {
-		i := slices.IndexFunc(fall.Kinds, func(k FallKind) bool { return k.Resource == o.resource.String() })
+		i := slices.IndexFunc(also.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() })
 		if i < 0 {
-			i = len(fall.Kinds)
-			fall.Kinds = append(fall.Kinds, FallKind{Resource: o.resource.String()})
+			i = len(also.Kinds)
+			also.Kinds = append(also.Kinds, KindCount{Resource: o.resource.String()})
 		}
-		k := &fall.Kinds[i]
+		k := &also.Kinds[i]
 		k.Count, k.Names = k.Count+1, append(k.Names, o.name)
 	}
-	told := v.named(q, fall)
+	told := v.named(q, also)
 	what := told.String()
 	if c.early {
 		what += ", and perhaps more"
@@ -102,13 +102,13 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 }
 
 // letGo is how protected objects are let go, as far as the user may know which they are.
-func (c *Cascade) letGo(l *loss, told Fall) []string {
+func (c *Cascade) letGo(l *loss, told AlsoDeleted) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil
 	}
 	var out []string
 	for _, o := range l.objects[:min(len(l.objects), mostNames)] {
-		if slices.ContainsFunc(told.Kinds, func(k FallKind) bool { return k.Resource == o.resource.String() && len(k.Names) > 0 }) {
+		if slices.ContainsFunc(told.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() && len(k.Names) > 0 }) {
 			out = append(out, o.confirm)
 		}
 	}

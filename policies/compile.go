@@ -128,7 +128,7 @@ func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	if c.deletion != nil {
 		controllers = cmp.Or(m.KubernetesControllers, v1alpha1.ExcludeControllers)
 	}
-	c.spared = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
+	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
 	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)

@@ -35,7 +35,7 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 func (q *Question) digest(w propagation) (digest string, known bool) {
 	s := Search{Wanted: func(schema.GroupResource) bool { return true }}
 	if w.policy != v1alpha1.Orphan {
-		s.UID, s.Spared = q.judged().uid(), w.keeps
+		s.UID, s.Kept = q.judged().uid(), w.keeps
 	}
 	switch {
 	case q.isNamespace():

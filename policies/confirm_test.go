@@ -25,7 +25,7 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 			q.Facts.Digest = func(Search) (string, bool) { return "aa", false }
 		}, "it is not known yet whether these are all"},
 	} {
-		for kind, policy := range map[string]string{"what falls": "protection: {maxDependents: 0, confirmation: Required}", "each delete": "protection: {confirmation: Required}"} {
+		for kind, policy := range map[string]string{"what would also be deleted": "protection: {maxDependents: 0, confirmation: Required}", "each delete": "protection: {confirmation: Required}"} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				set := Build(nil, sources(t, "f", delpol("p", policy)), Options{})
 				q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})

@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a refusal tells is told to whoever asked for the delete, who may be no one to see what falls with it. How many
+// What a refusal tells is told to whoever asked for the delete, who may be no one to see what would be deleted with it. How many
 // objects of which kinds do is told to all: without that nobody could decide what to do. Their names are told to who may
 // list them.
 
-// named is what a user may be told of a fall: the names of those of its largest kinds that the user may list. What is not
+// named is what a user may be told of it: the names of those of its largest kinds that the user may list. What is not
 // known yet is noted; while it is not, no names are told.
-func (v *verdict) named(q *Question, f Fall) Fall {
-	out := Fall{Kinds: f.largest()}
+func (v *verdict) named(q *Question, f AlsoDeleted) AlsoDeleted {
+	out := AlsoDeleted{Kinds: f.largest()}
 	for i := range out.Kinds {
 		k := &out.Kinds[i]
 		if len(k.Names) > 0 && (i >= mostKinds || !v.mayList(q, schema.ParseGroupResource(k.Resource))) {
@@ -23,7 +23,7 @@ func (v *verdict) named(q *Question, f Fall) Fall {
 	return out
 }
 
-// mayList tells whether the user of a request may list what falls: where the object is, or, of one that is in no namespace,
+// mayList tells whether the user of a request may list what would also be deleted: where the object is, or, of one that is in no namespace,
 // everywhere.
 func (v *verdict) mayList(q *Question, gr schema.GroupResource) bool {
 	a := Access{Verb: "list", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
@@ -37,10 +37,10 @@ func (v *verdict) mayList(q *Question, gr schema.GroupResource) bool {
 	return bool(may)
 }
 
-// largest are the kinds, those first of which most fall.
-func (f Fall) largest() []FallKind {
+// largest are the kinds, those first of which most would also be deleted.
+func (f AlsoDeleted) largest() []KindCount {
 	all := slices.Clone(f.Kinds)
-	slices.SortFunc(all, func(a, b FallKind) int {
+	slices.SortFunc(all, func(a, b KindCount) int {
 		if a.Count != b.Count {
 			return b.Count - a.Count
 		}

@@ -142,18 +142,18 @@ func userOf(account string) (name string, prefix bool) {
 	return name + of, false
 }
 
-// excludedByAll are those whom each of the policies of an entry spares: to the others somebody may have to answer.
+// excludedByAll are those whom each of the policies of an entry excludes: to the others somebody may have to answer.
 func excludedByAll(all []*compiled) excluded {
 	if len(all) == 0 {
 		return excluded{}
 	}
-	first := all[0].spared
+	first := all[0].exempt
 	out := excluded{users: slices.Clone(first.users), groups: slices.Clone(first.groups), accounts: slices.Clone(first.accounts)}
 	for _, c := range all[1:] {
 		keep := func(list, of []string) []string {
 			return slices.DeleteFunc(list, func(x string) bool { return !slices.Contains(of, x) })
 		}
-		out.users, out.groups, out.accounts = keep(out.users, c.spared.users), keep(out.groups, c.spared.groups), keep(out.accounts, c.spared.accounts)
+		out.users, out.groups, out.accounts = keep(out.users, c.exempt.users), keep(out.groups, c.exempt.groups), keep(out.accounts, c.exempt.accounts)
 	}
 	return out
 }

@@ -257,7 +257,7 @@ type Enforcement struct {
 	Undecided bool
 }
 
-// KeepsSome tells whether dependents of some resources are kept though others fall.
+// KeepsSome tells whether dependents of some resources are kept though others are deleted.
 func (s Enforcement) KeepsSome() bool {
 	return s.dependents != nil && slices.ContainsFunc(s.dependents.Dependents, func(r v1alpha1.DependentRule) bool {
 		return r.Action == v1alpha1.OrphanDependent

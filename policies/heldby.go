@@ -54,32 +54,32 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	if by == nil && trial == nil {
 		return nil, false
 	}
-	fall, unknown := falls(q, w)
-	if trial != nil && q.Part.has(trial) && fall.Total() > int(trial.deletion.brake.MaxObjects) {
-		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, fall))}, trial.actions)
+	also, unknown := alsoDeleted(q, w)
+	if trial != nil && q.Part.has(trial) && also.Total() > int(trial.deletion.brake.MaxObjects) {
+		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, also))}, trial.actions)
 	}
 	if by == nil || !q.Part.has(by) {
 		return nil, false
 	}
-	exceeds := fall.Total() > int(by.deletion.brake.MaxObjects)
+	exceeds := also.Total() > int(by.deletion.brake.MaxObjects)
 	switch {
 	case w.beginsAtOnce(q) && exceeds:
 		ask.v.add(by, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would begin at once", q.what(), by.exceeds(ask.v, fall)),
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would begin at once", q.what(), by.exceeds(ask.v, also)),
 			way:  fmt.Sprintf("To have it held until a person decides: kubectl delete %s --cascade=background", q.kubectl()),
 		}, by.actions)
 	case w.beginsAtOnce(q) && unknown != nil:
 		ask.v.fail(by, "the delete of "+q.what(), unknown)
 	case exceeds:
 		ask.v.besides = append(ask.v.besides, finding{policy: by.key,
-			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1alpha1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, fall))})
+			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1alpha1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
 	}
 	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)
 }
 
 // exceeds says how much would go, and how much may.
-func (c *compiled) exceeds(v *verdict, fall Fall) string {
-	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(fall.Total()), atMost(c.deletion.brake.MaxObjects), v.named(v.q, fall))
+func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
+	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(also.Total()), atMost(c.deletion.brake.MaxObjects), v.named(v.q, also))
 }
 
 // beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents when it sees the deletion, whatever holds the

@@ -122,11 +122,11 @@ func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 func TestBrakeCountsWithoutWhatIsKept(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("p", "brake: {maxObjects: 0}, propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}")), Options{})
 	q := web(nil)
-	q.Facts.Falls = func(_ types.UID, spared func(schema.GroupResource) bool) (Fall, bool) {
-		if spared(pods) {
-			return Fall{}, true
+	q.Facts.Dependents = func(_ types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		if kept(pods) {
+			return AlsoDeleted{}, true
 		}
-		return Fall{Kinds: []FallKind{{Resource: "pods", Count: 1}}}, true
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 1}}}, true
 	}
 	if d := set.Decide(q); len(d.Warnings) > 0 {
 		t.Errorf("%q", d.Warnings)

@@ -106,20 +106,20 @@ func TestWhoIsAsked(t *testing.T) {
 			name, priority, match, rest)
 	}
 	orphan, limit := "propagation: {default: Orphan}", "protection: {maxDependents: 3}"
-	five := func(types.UID, func(schema.GroupResource) bool) (Fall, bool) {
-		return Fall{Kinds: []FallKind{{Resource: "pods", Count: 5}}}, true
+	five := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 5}}}, true
 	}
-	two := func(types.UID, func(schema.GroupResource) bool) (Fall, bool) {
-		return Fall{Kinds: []FallKind{{Resource: "pods", Count: 2}}}, true
+	two := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
 	}
-	atLeastTwo := func(types.UID, func(schema.GroupResource) bool) (Fall, bool) {
-		return Fall{Kinds: []FallKind{{Resource: "pods", Count: 2}}}, false
+	atLeastTwo := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, false
 	}
 	background := "propagation: {default: Background}"
 	for name, c := range map[string]struct {
-		policies string
-		falls    func(types.UID, func(schema.GroupResource) bool) (Fall, bool)
-		failed   []string
+		policies    string
+		alsoDeleted func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool)
+		failed      []string
 	}{
 		"propagation behind one that holds":              {policy("a", 2, "", orphan) + policy("b", 1, fails, orphan), nil, nil},
 		"propagation before one that holds":              {policy("a", 1, "", orphan) + policy("b", 2, fails, orphan), nil, []string{"b"}},
@@ -138,7 +138,7 @@ func TestWhoIsAsked(t *testing.T) {
 			s := Build(nil, sources(t, "f", c.policies), Options{})
 			q := web(nil)
 			q.Options = map[string]any{"propagationPolicy": "Background"}
-			q.Facts.Falls = c.falls
+			q.Facts.Dependents = c.alsoDeleted
 			d := s.Decide(q)
 			var failed []string
 			for _, e := range d.Errors {

@@ -20,7 +20,7 @@ type matcher struct {
 	excluded   []v1alpha1.ResourceRule
 	names      []string // empty: all
 	scope      v1alpha1.Scope
-	spared     excluded
+	exempt     excluded
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
 	conditions []cel.Condition
@@ -122,7 +122,7 @@ func (m *matcher) selects(q *Question) (bool, error) {
 	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) || len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
 		return false, nil
 	}
-	if !q.anybody && m.spared.has(q.User) {
+	if !q.anybody && m.exempt.has(q.User) {
 		return false, nil
 	}
 	if m.namespaces == nil {

@@ -14,8 +14,8 @@ func TestCommandsEndTheirLine(t *testing.T) {
 	set := Build(nil, sources(t, "p.yaml", delpol("a", "protection: {maxDependents: 1, confirmation: Required}")+
 		delpol("b", "protection: {confirmation: Required}")+delpol("c", "propagation: {default: Foreground, allowed: [Foreground, Background]}")), Options{})
 	q := web(nil)
-	q.Facts.Falls = func(types.UID, func(schema.GroupResource) bool) (Fall, bool) {
-		return Fall{Kinds: []FallKind{{Resource: "pods", Count: 3}}}, true
+	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 3}}}, true
 	}
 	commands := func(options map[string]any) (out []string) {
 		q.Options = options

@@ -111,7 +111,7 @@ func TestErrorOfOnePartIsNotHeardInAnother(t *testing.T) {
 		delpol("a", "protection: {maxDependents: 0}, failurePolicy: Fail")+delpol("b", "protection: {maxDependents: 0}")+
 			"---\n{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: c}, spec: {match: {"+about+"}, changes: RequirePermission, failurePolicy: Fail}}\n"), Options{})
 	q := deleteIn("shop")
-	q.Facts = Facts{} // what falls is not known
+	q.Facts = Facts{} // what would also be deleted is not known
 	for part, want := range map[Part]string{PartIgnore: "b", PartFail: "a", PartEverywhere: "", "": "ab"} {
 		q.Part = part
 		d := set.Decide(q)

@@ -11,9 +11,9 @@ import (
 )
 
 // protect finds what policies do not accept about a DELETE. Those that would accept it are not asked whether they are
-// about it. What falls is counted once, and only for a policy that may be.
+// about it. What would also be deleted is counted once, and only for a policy that may be.
 func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
-	var fall Fall
+	var also AlsoDeleted
 	var unknown error // why it may be more
 	counted := false
 	for _, i := range ask.protecting {
@@ -43,20 +43,20 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			if ask.says(i) == saysNo {
 				continue
 			}
-			fall, unknown = falls(q, w)
+			also, unknown = alsoDeleted(q, w)
 			counted = true
 		}
-		accepted := unknown == nil && fall.Total() <= int(*p.MaxDependents)
+		accepted := unknown == nil && also.Total() <= int(*p.MaxDependents)
 		if !accepted && ask.matches(i) {
-			c.limit(q, w, fall, unknown, stale, ask.v)
+			c.limit(q, w, also, unknown, stale, ask.v)
 		}
 	}
 }
 
-// limit says that more falls with an object than the policy accepts, or that nobody knows how much does.
-func (c *compiled) limit(q *Question, w propagation, fall Fall, unknown error, stale string, v *verdict) {
+// limit says that more would be deleted with an object than the policy accepts, or that nobody knows how much does.
+func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
-	if fall.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
+	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if unknown != nil {
 			v.fail(c, "the delete of "+q.what(), unknown)
 		}
@@ -64,7 +64,7 @@ func (c *compiled) limit(q *Question, w propagation, fall Fall, unknown error, s
 	}
 	f := finding{code: 409,
 		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and %s accepted: %s%s",
-			q.what(), objects(fall.Total()), atMost(*p.MaxDependents), v.named(q, fall), stale)}
+			q.what(), objects(also.Total()), atMost(*p.MaxDependents), v.named(q, also), stale)}
 	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
 	v.add(c, f, c.actions)
 }
@@ -106,12 +106,12 @@ func objects(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// falls counts what a DELETE lets fall. With an error it is at least what is returned.
-func falls(q *Question, w propagation) (Fall, error) {
-	unknown := func(what string) (Fall, error) {
-		return Fall{}, fmt.Errorf("%s is not known yet", what)
+// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned.
+func alsoDeleted(q *Question, w propagation) (AlsoDeleted, error) {
+	unknown := func(what string) (AlsoDeleted, error) {
+		return AlsoDeleted{}, fmt.Errorf("%s is not known yet", what)
 	}
-	all := func(f Fall, complete bool, what string) (Fall, error) {
+	all := func(f AlsoDeleted, complete bool, what string) (AlsoDeleted, error) {
 		if !complete {
 			return f, fmt.Errorf("%s is not all known yet", what)
 		}
@@ -130,17 +130,17 @@ func falls(q *Question, w propagation) (Fall, error) {
 		}
 		gr, err := q.defines()
 		if err != nil {
-			return Fall{}, err
+			return AlsoDeleted{}, err
 		}
 		f, complete := q.Facts.Instances(gr)
 		return all(f, complete, "the number of "+gr.String())
 	case w.policy == v1alpha1.Orphan:
-		return Fall{}, nil
+		return AlsoDeleted{}, nil
 	}
-	if q.Facts.Falls == nil {
+	if q.Facts.Dependents == nil {
 		return unknown("the ownership graph")
 	}
-	f, complete := q.Facts.Falls(q.judged().uid(), w.keeps)
+	f, complete := q.Facts.Dependents(q.judged().uid(), w.keeps)
 	return all(f, complete, "what depends on the object")
 }
 
@@ -154,14 +154,14 @@ func (q *Question) defines() (schema.GroupResource, error) {
 	return schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}, nil
 }
 
-// How much of a fall a message says.
+// How much of it a message says.
 const (
 	mostKinds = 6
 	mostNames = 3
 )
 
-// String says what falls: the largest kinds first, with the first names.
-func (f Fall) String() string {
+// String says what would also be deleted: the largest kinds first, with the first names.
+func (f AlsoDeleted) String() string {
 	var parts []string
 	rest, restKinds := 0, 0
 	for i, k := range f.largest() {
@@ -177,8 +177,8 @@ func (f Fall) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String says how many of a kind fall: 12 pods (a, b, c, …).
-func (k FallKind) String() string {
+// String says how many of a kind would also be deleted: 12 pods (a, b, c, …).
+func (k KindCount) String() string {
 	names := slices.Sorted(slices.Values(k.Names))
 	s := fmt.Sprintf("%d %s", k.Count, k.Resource)
 	if len(names) == 0 {

@@ -77,34 +77,34 @@ type Question struct {
 }
 
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
-// cannot be judged. Of a Fall, false means that it is at least that much.
+// cannot be judged. Of AlsoDeleted, false means that it is at least that much.
 type Facts struct {
-	// Falls counts what falls with an object: its dependents, without those of spared kinds, and theirs.
-	Falls func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
+	// Dependents counts what would be deleted with an object: its dependents, without those of kept kinds, and theirs.
+	Dependents func(uid types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool)
 	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
 	Digest func(Search) (digest string, complete bool)
-	// Some is Falls that takes a few milliseconds at most, and counts no further then.
-	Some func(uid types.UID, spared func(schema.GroupResource) bool) (Fall, bool)
+	// Some is Dependents that takes a few milliseconds at most, and counts no further then.
+	Some func(uid types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool)
 	// Instances counts the objects of a custom resource.
-	Instances func(schema.GroupResource) (Fall, bool)
+	Instances func(schema.GroupResource) (AlsoDeleted, bool)
 	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap
 	// kube-root-ca.crt, the ServiceAccount default), events and leases.
-	Content func(namespace string) (Fall, bool)
+	Content func(namespace string) (AlsoDeleted, bool)
 	// Owner looks for the owner that a dependent in a namespace claims to have.
 	Owner func(ref OwnerRef, namespace string) Owner
 	// Kind looks up a kind in discovery.
 	Kind func(schema.GroupVersionKind) Kind
-	// Catch finds objects that fall.
+	// Catch finds objects that would also be deleted.
 	Catch func(Search) Catch
 	// Depends tells whether one object is, perhaps through others, a dependent of another.
 	Depends func(dependent, on types.UID) bool
 }
 
-// Search says what is deleted, and which of what then falls is looked for.
+// Search says what is deleted, and which of what is then deleted, too, is looked for.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of spared kinds; empty for none.
-	UID    types.UID
-	Spared func(schema.GroupResource) bool
+	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
+	UID  types.UID
+	Kept func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
 	Namespace string
 	// Instances is a custom resource of which every object goes; the zero value for none.
@@ -116,7 +116,7 @@ type Search struct {
 // MostCaught is how many objects a Catch holds at most.
 const MostCaught = 10_000
 
-// Catch is what falls of what was looked for.
+// Catch is what is deleted of what was looked for.
 type Catch struct {
 	Objects []Caught
 	// Count is how many there are: Objects may not be all.
@@ -125,7 +125,7 @@ type Catch struct {
 	Complete bool
 }
 
-// Caught is an object that falls.
+// Caught is an object that would also be deleted.
 type Caught struct {
 	Resource        schema.GroupVersionResource
 	Kind            schema.GroupVersionKind
@@ -133,20 +133,20 @@ type Caught struct {
 	UID             types.UID
 }
 
-// Fall is what falls with an object.
-type Fall struct {
-	Kinds []FallKind `json:"kinds,omitempty"`
+// AlsoDeleted is what would be deleted with an object.
+type AlsoDeleted struct {
+	Kinds []KindCount `json:"kinds,omitempty"`
 }
 
-// FallKind is how many objects of a resource fall, and the first names of them, namespace/name where that helps.
-type FallKind struct {
+// KindCount is how many objects of a resource would also be deleted, and the first names of them, namespace/name where that helps.
+type KindCount struct {
 	Resource string   `json:"resource"`
 	Count    int      `json:"count"`
 	Names    []string `json:"names,omitempty"`
 }
 
-// Total is how many objects fall.
-func (f Fall) Total() int {
+// Total is how many objects would also be deleted.
+func (f AlsoDeleted) Total() int {
 	n := 0
 	for _, k := range f.Kinds {
 		n += k.Count

@@ -44,8 +44,8 @@ func web(metadata map[string]any) Question {
 		Namespace: "shop", Name: "web",
 		OldObject:       map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m},
 		NamespaceObject: map[string]any{"metadata": map[string]any{"name": "shop"}},
-		Facts: Facts{Falls: func(types.UID, func(schema.GroupResource) bool) (Fall, bool) {
-			return Fall{Kinds: []FallKind{{Resource: "pods", Count: 3, Names: []string{"b", "a", "c"}}}}, true
+		Facts: Facts{Dependents: func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+			return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 3, Names: []string{"b", "a", "c"}}}}, true
 		}},
 	}
 }
@@ -190,7 +190,7 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 		policies  string
 		finalizer string
 		want      v1alpha1.PropagationPolicy
-		sparesPVC bool
+		keepsPVC  bool
 	}{
 		"nothing asked, a default":                 {delpol("p", foreground), "", v1alpha1.Foreground, true},
 		"Orphan asked":                             {delpol("p", foreground), "orphan", v1alpha1.Orphan, true},
@@ -211,8 +211,8 @@ func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 				q.Resource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 			}
 			s := Build(nil, sources(t, "f", c.policies), Options{}).Enforce(q)
-			if s.Propagation != c.want || s.Keeps(pvc) != c.sparesPVC || s.Keeps(pods) != (c.want == v1alpha1.Orphan) {
-				t.Errorf("%s, spares PVCs %t and pods %t", s.Propagation, s.Keeps(pvc), s.Keeps(pods))
+			if s.Propagation != c.want || s.Keeps(pvc) != c.keepsPVC || s.Keeps(pods) != (c.want == v1alpha1.Orphan) {
+				t.Errorf("%s, keeps PVCs %t and pods %t", s.Propagation, s.Keeps(pvc), s.Keeps(pods))
 			}
 		})
 	}

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Summary says in a sentence what a DELETE lets fall, for who only tries it, or may not do it; empty where nothing falls or
-// nothing is known. It has no names: who asks may not be allowed to see them.
+// Summary says in a sentence what would also be deleted with what a DELETE names, for who only tries it, or may not do it; empty where that is
+// nothing, or not known. It has no names: who asks may not be allowed to see them.
 func (s *Set) Summary(q Question) string {
 	if q.Operation != Delete || q.Subresource != "" || object(q.OldObject).terminating() {
 		return ""
 	}
-	q.Facts.Falls = q.Facts.Some // it must not take long
+	q.Facts.Dependents = q.Facts.Some // it must not take long
 	w := s.propagationOf(&q, s.askDeletions(&q, &verdict{set: s, q: &q}))
-	fall, unknown := falls(&q, w)
-	if fall.Total() == 0 {
+	also, unknown := alsoDeleted(&q, w)
+	if also.Total() == 0 {
 		return ""
 	}
 	atLeast := ""
@@ -23,7 +23,7 @@ func (s *Set) Summary(q Question) string {
 	}
 	var parts []string
 	rest := 0
-	for i, k := range fall.largest() {
+	for i, k := range also.largest() {
 		if i < mostKinds {
 			parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Resource))
 		} else {
@@ -34,8 +34,8 @@ func (s *Set) Summary(q Question) string {
 		parts = append(parts, fmt.Sprintf("%d of other kinds", rest))
 	}
 	verb := "are"
-	if fall.Total() == 1 {
+	if also.Total() == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(fall.Total()), verb, strings.Join(parts, ", "))
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, strings.Join(parts, ", "))
 }

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestSummaryCountsWhatFallsAndNamesNothing(t *testing.T) {
-	pods := []FallKind{{Resource: "pods", Count: 3, Names: []string{"secret-name"}}}
-	many := append([]FallKind{{Resource: "jobs.batch", Count: 9}}, pods...)
+func TestSummaryCountsWhatWouldAlsoBeDeletedAndNamesNothing(t *testing.T) {
+	pods := []KindCount{{Resource: "pods", Count: 3, Names: []string{"secret-name"}}}
+	many := append([]KindCount{{Resource: "jobs.batch", Count: 9}}, pods...)
 	for _, r := range []string{"a", "b", "c", "d", "e"} {
-		many = append(many, FallKind{Resource: r, Count: 2})
+		many = append(many, KindCount{Resource: r, Count: 2})
 	}
 	for name, c := range map[string]struct {
 		policy string
-		fall   []FallKind
+		also   []KindCount
 		all    bool
 		change func(*Question)
 		want   string
 	}{
 		"some":                         {"protection: {maxDependents: 9}", pods, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 3 objects are also deleted: 3 pods`},
-		"one":                          {"protection: {maxDependents: 9}", []FallKind{{Resource: "pods", Count: 1}}, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 1 object is also deleted: 1 pods`},
+		"one":                          {"protection: {maxDependents: 9}", []KindCount{{Resource: "pods", Count: 1}}, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 1 object is also deleted: 1 pods`},
 		"more than is known":           {"protection: {maxDependents: 9}", pods, false, nil, `if deployments.apps "web" in namespace "shop" is deleted, at least 3 objects are also deleted: 3 pods`},
 		"of many kinds":                {"protection: {maxDependents: 9}", many, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 22 objects are also deleted: 9 jobs.batch, 3 pods, 2 a, 2 b, 2 c, 2 d, 2 of other kinds`},
 		"nothing":                      {"protection: {maxDependents: 9}", nil, true, nil, ""},
@@ -34,7 +34,9 @@ func TestSummaryCountsWhatFallsAndNamesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
 			q := web(nil)
-			q.Facts = Facts{Some: func(types.UID, func(schema.GroupResource) bool) (Fall, bool) { return Fall{Kinds: c.fall}, c.all }}
+			q.Facts = Facts{Some: func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+				return AlsoDeleted{Kinds: c.also}, c.all
+			}}
 			if c.change != nil {
 				c.change(&q)
 			}

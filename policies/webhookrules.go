@@ -237,7 +237,7 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 		var judged []schema.GroupResource
 		judging := 0
 		for _, c := range e.policies {
-			if !c.spared.controllers {
+			if !c.exempt.controllers {
 				judging++
 				judged = append(judged, spelled(c.named(kept))...)
 			}

@@ -77,22 +77,22 @@ func onBenchWith(t *testing.T, facts policies.Facts, test func(*bench)) {
 	})
 }
 
-// someFacts: three ConfigMaps and ten Pods and a ReplicaSet fall with uid-web, seven Secrets with any namespace, nine custom resources with any
+// someFacts: three ConfigMaps and ten Pods and a ReplicaSet are deleted with uid-web, seven Secrets with any namespace, nine custom resources with any
 // definition, and Deployments and Pods are served.
 func someFacts() policies.Facts {
 	return policies.Facts{
-		Falls: func(uid types.UID, spared func(schema.GroupResource) bool) (policies.Fall, bool) {
-			var f policies.Fall
-			if uid == "uid-web" && !spared(schema.GroupResource{Resource: "pods"}) {
-				f.Kinds = []policies.FallKind{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}}, {Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
+		Dependents: func(uid types.UID, kept func(schema.GroupResource) bool) (policies.AlsoDeleted, bool) {
+			var f policies.AlsoDeleted
+			if uid == "uid-web" && !kept(schema.GroupResource{Resource: "pods"}) {
+				f.Kinds = []policies.KindCount{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}}, {Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
 			}
 			return f, true
 		},
-		Content: func(string) (policies.Fall, bool) {
-			return policies.Fall{Kinds: []policies.FallKind{{Resource: "secrets", Count: 7, Names: []string{"bank-password"}}}}, true
+		Content: func(string) (policies.AlsoDeleted, bool) {
+			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "secrets", Count: 7, Names: []string{"bank-password"}}}}, true
 		},
-		Instances: func(gr schema.GroupResource) (policies.Fall, bool) {
-			return policies.Fall{Kinds: []policies.FallKind{{Resource: gr.String(), Count: 9, Names: []string{"secret-plan"}}}}, true
+		Instances: func(gr schema.GroupResource) (policies.AlsoDeleted, bool) {
+			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: gr.String(), Count: 9, Names: []string{"secret-plan"}}}}, true
 		},
 		// Three ConfigMaps go with uid-web, and with the namespace.
 		Catch: func(s policies.Search) policies.Catch {

@@ -153,7 +153,7 @@ func (j *judge) namespace(ctx context.Context, name string) (map[string]any, err
 	return j.policies.NamespaceNow(ctx, name)
 }
 
-// summary is what falls with an object whose delete is only tried, or refused; empty where that is not told. The API server
+// summary is what would be deleted with an object whose delete is only tried, or refused; empty where that is not told. The API server
 // tells a warning once, however many of our entries give it.
 func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
 	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {

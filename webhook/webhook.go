@@ -55,7 +55,7 @@ type Options struct {
 	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
 	// those may take 60 s.
 	ArmingWindow time.Duration
-	// NoSummaries leaves out the warning that says what falls with an object whose delete is only tried, or refused.
+	// NoSummaries leaves out the warning that says what would be deleted with an object whose delete is only tried, or refused.
 	NoSummaries bool
 	// Tell is told that a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
 	Tell func(policy map[string]any, message string)

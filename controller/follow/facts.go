@@ -16,9 +16,9 @@ import (
 func (w *Watcher) Facts() policies.Facts {
 	of := policyfacts.Of(w.store.Read)
 	known := of
-	of.Instances = func(kind schema.GroupResource) (policies.Fall, bool) {
+	of.Instances = func(kind schema.GroupResource) (policies.AlsoDeleted, bool) {
 		if w.silent(kind.Group) {
-			return policies.Fall{}, false
+			return policies.AlsoDeleted{}, false
 		}
 		return known.Instances(kind)
 	}

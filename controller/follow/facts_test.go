@@ -50,25 +50,25 @@ func owner(apiVersion, kind, name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name)}
 }
 
-func TestFactsCountWhatFalls(t *testing.T) {
+func TestFactsCountWhatWouldBeDeleted(t *testing.T) {
 	f := knowing(nil, shop()...).Facts()
-	twoPods := policies.FallKind{Resource: "pods", Count: 2, Names: []string{"a", "b"}}
-	replicaSet := policies.FallKind{Resource: "replicasets.apps", Count: 1, Names: []string{"web-1"}}
+	twoPods := policies.KindCount{Resource: "pods", Count: 2, Names: []string{"a", "b"}}
+	replicaSet := policies.KindCount{Resource: "replicasets.apps", Count: 1, Names: []string{"web-1"}}
 	type answer struct {
-		Fall policies.Fall
-		OK   bool
+		AlsoDeleted policies.AlsoDeleted
+		OK          bool
 	}
-	of := func(fall policies.Fall, ok bool) answer { return answer{fall, ok} }
+	of := func(also policies.AlsoDeleted, ok bool) answer { return answer{also, ok} }
 	tests := map[string]struct{ got, want answer }{
-		"with an object":                 {of(f.Falls("uid-web", func(schema.GroupResource) bool { return false })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
-		"with an object, but for a kind": {of(f.Falls("uid-web-1", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.Fall{}, true}},
-		"but for a kind further down":    {of(f.Falls("uid-web", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.Fall{Kinds: []policies.FallKind{twoPods, replicaSet}}, true}},
-		"with what has no dependents":    {of(f.Falls("uid-a", nil)), answer{policies.Fall{}, true}},
-		"with what was never seen":       {of(f.Falls("uid-x", nil)), answer{}},
-		"of a kind":                      {of(f.Instances(fixture.ReplicaSets)), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
-		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.Fall{}, true}},
-		"with a namespace":               {of(f.Content("shop")), answer{policies.Fall{Kinds: []policies.FallKind{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
-		"with an empty namespace":        {of(f.Content("other")), answer{policies.Fall{}, true}},
+		"with an object":                 {of(f.Dependents("uid-web", func(schema.GroupResource) bool { return false })), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Dependents("uid-web-1", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.AlsoDeleted{}, true}},
+		"but for a kind further down":    {of(f.Dependents("uid-web", func(gr schema.GroupResource) bool { return gr == fixture.Pods })), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with what has no dependents":    {of(f.Dependents("uid-a", nil)), answer{policies.AlsoDeleted{}, true}},
+		"with what was never seen":       {of(f.Dependents("uid-x", nil)), answer{}},
+		"of a kind":                      {of(f.Instances(fixture.ReplicaSets)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
+		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.AlsoDeleted{}, true}},
+		"with a namespace":               {of(f.Content("shop")), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
+		"with an empty namespace":        {of(f.Content("other")), answer{policies.AlsoDeleted{}, true}},
 	}
 	for name, tc := range tests {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
@@ -77,7 +77,7 @@ func TestFactsCountWhatFalls(t *testing.T) {
 	}
 }
 
-func TestFactsFindWhatFalls(t *testing.T) {
+func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 	f := knowing(nil, shop()...).Facts()
 	only := func(kinds ...schema.GroupResource) func(schema.GroupResource) bool {
 		return func(gr schema.GroupResource) bool { return slices.Contains(kinds, gr) }
@@ -91,7 +91,7 @@ func TestFactsFindWhatFalls(t *testing.T) {
 		want   []policies.Caught
 	}{
 		"with an object":                 {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
-		"with an object, but for a kind": {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets), Spared: only(fixture.ReplicaSets)}, nil},
+		"with an object, but for a kind": {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets), Kept: only(fixture.ReplicaSets)}, nil},
 		"of one kind":                    {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
 		"with a namespace":               {policies.Search{Namespace: "shop", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
 		"with all of a kind":             {policies.Search{Instances: fixture.ReplicaSets, Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
@@ -106,7 +106,7 @@ func TestFactsFindWhatFalls(t *testing.T) {
 		t.Error("the objects of a group that never answered are known")
 	}
 	if c := knowing(nil, graph.Serving{Resources: namespaced}).Facts().Catch(policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}); c.Complete {
-		t.Error("what falls is known before the lists")
+		t.Error("what would also be deleted is known before the lists")
 	}
 }
 
@@ -114,8 +114,8 @@ func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
 	listing := []graph.Event{graph.Serving{Resources: namespaced}}
 	for name, c := range map[string]*Watcher{"before discovery": knowing(nil), "before the lists": knowing(nil, listing...)} {
 		f := c.Facts()
-		if _, ok := f.Falls("uid-web", nil); ok {
-			t.Errorf("%s: what falls with an object is known", name)
+		if _, ok := f.Dependents("uid-web", nil); ok {
+			t.Errorf("%s: what would be deleted with an object is known", name)
 		}
 		if _, ok := f.Instances(fixture.Pods); ok {
 			t.Errorf("%s: the number of pods is known", name)

@@ -18,37 +18,37 @@ import (
 // mostOfSome is how many references are looked at for Facts.Some: 100,000 take 30 ms.
 const mostOfSome = 10_000
 
-// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile: microseconds, but for Falls and Catch,
-// which walk over all that falls (100,000 objects in 30 ms, measured).
+// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile: microseconds, but for Dependents and Catch,
+// which walk over all that would be deleted (100,000 objects in 30 ms, measured).
 func Of(read func(func(*graph.Graph))) policies.Facts {
-	within := func(most int) func(types.UID, func(schema.GroupResource) bool) (policies.Fall, bool) {
-		return func(uid types.UID, spared func(schema.GroupResource) bool) (fall policies.Fall, ok bool) {
+	within := func(most int) func(types.UID, func(schema.GroupResource) bool) (policies.AlsoDeleted, bool) {
+		return func(uid types.UID, kept func(schema.GroupResource) bool) (also policies.AlsoDeleted, ok bool) {
 			read(func(g *graph.Graph) {
 				var counted []graph.Counted
-				counted, ok = g.CascadeWithin(uid, spared, most)
-				fall = fallOf(counted...)
+				counted, ok = g.CascadeWithin(uid, kept, most)
+				also = alsoDeletedOf(counted...)
 			})
-			return fall, ok
+			return also, ok
 		}
 	}
 	return policies.Facts{
-		Falls: within(0),
-		Some:  within(mostOfSome),
-		Instances: func(kind schema.GroupResource) (fall policies.Fall, ok bool) {
+		Dependents: within(0),
+		Some:       within(mostOfSome),
+		Instances: func(kind schema.GroupResource) (also policies.AlsoDeleted, ok bool) {
 			read(func(g *graph.Graph) {
 				var counted graph.Counted
 				counted, ok = g.Instances(kind)
-				fall = fallOf(counted)
+				also = alsoDeletedOf(counted)
 			})
-			return fall, ok
+			return also, ok
 		},
-		Content: func(namespace string) (fall policies.Fall, ok bool) {
+		Content: func(namespace string) (also policies.AlsoDeleted, ok bool) {
 			read(func(g *graph.Graph) {
 				var counted []graph.Counted
 				counted, ok = g.Filled(namespace)
-				fall = fallOf(counted...)
+				also = alsoDeletedOf(counted...)
 			})
-			return fall, ok
+			return also, ok
 		},
 		Owner: func(ref policies.OwnerRef, namespace string) (owner policies.Owner) {
 			read(func(g *graph.Graph) {
@@ -90,7 +90,7 @@ func digestOf(uids []types.UID) string {
 
 func searchOf(s policies.Search) graph.Search {
 	return graph.Search{
-		UID: s.UID, Kept: s.Spared, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
+		UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
 	}
 }
 
@@ -117,11 +117,11 @@ func ownerOf(seen graph.Seen) policies.Owner {
 	return policies.Owner{}
 }
 
-func fallOf(counted ...graph.Counted) (fall policies.Fall) {
+func alsoDeletedOf(counted ...graph.Counted) (also policies.AlsoDeleted) {
 	for _, f := range counted {
 		if f.Count > 0 {
-			fall.Kinds = append(fall.Kinds, policies.FallKind{Resource: f.Kind.String(), Count: f.Count, Names: f.Names})
+			also.Kinds = append(also.Kinds, policies.KindCount{Resource: f.Kind.String(), Count: f.Count, Names: f.Names})
 		}
 	}
-	return fall
+	return also
 }

@@ -48,11 +48,11 @@ type Case struct {
 
 // Facts are what the cluster knows.
 type Facts struct {
-	// Falls, Instances and Content are what falls with an object, a CustomResourceDefinition, a Namespace. Left out,
+	// Dependents, Instances and Content are what would be deleted with an object, a CustomResourceDefinition, a Namespace. Left out,
 	// nothing does.
-	Falls     []policies.FallKind `json:"falls,omitempty"`
-	Instances []policies.FallKind `json:"instances,omitempty"`
-	Content   []policies.FallKind `json:"content,omitempty"`
+	Dependents []policies.KindCount `json:"falls,omitempty"`
+	Instances  []policies.KindCount `json:"instances,omitempty"`
+	Content    []policies.KindCount `json:"content,omitempty"`
 	// Unknown says that none of these is known.
 	Unknown bool `json:"unknown,omitempty"`
 	// Owners are the objects that owner references may name. Left out, nothing is known about them.
@@ -222,18 +222,20 @@ func (c *Case) question() (policies.Question, error) {
 
 func (f *Facts) facts() policies.Facts {
 	out := policies.Facts{
-		Falls: func(_ types.UID, spared func(schema.GroupResource) bool) (policies.Fall, bool) {
-			var fall policies.Fall
-			for _, k := range f.Falls {
-				if !spared(schema.ParseGroupResource(k.Resource)) {
-					fall.Kinds = append(fall.Kinds, k)
+		Dependents: func(_ types.UID, kept func(schema.GroupResource) bool) (policies.AlsoDeleted, bool) {
+			var also policies.AlsoDeleted
+			for _, k := range f.Dependents {
+				if !kept(schema.ParseGroupResource(k.Resource)) {
+					also.Kinds = append(also.Kinds, k)
 				}
 			}
-			return fall, !f.Unknown
+			return also, !f.Unknown
 		},
-		Instances: func(schema.GroupResource) (policies.Fall, bool) { return policies.Fall{Kinds: f.Instances}, !f.Unknown },
-		Content:   func(string) (policies.Fall, bool) { return policies.Fall{Kinds: f.Content}, !f.Unknown },
-		Depends:   func(owner, _ types.UID) bool { return slices.Contains(f.Depends, string(owner)) },
+		Instances: func(schema.GroupResource) (policies.AlsoDeleted, bool) {
+			return policies.AlsoDeleted{Kinds: f.Instances}, !f.Unknown
+		},
+		Content: func(string) (policies.AlsoDeleted, bool) { return policies.AlsoDeleted{Kinds: f.Content}, !f.Unknown },
+		Depends: func(owner, _ types.UID) bool { return slices.Contains(f.Depends, string(owner)) },
 	}
 	out.Owner = func(ref policies.OwnerRef, _ string) policies.Owner {
 		for _, o := range f.Owners {
