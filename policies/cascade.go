@@ -17,8 +17,8 @@ import (
 // and a confirmation is an annotation: so those objects are read. The caller does that, and says what it read:
 //
 //	Owners, and Owner for each
-//	Looks, and Saw for each object, or TooMany, or Unread
-//	Decide, and once more with the answers to Decision.Tells
+//	Lookups, and Saw for each object, or TooMany, or Unread
+//	Decide, and once more with the answers to Decision.Discloses
 type Cascade struct {
 	set    *Set
 	q      *Question
@@ -27,7 +27,7 @@ type Cascade struct {
 	self   *Question   // of an UPDATE: the delete of its object, which the collector would ask for
 
 	check  []OwnerRef // owners that have to be there
-	read   []OwnerLook
+	read   []OwnerLookup
 	there  map[OwnerRef]bool
 	wrong  []string // what is wrong with owners, in order
 	taken  bool     // references were taken away
@@ -42,24 +42,24 @@ type Cascade struct {
 	early  bool // there may be more losses: enough was found
 }
 
-// OwnerLook is where an owner is read.
-type OwnerLook struct {
+// OwnerLookup is where an owner is read.
+type OwnerLookup struct {
 	Ref       OwnerRef
 	Resource  schema.GroupVersionResource
 	Namespace string
 }
 
-// lookAt is where the owner of an object in a namespace is, if its kind has one resource.
-func lookAt(r OwnerRef, kind Kind, namespace string) OwnerLook {
-	look := OwnerLook{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
+// lookupOf is where the owner of an object in a namespace is, if its kind has one resource.
+func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
+	lookup := OwnerLookup{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
 	if kind.Namespaced {
-		look.Namespace = namespace
+		lookup.Namespace = namespace
 	}
-	return look
+	return lookup
 }
 
 // Answer is what was read there: nil where nothing is. An object with another uid is another object.
-func (l OwnerLook) Answer(obj map[string]any, err error) Owner {
+func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)
 	switch {
 	case err != nil:

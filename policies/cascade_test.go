@@ -73,7 +73,7 @@ func carriedOut(c *Cascade, objects ...map[string]any) Decision {
 	for _, o := range c.Owners() {
 		c.Owner(o, find(o.Ref.Name), nil)
 	}
-	for _, l := range c.Looks() {
+	for _, l := range c.Lookups() {
 		for _, o := range l.Objects {
 			if found := find(o.Name); found != nil && c.Goes(&l, o.Namespace, o.UID) && c.Saw(&l, found, c.q.NamespaceObject) {
 				break
@@ -82,7 +82,7 @@ func carriedOut(c *Cascade, objects ...map[string]any) Decision {
 	}
 	d := c.Decide(nil)
 	answers := map[Access]Answer{}
-	for _, a := range d.Tells {
+	for _, a := range d.Discloses {
 		answers[a] = true
 	}
 	return c.Decide(answers)
@@ -239,28 +239,28 @@ func TestWhatCannotBeReadInACascade(t *testing.T) {
 	for failure, unread := range map[string]bool{"Ignore": true, "Fail": false} {
 		set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}, failurePolicy: "+failure)), Options{})
 		c := set.Cascade(deletes(catching(true, "a")))
-		c.Unread(&c.Looks()[0], errors.New("etcd is away"))
+		c.Unread(&c.Lookups()[0], errors.New("etcd is away"))
 		if d := c.Decide(nil); d.Allowed != unread || !strings.Contains(fmt.Sprint(d.Errors), "configmaps that would be deleted cannot be read: etcd is away") {
 			t.Errorf("%s: unread: %+v", failure, d)
 		}
 		c = set.Cascade(deletes(catching(true, "a")))
-		c.TooMany(&c.Looks()[0], 4000)
+		c.TooMany(&c.Lookups()[0], 4000)
 		if d := c.Decide(nil); d.Allowed || !strings.Contains(d.Message, "would delete too many configmaps to find out which of them are protected: 4000 were looked at") {
 			t.Errorf("%s: too many: %+v", failure, d)
 		}
 	}
 }
 
-// Of a Look only those objects count that go; where there are more than the graph told, everything in the namespace does.
+// Of a Lookup only those objects count that go; where there are more than the graph told, everything in the namespace does.
 func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", ", objectSelector: {matchLabels: {keep: 'yes'}}", "confirmation: Required}")+
 		protects("q", ", objectSelector: {matchExpressions: [{key: keep, operator: In, values: [always]}]}, conditions: [{name: c, expression: has(oldObject.data)}]", "confirmation: Required}")), Options{})
 	c := set.Cascade(deletes(catching(true, "a", "b")))
-	looks := c.Looks()
-	if len(looks) != 1 || !looks[0].Whole || looks[0].Namespace != "shop" || fmt.Sprint(looks[0].Selector.MatchExpressions) != "[{keep In [always yes]}]" {
-		t.Fatalf("%+v", looks)
+	lookups := c.Lookups()
+	if len(lookups) != 1 || !lookups[0].Whole || lookups[0].Namespace != "shop" || fmt.Sprint(lookups[0].Selector.MatchExpressions) != "[{keep In [always yes]}]" {
+		t.Fatalf("%+v", lookups)
 	}
-	if !c.Goes(&looks[0], "shop", "uid-a") || c.Goes(&looks[0], "shop", "uid-x") {
+	if !c.Goes(&lookups[0], "shop", "uid-a") || c.Goes(&lookups[0], "shop", "uid-x") {
 		t.Error("what goes is not what was caught")
 	}
 	q := deletes(catching(true, "a"))
@@ -270,7 +270,7 @@ func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	q.Resource, q.Name, q.Namespace = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "shop", "shop"
 	q.OldObject = map[string]any{"metadata": map[string]any{"name": "shop", "uid": "uid-shop"}}
 	c = set.Cascade(q)
-	if l := c.Looks()[0]; !l.More || l.Namespace != "shop" || !c.Goes(&l, "shop", "uid-x") || c.Goes(&l, "other", "uid-x") {
+	if l := c.Lookups()[0]; !l.More || l.Namespace != "shop" || !c.Goes(&l, "shop", "uid-x") || c.Goes(&l, "other", "uid-x") {
 		t.Errorf("%+v", l)
 	}
 }

@@ -23,7 +23,7 @@ type lost struct {
 	confirm  string // how to
 }
 
-// Decide is the decision on what has been said. With answers to Decision.Tells it tells more.
+// Decide is the decision on what has been said. With answers to Decision.Discloses it tells more.
 func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	d := Decision{Allowed: true}
 	if c.self != nil && !c.isDoomed() {
@@ -65,7 +65,7 @@ func (c *Cascade) againstSelf(v *verdict, answers map[Access]Answer) []finding {
 	self.Answers = answers
 	own := verdict{set: c.set, q: &self}
 	out := c.against(&self, &own)
-	v.tells = append(v.tells, own.tells...)
+	v.discloses = append(v.discloses, own.discloses...)
 	return out
 }
 
@@ -81,8 +81,8 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 		k := &also.Kinds[i]
 		k.Count, k.Names = k.Count+1, append(k.Names, o.name)
 	}
-	told := v.named(q, also)
-	what := told.String()
+	shown := v.named(q, also)
+	what := shown.String()
 	if c.early {
 		what += ", and perhaps more"
 	}
@@ -97,18 +97,18 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 			ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 		}
 	}
-	f.way = strings.Join(append(ways, c.letGo(l, told)...), ". ")
+	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), ". ")
 	return f
 }
 
-// letGo is how protected objects are let go, as far as the user may know which they are.
-func (c *Cascade) letGo(l *loss, told AlsoDeleted) []string {
+// howToDelete is how protected objects are let go, as far as the user may know which they are.
+func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil
 	}
 	var out []string
 	for _, o := range l.objects[:min(len(l.objects), mostNames)] {
-		if slices.ContainsFunc(told.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() && len(k.Names) > 0 }) {
+		if slices.ContainsFunc(shown.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() && len(k.Names) > 0 }) {
 			out = append(out, o.confirm)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Look asks for objects of a resource that would go, as they are.
-type Look struct {
+// Lookup asks for objects of a resource that would go, as they are.
+type Lookup struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
 	// Whole says that more than their metadata is needed.
@@ -28,17 +28,17 @@ type Look struct {
 	goes map[types.UID]bool
 }
 
-// Looks are the objects to read. Of an edit, there are none while the owners are there.
-func (c *Cascade) Looks() []Look {
+// Lookups are the objects to read. Of an edit, there are none while the owners are there.
+func (c *Cascade) Lookups() []Lookup {
 	if c.self != nil && !c.isDoomed() {
 		return nil
 	}
-	var out []Look
+	var out []Lookup
 	for _, o := range c.catch.Objects {
-		i := slices.IndexFunc(out, func(l Look) bool { return l.Resource == o.Resource })
+		i := slices.IndexFunc(out, func(l Lookup) bool { return l.Resource == o.Resource })
 		if i < 0 {
 			i = len(out)
-			out = append(out, c.look(o))
+			out = append(out, c.lookup(o))
 		}
 		l := &out[i]
 		l.Objects = append(l.Objects, o)
@@ -56,8 +56,8 @@ func (c *Cascade) Looks() []Look {
 	return out
 }
 
-func (c *Cascade) look(o Caught) Look {
-	l := Look{Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, goes: map[types.UID]bool{}}
+func (c *Cascade) lookup(o Caught) Lookup {
+	l := Lookup{Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, goes: map[types.UID]bool{}}
 	var selectors []labels.Selector
 	for _, p := range c.about(o.Resource.GroupResource()) {
 		selectors = append(selectors, p.objects)
@@ -67,16 +67,16 @@ func (c *Cascade) look(o Caught) Look {
 	return l
 }
 
-// Goes tells whether an object is one of those that a Look asks for.
-func (c *Cascade) Goes(l *Look, namespace string, uid types.UID) bool {
+// Goes tells whether an object is one of those that a Lookup asks for.
+func (c *Cascade) Goes(l *Lookup, namespace string, uid types.UID) bool {
 	if l.More && (namespace != "" && namespace == c.search.Namespace || l.Resource.GroupResource() == c.search.Instances) {
 		return true
 	}
 	return l.goes[uid]
 }
 
-// Saw judges an object of a Look, whose Namespace is nil where it is in none. True: enough is known to refuse.
-func (c *Cascade) Saw(l *Look, obj, namespace map[string]any) bool {
+// Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is known to refuse.
+func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	o := object(obj)
 	if o.terminating() {
 		return false
@@ -132,9 +132,9 @@ func (c *Cascade) policy(key PolicyKey) *compiled {
 	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
 }
 
-// TooMany says that not all objects of a Look were read, because there are too many. A user can bring that about, so it is
+// TooMany says that not all objects of a Lookup were read, because there are too many. A user can bring that about, so it is
 // refused, whatever the failurePolicy.
-func (c *Cascade) TooMany(l *Look, read int) {
+func (c *Cascade) TooMany(l *Lookup, read int) {
 	gr := l.Resource.GroupResource()
 	for _, p := range c.about(gr) {
 		if c.failed[p.key] {
@@ -155,8 +155,8 @@ func (c *Cascade) does() string {
 	return "this edit of the owner references of " + c.q.what()
 }
 
-// Unread says that the objects of a Look could not be read.
-func (c *Cascade) Unread(l *Look, why error) {
+// Unread says that the objects of a Lookup could not be read.
+func (c *Cascade) Unread(l *Lookup, why error) {
 	for _, p := range c.about(l.Resource.GroupResource()) {
 		c.fail(p, fmt.Errorf("%s that would be deleted cannot be read: %w", l.Resource.GroupResource(), why))
 	}

@@ -22,7 +22,7 @@ var neverNamespaced = []schema.GroupResource{
 
 // clusterScoped tells whether the policy is for certain only about what is in no namespace.
 func (c *compiled) clusterScoped() bool {
-	return !wild(c.resources) && !slices.ContainsFunc(spelled(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
+	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
 }
 
 // cascadeRules let everything come to Weir that may take protected objects with it: every delete, eviction, and edit of owner
@@ -60,7 +60,7 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 		if !g.in && slices.Contains(kept, pods) {
 			deletes.Rules = append(deletes.Rules, evictions())
 		}
-		deletes.MatchConditions = []admissionregistrationv1.MatchCondition{notSystem, {Name: "not-terminating", Expression: notTerminating + " || " + changesCourse}}
+		deletes.MatchConditions = []admissionregistrationv1.MatchCondition{notSystem, {Name: "not-terminating", Expression: notTerminating + " || " + changesPropagation}}
 
 		edits := w
 		edits.Name = g.prefix + "references." + string(WebhookCascade)

@@ -151,12 +151,12 @@ func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
 		}
 	}
 	for i, r := range m.ExcludeResources {
-		if rest := spelled([]v1alpha1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
+		if rest := explicit([]v1alpha1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
 			c.warn(fmt.Sprintf("spec.match.excludeResources[%d]", i), fmt.Sprintf("resources does not name %s: there is nothing to exclude", rest[0]))
 		}
 	}
-	if !wild(m.Resources) {
-		named := spelled(m.Resources)
+	if !wildcard(m.Resources) {
+		named := explicit(m.Resources)
 		if len(named) > 0 && !slices.ContainsFunc(named, c.about) {
 			c.warn("spec.match.excludeResources", "it excludes all that resources names: the policy is about nothing")
 		}
@@ -196,7 +196,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 // warnOfNotPropagated says which resources that the policy names Weir's finalizer does not go on.
 func (c *compiled) warnOfNotPropagated(at string) {
 	for _, gr := range notPropagated {
-		if slices.Contains(spelled(c.resources), gr) && c.about(gr) {
+		if slices.Contains(explicit(c.resources), gr) && c.about(gr) {
 			c.warn(at, fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
 		}
 	}

@@ -19,10 +19,10 @@ type Decision struct {
 	Needs []Access
 	// Owners are those of which nothing is known, and that a policy asks about: read them in the same way, answer in Question.Owners, and
 	// ask again. An owner may be too new to be known, or may never have been.
-	Owners []OwnerLook
-	// Tells are questions of that sort on whose answers depends only what the user is told: without one it is less. The
+	Owners []OwnerLookup
+	// Discloses are questions of that sort on whose answers depends only what the user is told: without one it is less. The
 	// decision holds as it is.
-	Tells []Access
+	Discloses []Access
 	// AsksCollector: it depends on who collects, which Question.Collector did not say. Without that it holds as it is, and refuses.
 	AsksCollector bool
 	// Binding tells that a policy needs them which may refuse: not one on trial.
@@ -122,7 +122,7 @@ type verdict struct {
 	refused, warned, audited []finding
 	besides                  []finding // warnings about what is done, not about what is not accepted
 	errors                   []PolicyError
-	tells                    []Access
+	discloses                []Access
 	// failing is told of what fails in its place; nil: nobody is.
 	failing func(p *compiled, why error)
 }
@@ -188,7 +188,7 @@ func (v *verdict) write(d *Decision) {
 		d.Warnings = append(d.Warnings, texts(v.besides, finding.short)...)
 	}
 	d.audit(AuditAudited, strings.Join(texts(v.audited, finding.short), "; "))
-	d.Errors, d.Tells = v.errors, v.tells
+	d.Errors, d.Discloses = v.errors, v.discloses
 	d.audit(AuditErrors, strings.Join(texts(v.errors, PolicyError.String), "; "))
 }
 

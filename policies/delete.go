@@ -53,10 +53,10 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 	// Nothing can be put on an object that terminates; what is stamped is shaped by the controller as it goes then.
 	enforced := len(v.refused) == 0 && !terminates
-	var mark Wanted
+	var wanted Wanted
 	if brake != nil {
 		d.BrakedBy, d.Enforced = brake.key.Name, enforced
-		mark = Wanted{By: brake.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
+		wanted = Wanted{By: brake.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
 	}
 	if way.by != nil && q.Part.has(way.by) {
 		if optionAsks(q) == v1alpha1.Background && way.policy != v1alpha1.Background {
@@ -65,17 +65,17 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		d.Propagation, d.By = way.policy, way.by.key.Name
 		d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
 		if way.needsFinalizer() {
-			d.Enforced, mark = enforced, way.by.wanted(q.Resource.GroupResource())
+			d.Enforced, wanted = enforced, way.by.wanted(q.Resource.GroupResource())
 		}
 	}
-	if d.Enforced && !q.DryRun && (len(mark.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
-		d.Arm, d.Wanted = s.nobodyRefuses(q), mark
+	if d.Enforced && !q.DryRun && (len(wanted.missing(q.judged())) > 0 || misarmed(q.judged(), q.Now)) {
+		d.Arm, d.Wanted = s.allowedByAll(q), wanted
 	}
 }
 
-// nobodyRefuses tells whether the policies do not refuse a DELETE of which only a part is asked: what is refused elsewhere
+// allowedByAll tells whether the policies do not refuse a DELETE of which only a part is asked: what is refused elsewhere
 // needs no stamp, and whoever asked is not to be told to come again.
-func (s *Set) nobodyRefuses(q *Question) bool {
+func (s *Set) allowedByAll(q *Question) bool {
 	if q.Part == "" {
 		return true // as is known by now
 	}

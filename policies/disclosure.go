@@ -31,8 +31,8 @@ func (v *verdict) mayList(q *Question, gr schema.GroupResource) bool {
 		a.Namespace = q.name()
 	}
 	may, known := q.Answers[a]
-	if !known && !slices.Contains(v.tells, a) {
-		v.tells = append(v.tells, a)
+	if !known && !slices.Contains(v.discloses, a) {
+		v.discloses = append(v.discloses, a)
 	}
 	return bool(may)
 }

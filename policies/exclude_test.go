@@ -159,7 +159,7 @@ func TestWhoIsExcludedFindsObjectsStampedLikeAnybody(t *testing.T) {
 			t.Errorf("%s makes an object that is not stamped", user)
 		}
 		for _, w := range set.Webhooks(keptKinds) {
-			if w.Webhook == WebhookStamp && !comes(t, w, &q) {
+			if w.Webhook == WebhookAddFinalizer && !comes(t, w, &q) {
 				t.Errorf("what %s makes does not come to %s", user, w.Name)
 			}
 		}

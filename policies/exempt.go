@@ -91,8 +91,8 @@ func (s *Set) notSystem() string {
 
 const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"
 
-// changesCourse says in CEL what another does: of DELETEs of a terminating object those that ask for a propagation.
-const changesCourse = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
+// changesPropagation says in CEL what another does: of DELETEs of a terminating object those that ask for a propagation.
+const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
 // another tells whether a DELETE of an object that terminates already can change the course of that: the API server then
 // goes by the last that was asked for (RB 6.34).

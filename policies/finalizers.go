@@ -19,7 +19,7 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 	if s.exempt(q) != "" {
 		return
 	}
-	if q.Asked == "" || q.Asked == WebhookStamp {
+	if q.Asked == "" || q.Asked == WebhookAddFinalizer {
 		s.decideFinalizers(q, d, &v)
 	}
 	if q.Asked == "" || q.Asked == WebhookClear || q.Asked == WebhookOwners {

@@ -171,7 +171,7 @@ func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
 			}
 			return map[string]any{"metadata": m}
 		}
-		d := set.Decide(Question{Operation: Update, Asked: WebhookStamp, Resource: c.gvr, Namespace: "shop", Name: "a", Now: now,
+		d := set.Decide(Question{Operation: Update, Asked: WebhookAddFinalizer, Resource: c.gvr, Namespace: "shop", Name: "a", Now: now,
 			OldObject: stored(c.old, c.at), Object: stored(c.new, c.said)})
 		finalizers, at := strings.Fields(c.new), c.said
 		for _, p := range d.Patch {

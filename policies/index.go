@@ -12,25 +12,25 @@ import (
 // index finds the policies about a resource without asking each.
 type index struct {
 	// exact holds, for every resource that some policy spells out, all policies about it.
-	exact map[schema.GroupResource]*list
-	wild  *list // whose rules have a '*': they have to be asked
-	all   []*compiled
+	exact    map[schema.GroupResource]*list
+	wildcard *list // whose rules have a '*': they have to be asked
+	all      []*compiled
 	// shared are the expressions that several policies have.
 	shared cel.Shared
 }
 
 func newIndex(all []*compiled) index {
 	x := index{exact: map[schema.GroupResource]*list{}, all: all, shared: sharedBy(all)}
-	var wilds []*compiled
+	var wildcards []*compiled
 	for _, c := range all {
-		if wild(c.resources) {
-			wilds = append(wilds, c)
+		if wildcard(c.resources) {
+			wildcards = append(wildcards, c)
 		}
-		for _, gr := range spelled(c.resources) {
+		for _, gr := range explicit(c.resources) {
 			x.exact[gr] = nil
 		}
 	}
-	x.wild = newList(wilds)
+	x.wildcard = newList(wildcards)
 	for gr := range x.exact {
 		x.exact[gr] = newList(naming(all, gr))
 	}
@@ -52,7 +52,7 @@ func (x *index) about(gr schema.GroupResource) []*compiled {
 	if l, ok := x.exact[gr]; ok {
 		return l.all.policies
 	}
-	return naming(x.wild.all.policies, gr)
+	return naming(x.wildcard.all.policies, gr)
 }
 
 // perhaps are the policies about a question's resource that may select its object, in the order of the index.
@@ -61,7 +61,7 @@ func (x *index) perhaps(q *Question) *ranked {
 	if l, ok := x.exact[gr]; ok {
 		return l.perhaps(q)
 	}
-	return rank(naming(x.wild.perhaps(q).policies, gr))
+	return rank(naming(x.wildcard.perhaps(q).policies, gr))
 }
 
 // ranked are policies in their order, and which of them have to be looked at for what. It is not to be written to.

@@ -65,15 +65,15 @@ func inScope(s v1alpha1.Scope, q *Question) bool {
 	return true
 }
 
-// wild tells whether resources can match that no rule spells out.
-func wild(rules []v1alpha1.ResourceRule) bool {
+// wildcard tells whether resources can match that no rule spells out.
+func wildcard(rules []v1alpha1.ResourceRule) bool {
 	return slices.ContainsFunc(rules, func(r v1alpha1.ResourceRule) bool {
 		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "*")
 	})
 }
 
-// spelled are the resources that rules spell out.
-func spelled(rules []v1alpha1.ResourceRule) []schema.GroupResource {
+// explicit are the resources that rules spell out.
+func explicit(rules []v1alpha1.ResourceRule) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, r := range rules {
 		for _, g := range r.APIGroups {

@@ -22,17 +22,17 @@ func (c *Cascade) judgeOwners() {
 		return
 	}
 	for _, r := range c.check {
-		look, why := c.owner(r)
+		lookup, why := c.owner(r)
 		if why != "" {
 			c.wrong = append(c.wrong, says(r)+why)
 			continue
 		}
-		c.read = append(c.read, look)
+		c.read = append(c.read, lookup)
 	}
 }
 
 // owner says where an owner is, or why it is none.
-func (c *Cascade) owner(r OwnerRef) (look OwnerLook, why string) {
+func (c *Cascade) owner(r OwnerRef) (lookup OwnerLookup, why string) {
 	gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 	kind := Kind{}
 	if c.q.Facts.Kind != nil {
@@ -41,17 +41,17 @@ func (c *Cascade) owner(r OwnerRef) (look OwnerLook, why string) {
 	gone := c.q.Facts.Owner != nil && c.q.Facts.Owner(r, c.q.Namespace).Presence == Absent
 	switch {
 	case !kind.Known:
-		return look, " is of a kind of which nothing is known yet"
+		return lookup, " is of a kind of which nothing is known yet"
 	case !kind.Served || len(kind.Resources) != 1:
-		return look, " is of a kind that is not served"
+		return lookup, " is of a kind that is not served"
 	case kind.Namespaced && !c.q.namespaced():
-		return look, " is in a namespace, and it is not"
+		return lookup, " is in a namespace, and it is not"
 	case wildcardLeavesOut(kind.Resources[0].Group, kind.Resources[0].Resource):
-		return look, " is of a kind about whose deletes no policy is asked"
+		return lookup, " is of a kind about whose deletes no policy is asked"
 	case gone || len(content.IsPathSegmentName(r.Name)) > 0:
-		return look, " does not exist"
+		return lookup, " does not exist"
 	}
-	return lookAt(r, kind, c.q.Namespace), ""
+	return lookupOf(r, kind, c.q.Namespace), ""
 }
 
 func says(r OwnerRef) string {
@@ -59,10 +59,10 @@ func says(r OwnerRef) string {
 }
 
 // Owners are to be read.
-func (c *Cascade) Owners() []OwnerLook { return c.read }
+func (c *Cascade) Owners() []OwnerLookup { return c.read }
 
 // Owner says what was read: nil where there is none, or why it could not be.
-func (c *Cascade) Owner(l OwnerLook, obj map[string]any, err error) {
+func (c *Cascade) Owner(l OwnerLookup, obj map[string]any, err error) {
 	o := object(obj)
 	switch {
 	case err != nil:

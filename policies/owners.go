@@ -220,8 +220,8 @@ func (j *ownerJudge) owner(r *v1alpha1.OwnerRules, ref OwnerRef, kind Kind) Owne
 	if j.q.Owners != nil {
 		return j.q.Owners[ref] // of more than the most, the rest stays unknown
 	}
-	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLook) bool { return l.Ref == ref }); !asked && len(j.d.Owners) < mostOwners {
-		j.d.Owners = append(j.d.Owners, lookAt(ref, kind, j.q.Namespace))
+	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLookup) bool { return l.Ref == ref }); !asked && len(j.d.Owners) < mostOwners {
+		j.d.Owners = append(j.d.Owners, lookupOf(ref, kind, j.q.Namespace))
 	}
 	return owner
 }

@@ -189,7 +189,7 @@ func TestStampsAreNeverWaitedFor(t *testing.T) {
 		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], conditions: [{name: c, expression: 'true'}]", 1)), Options{})
 	n := 0
 	for _, w := range set.Webhooks(keptKinds) {
-		if w.Webhook != WebhookStamp {
+		if w.Webhook != WebhookAddFinalizer {
 			continue
 		}
 		n++

@@ -113,13 +113,13 @@ var passedOver = map[schema.GroupResource]map[schema.GroupResource]string{
 
 // checkDependents finds rules about dependents that can never be.
 func (c *compiled) checkDependents(p *v1alpha1.Propagation) {
-	owners := spelled(c.resources)
-	if len(owners) == 0 || wild(c.resources) {
+	owners := explicit(c.resources)
+	if len(owners) == 0 || wildcard(c.resources) {
 		return
 	}
 	for i, r := range p.Dependents {
 		at := fmt.Sprintf("spec.propagation.dependents[%d].resources", i)
-		for _, dependent := range spelled([]v1alpha1.ResourceRule{r.ResourceRule}) {
+		for _, dependent := range explicit([]v1alpha1.ResourceRule{r.ResourceRule}) {
 			switch {
 			case !knownNames().resources[dependent]:
 			case slices.Contains(clusterScoped, dependent.Resource) && !slices.ContainsFunc(owners, maybeClusterScoped):

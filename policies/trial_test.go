@@ -97,7 +97,7 @@ func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 		if some, _ := set.AddsFinalizer(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
 			t.Errorf("%s: stamps %t by %q, %v", name, some, m.By, errs)
 		}
-		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookStamp }) != (c.others != "") {
+		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer }) != (c.others != "") {
 			t.Errorf("%s: writes come to Weir", name)
 		}
 	}

@@ -23,10 +23,10 @@ const WebhookConfigurations = "weir"
 // Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with it, where Delete judges its
 // own object.
 const (
-	WebhookStamp  Webhook = "stamp.weir.dev"
-	WebhookDelete Webhook = "delete.weir.dev"
-	WebhookOwners Webhook = "owners.weir.dev"
-	WebhookClear  Webhook = "clear.owners.weir.dev"
+	WebhookAddFinalizer Webhook = "stamp.weir.dev"
+	WebhookDelete       Webhook = "delete.weir.dev"
+	WebhookOwners       Webhook = "owners.weir.dev"
+	WebhookClear        Webhook = "clear.owners.weir.dev"
 
 	WebhookCascade Webhook = "cascade.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
@@ -78,7 +78,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		}
 		entries[i].policies = append(entries[i].policies, c)
 	}
-	stamps := slices.ContainsFunc(s.deletion.all, (*compiled).mayAddFinalizer)
+	adds := slices.ContainsFunc(s.deletion.all, (*compiled).mayAddFinalizer)
 	for _, c := range s.deletion.all {
 		if !c.judges() {
 			continue
@@ -87,11 +87,11 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
-		if stamps && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
+		if adds && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
 			// A policy that does not stamp itself can still, by its priority, take the stamp of another away.
 			// Finalizers are never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
 			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
-			add(WebhookStamp, "", c, len(c.conditions) > 0, false)
+			add(WebhookAddFinalizer, "", c, len(c.conditions) > 0, false)
 		}
 	}
 	for _, c := range s.owners.all {
@@ -138,7 +138,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	var namespaces, objects []labels.Selector
 	for _, c := range e.policies {
 		of := c.named(kept)
-		if e.webhook == WebhookStamp {
+		if e.webhook == WebhookAddFinalizer {
 			of = without(of, func(gr schema.GroupResource) bool { return !propagates(gr) })
 		}
 		resources = append(resources, scoped(of, c.scope)...)
@@ -146,7 +146,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	}
 	out := WebhookRules{
 		Webhook: e.webhook, Name: string(e.webhook), Part: e.part,
-		Mutating:      e.webhook == WebhookStamp || e.webhook == WebhookClear,
+		Mutating:      e.webhook == WebhookAddFinalizer || e.webhook == WebhookClear,
 		FailurePolicy: admissionregistrationv1.Ignore,
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-system", Expression: s.notSystem()},
@@ -176,9 +176,9 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	status := false
 	switch e.webhook {
 	case WebhookDelete:
-		out.MatchConditions[1].Expression += " || " + changesCourse
+		out.MatchConditions[1].Expression += " || " + changesPropagation
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
-	case WebhookStamp:
+	case WebhookAddFinalizer:
 		if !e.conditions { // conditions may look at anything
 			out.MatchConditions = append(out.MatchConditions, changed("stamp-changes", "labels", "finalizers"))
 		}
@@ -229,7 +229,7 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	add := func(name, expression string) {
 		out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 	}
-	if e.webhook != WebhookStamp { // which is about what an object is, whoever writes it
+	if e.webhook != WebhookAddFinalizer { // which is about what an object is, whoever writes it
 		all := excludedByAll(e.policies)
 		if expression := all.notExcluded(); expression != "" {
 			add("not-excluded", expression)
@@ -239,7 +239,7 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 		for _, c := range e.policies {
 			if !c.exempt.controllers {
 				judging++
-				judged = append(judged, spelled(c.named(kept))...)
+				judged = append(judged, explicit(c.named(kept))...)
 			}
 		}
 		if judging < len(e.policies) {
@@ -268,16 +268,16 @@ func (s *Set) Asks() bool {
 	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) || slices.ContainsFunc(s.owners.all, (*compiled).judges)
 }
 
-// Wild tells whether some policy has a '*', so that the entries depend on what the API server serves.
-func (s *Set) Wild() bool {
-	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wild(c.resources) })
+// Wildcard tells whether some policy has a '*', so that the entries depend on what the API server serves.
+func (s *Set) Wildcard() bool {
+	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
 // named are rules without a '*': in its place are the resources that it names, group by group.
 func named(rules []v1alpha1.ResourceRule, kept []schema.GroupResource) []v1alpha1.ResourceRule {
 	var out []v1alpha1.ResourceRule
 	for _, r := range rules {
-		if !wild([]v1alpha1.ResourceRule{r}) {
+		if !wildcard([]v1alpha1.ResourceRule{r}) {
 			out = append(out, r)
 			continue
 		}
@@ -317,7 +317,7 @@ func scoped(rules []v1alpha1.ResourceRule, scope v1alpha1.Scope) []scopedRule {
 func without(rules []v1alpha1.ResourceRule, drop func(schema.GroupResource) bool) []v1alpha1.ResourceRule {
 	var out []v1alpha1.ResourceRule
 	for _, r := range rules {
-		if !slices.ContainsFunc(spelled([]v1alpha1.ResourceRule{r}), drop) {
+		if !slices.ContainsFunc(explicit([]v1alpha1.ResourceRule{r}), drop) {
 			out = append(out, r)
 			continue
 		}

@@ -143,7 +143,7 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 			text = strings.ReplaceAll(text, " # job", "")
 		}
 		set := Build(nil, sources(t, "f", text), Options{})
-		got := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookStamp })
+		got := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer })
 		if got != want {
 			t.Errorf("%s: asks to stamp: %t", rest, got)
 		}
@@ -278,8 +278,8 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		gone = append(gone, schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: r})
 	}
 	everything = append(slices.DeleteFunc(everything, func(gr schema.GroupResource) bool { return slices.Contains(gone, gr) }), gone...)
-	for rules, spelledOut := range map[string]bool{"{apiGroups: ['*'], resources: ['*']}": false, "RULES": true} {
-		if spelledOut {
+	for rules, explicit := range map[string]bool{"{apiGroups: ['*'], resources: ['*']}": false, "RULES": true} {
+		if explicit {
 			var all []string
 			for _, gr := range everything {
 				all = append(all, fmt.Sprintf("{apiGroups: ['%s'], resources: [%s]}", gr.Group, gr.Resource))
@@ -299,18 +299,18 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		}
 		for _, gr := range everything {
 			bad := slices.Contains(harmful, gr)
-			want := map[Webhook]bool{WebhookDelete: !bad || spelledOut, WebhookOwners: !bad || spelledOut, WebhookStamp: !bad && gr.Resource != "pods" && !slices.Contains(gone, gr)}
+			want := map[Webhook]bool{WebhookDelete: !bad || explicit, WebhookOwners: !bad || explicit, WebhookAddFinalizer: !bad && gr.Resource != "pods" && !slices.Contains(gone, gr)}
 			for w, comes := range want {
 				if slices.Contains(webhooks[w], gr) != comes {
-					t.Errorf("spelled out: %t: %s comes to %s: %t", spelledOut, gr, w, !comes)
+					t.Errorf("spelled out: %t: %s comes to %s: %t", explicit, gr, w, !comes)
 				}
 			}
-			if some, _ := set.AddsFinalizer(gr); some != want[WebhookStamp] {
-				t.Errorf("spelled out: %t: %s may be stamped: %t", spelledOut, gr, some)
+			if some, _ := set.AddsFinalizer(gr); some != want[WebhookAddFinalizer] {
+				t.Errorf("spelled out: %t: %s may be stamped: %t", explicit, gr, some)
 			}
 			m, _ := set.FinalizersFor(storedAs(gr.WithVersion("v1")))
-			if (m.By != "") != want[WebhookStamp] {
-				t.Errorf("spelled out: %t: %s is stamped by %q", spelledOut, gr, m.By)
+			if (m.By != "") != want[WebhookAddFinalizer] {
+				t.Errorf("spelled out: %t: %s is stamped by %q", explicit, gr, m.By)
 			}
 		}
 		for w, all := range webhooks {
@@ -343,19 +343,19 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 		if q.Operation != Delete {
 			q.Object = anyObject(t, "new")
 		}
-		for _, hook := range []Webhook{WebhookStamp, WebhookDelete, WebhookOwners, WebhookClear} {
+		for _, hook := range []Webhook{WebhookAddFinalizer, WebhookDelete, WebhookOwners, WebhookClear} {
 			q.Asked = hook
 			d := set.Decide(q)
 			if d.Allowed && len(d.Patch) == 0 && !d.Arm && len(d.Warnings) == 0 {
 				continue
 			}
-			if hook == WebhookStamp && q.Resource.Resource != "deployments" {
+			if hook == WebhookAddFinalizer && q.Resource.Resource != "deployments" {
 				continue // not every set has a policy about them: a stamp that is there is back-fill's to take off
 			}
 			if d.Finalizers == RemoveFinalizers && !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && selected(t, w, &q) }) {
 				continue // as it is of an object that nobody selects, before or after
 			}
-			if hook == WebhookStamp && q.Operation == Update {
+			if hook == WebhookAddFinalizer && q.Operation == Update {
 				before := q
 				before.Operation, before.Object, before.OldObject = Create, q.OldObject, nil
 				if m, _ := set.FinalizersFor(before); (m.By != "") != object(q.OldObject).hasFinalizer() {
@@ -371,7 +371,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 	for range 20 { // times rapid's own number of checks, each time with another seed
 		rapid.Check(t, check)
 	}
-	for _, hook := range []Webhook{WebhookStamp, WebhookDelete, WebhookOwners, WebhookClear} {
+	for _, hook := range []Webhook{WebhookAddFinalizer, WebhookDelete, WebhookOwners, WebhookClear} {
 		if mattered[hook] == 0 {
 			t.Errorf("no request mattered to %s", hook)
 		}

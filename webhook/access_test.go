@@ -21,7 +21,7 @@ oldObject: {metadata: {name: %[2]s, namespace: shop}}, object: {metadata: {name:
 }
 
 // allowed asks whether an edit is.
-func (b *bench) allowed(request string) bool {
+func (b *fixture) allowed(request string) bool {
 	b.Helper()
 	code, body := b.ask("owners", request)
 	var out admissionv1.AdmissionReview
@@ -36,7 +36,7 @@ func TestAnswersAboutAccessAreRememberedBriefly(t *testing.T) {
 		granted bool
 		within  time.Duration
 	}{{true, rememberGranted}, {false, rememberRefused}} {
-		onBench(t, func(b *bench) {
+		withFixture(t, func(b *fixture) {
 			b.policies(asks)
 			if c.granted {
 				b.grant("alice delete pods")
@@ -71,7 +71,7 @@ func TestAccessThatCannotBeFoundOutIsNeverGranted(t *testing.T) {
 		"the answer makes no sense": {Code: 201, Body: "yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBench(t, func(b *bench) {
+			withFixture(t, func(b *fixture) {
 				b.policies(asks)
 				b.grant("alice delete pods")
 				b.refuseAccess(reply)
@@ -92,7 +92,7 @@ func TestAccessThatCannotBeFoundOutIsNeverGranted(t *testing.T) {
 
 // A review waits for the API server no longer than the API server waits for it.
 func TestAccessReviewsEndWithTheirReview(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(asks)
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if strings.HasSuffix(r.Path, "/subjectaccessreviews") {
@@ -116,7 +116,7 @@ func TestRequestThatDependsOnTooManyPermissionsIsRefused(t *testing.T) {
 
 func tooManyPermissions(t *testing.T, actions, verdict string) {
 	t.Helper()
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
 		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depend on 65 permissions of yours, and at most 64"} {
 			var refs []string

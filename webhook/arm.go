@@ -26,7 +26,7 @@ import (
 // decided by then that there is none. So the DELETE is refused with 429, and every other that may have begun before the
 // finalizer was there, too. Clients come again by themselves, and the finalizer then holds.
 type armer struct {
-	stamper *finalizers.Writer
+	writer  *finalizers.Writer
 	lister  *finalizers.Lister
 	state   *live.State
 	window  time.Duration
@@ -58,7 +58,7 @@ const mostCollections = 8
 const atOnce = 16
 
 func newArmer(o Options, m *metrics) (*armer, error) {
-	stamper, err := finalizers.New(o.Config)
+	writer, err := finalizers.New(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &armer{stamper: stamper, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
+	return &armer{writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
 		collections: map[place]*collection{}}, nil
 }
 
@@ -154,7 +154,7 @@ func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *polic
 			return finalizers.Already, nil
 		}
 		*d = again
-		if result, err := a.stamper.PutUnchanged(ctx, q.Resource, m, again.Wanted); err != nil || result != finalizers.Changed {
+		if result, err := a.writer.PutUnchanged(ctx, q.Resource, m, again.Wanted); err != nil || result != finalizers.Changed {
 			return result, err
 		}
 	}
@@ -232,12 +232,12 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 		if m.DeletionTimestamp != nil {
 			return nil
 		}
-		mark, _ := set.FinalizersFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
-		if mark.By == "" {
+		wanted, _ := set.FinalizersFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
+		if wanted.By == "" {
 			return nil
 		}
 		group.Go(func() error {
-			result, err := a.stamper.Put(ctx, at.GroupVersionResource, m, mark)
+			result, err := a.writer.Put(ctx, at.GroupVersionResource, m, wanted)
 			a.metrics.armed.WithLabelValues(string(result)).Inc()
 			return err
 		})

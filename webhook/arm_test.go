@@ -43,7 +43,7 @@ func armedAgo(name string, ago time.Duration) *policies.Question {
 		OldObject: map[string]any{"metadata": meta}}
 }
 
-var shaped = policies.Decision{Allowed: true, Enforced: true, Propagation: v1alpha1.Orphan, By: "kept"}
+var enforced = policies.Decision{Allowed: true, Enforced: true, Propagation: v1alpha1.Orphan, By: "kept"}
 
 func TestWindowOfAFreshStamp(t *testing.T) {
 	const none = time.Duration(0)
@@ -53,19 +53,19 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 		collection time.Duration // how long ago the last object of a collection was stamped; none for no collection
 		want       time.Duration
 	}{
-		"stamped when it was made":             {armedAgo("one", 0), shaped, none, 0},
-		"stamped just now":                     {armedAgo("one", 1), shaped, none, 35*time.Second - 1},
-		"stamped a while ago":                  {armedAgo("one", 20*time.Second), shaped, none, 15 * time.Second},
-		"about to be let through":              {armedAgo("one", 35*time.Second-1), shaped, none, 1},
-		"let through":                          {armedAgo("one", 35*time.Second), shaped, none, 0},
-		"stamped by a clock that is ahead":     {armedAgo("one", -5*time.Second), shaped, none, 35 * time.Second},
+		"stamped when it was made":             {armedAgo("one", 0), enforced, none, 0},
+		"stamped just now":                     {armedAgo("one", 1), enforced, none, 35*time.Second - 1},
+		"stamped a while ago":                  {armedAgo("one", 20*time.Second), enforced, none, 15 * time.Second},
+		"about to be let through":              {armedAgo("one", 35*time.Second-1), enforced, none, 1},
+		"let through":                          {armedAgo("one", 35*time.Second), enforced, none, 0},
+		"stamped by a clock that is ahead":     {armedAgo("one", -5*time.Second), enforced, none, 35 * time.Second},
 		"not shaped":                           {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
-		"of a collection, while under way":     {armedAgo("", 20*time.Second), shaped, -1, 61 * time.Second},
-		"of a collection, stamped just now":    {armedAgo("", 20*time.Second), shaped, 5 * time.Second, 56 * time.Second},
-		"of a collection, the last before it":  {armedAgo("", 20*time.Second), shaped, 30 * time.Second, 41 * time.Second},
-		"of a collection nobody knows of":      {armedAgo("", 20*time.Second), shaped, none, 41 * time.Second},
-		"of a collection, let through":         {armedAgo("", 61*time.Second), shaped, none, 0},
-		"by name, while a collection is armed": {armedAgo("one", 20*time.Second), shaped, -1, 15 * time.Second},
+		"of a collection, while under way":     {armedAgo("", 20*time.Second), enforced, -1, 61 * time.Second},
+		"of a collection, stamped just now":    {armedAgo("", 20*time.Second), enforced, 5 * time.Second, 56 * time.Second},
+		"of a collection, the last before it":  {armedAgo("", 20*time.Second), enforced, 30 * time.Second, 41 * time.Second},
+		"of a collection nobody knows of":      {armedAgo("", 20*time.Second), enforced, none, 41 * time.Second},
+		"of a collection, let through":         {armedAgo("", 61*time.Second), enforced, none, 0},
+		"by name, while a collection is armed": {armedAgo("one", 20*time.Second), enforced, -1, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New()
@@ -92,7 +92,7 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 
 func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	api := apitest.New()
-	for name, d := range map[string]policies.Decision{"stamped": shaped, "not stamped": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
+	for name, d := range map[string]policies.Decision{"stamped": enforced, "not stamped": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
 		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {
@@ -110,7 +110,7 @@ func TestStampThatCannotBePutIsAnError(t *testing.T) {
 		"PATCH": `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: change the finalizers of configmaps shop/one: no`,
 		"GET":   `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: read configmaps "one": no`,
 	} {
-		onBench(t, func(b *bench) {
+		withFixture(t, func(b *fixture) {
 			b.policies(kept)
 			b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -155,7 +155,7 @@ func TestCollectionsAreForgotten(t *testing.T) {
 
 // While a collection is being armed, its other reviews do not arm it once more.
 func TestCollectionIsArmedOnce(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
 		for _, name := range []string{"a", "b", "c", "d"} {
 			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}", name))

@@ -30,7 +30,7 @@ type blamer struct {
 	object func(policies.PolicyKey) map[string]any // nil: it is a file, or gone
 
 	mu     sync.Mutex
-	recent map[policies.PolicyKey]*string // told of less than blameEvery ago, and the last error since; nil: none
+	recent map[policies.PolicyKey]*string // reported less than blameEvery ago, and the last error since; nil: none
 }
 
 // newBlamer makes one that tells nobody if tell is nil.
@@ -53,7 +53,7 @@ func (b *blamer) failed(errs []policies.PolicyError) {
 func (b *blamer) first(e policies.PolicyError) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, told := b.recent[e.Policy]; told {
+	if _, reported := b.recent[e.Policy]; reported {
 		b.recent[e.Policy] = &e.Err
 		return false
 	}

@@ -112,7 +112,7 @@ func TestRefusalsOfPoliciesThatFailAreErrors(t *testing.T) {
 		{label, "{tier: x}", "refused"},
 		{label + "\n---\n" + guard, "{}", "refused"},
 	} {
-		onBench(t, func(b *bench) {
+		withFixture(t, func(b *fixture) {
 			b.policies(c.policies)
 			reg := prometheus.NewRegistry()
 			told := 0

@@ -44,7 +44,7 @@ func tooBusy() answer {
 // mayRefuse tells whether a request can be refused for policies that it was not judged by.
 func (in *intake) mayRefuse(asked policies.Webhook, part policies.Part) bool {
 	switch asked {
-	case policies.WebhookStamp, policies.WebhookCanary, policies.WebhookPolicies:
+	case policies.WebhookAddFinalizer, policies.WebhookCanary, policies.WebhookPolicies:
 		return false // what these are asked for nothing waits for
 	case policies.WebhookBrake:
 		return true // the other collector asks again

@@ -29,10 +29,10 @@ var (
 )
 
 const (
-	// lookTime is how long it may take: an answer has to come in time.
-	lookTime = 5 * time.Second
-	// looksAtOnce is how many objects are read at the same time for one request.
-	looksAtOnce = 8
+	// lookupTimeout is how long it may take: an answer has to come in time.
+	lookupTimeout = 5 * time.Second
+	// lookupsAtOnce is how many objects are read at the same time for one request.
+	lookupsAtOnce = 8
 )
 
 // cascade judges what a request takes with it.
@@ -41,17 +41,17 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	if c == nil {
 		return policies.Decision{Allowed: true}, nil
 	}
-	looking, cancel := context.WithTimeout(ctx, lookTime)
+	lookingUp, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	for _, o := range c.Owners() {
-		owner, err := j.owner(looking, o)
+		owner, err := j.owner(lookingUp, o)
 		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
 		}
 		c.Owner(o, owner, err)
 	}
-	for _, l := range c.Looks() {
-		enough, err := j.look(looking, c, &l)
+	for _, l := range c.Lookups() {
+		enough, err := j.lookup(lookingUp, c, &l)
 		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
 		}
@@ -63,14 +63,14 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 		}
 	}
 	d := c.Decide(nil)
-	if answers := j.mayBeTold(ctx, q, d); answers != nil {
+	if answers := j.mayBeDisclosed(ctx, q, d); answers != nil {
 		d = c.Decide(answers)
 	}
 	return d, nil
 }
 
-// look reads the objects of a Look. True: enough is known.
-func (j *judge) look(ctx context.Context, c *policies.Cascade, l *policies.Look) (enough bool, err error) {
+// lookup reads the objects of a Lookup. True: enough is known.
+func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
 	most := readSlim
 	if l.Whole {
 		most = readWhole
@@ -94,7 +94,7 @@ func (j *judge) look(ctx context.Context, c *policies.Cascade, l *policies.Look)
 	}
 	all := true
 	if !l.More && len(l.Objects) <= most.single {
-		err = j.lookSingly(ctx, l, saw)
+		err = j.lookupEach(ctx, l, saw)
 	} else {
 		all, err = j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Whole, l.Selector, most.page, most.pages, saw)
 	}
@@ -109,12 +109,12 @@ func (j *judge) look(ctx context.Context, c *policies.Cascade, l *policies.Look)
 	return enough, err
 }
 
-// lookSingly reads one object after the other, some at a time.
-func (j *judge) lookSingly(ctx context.Context, l *policies.Look, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) error {
+// lookupEach reads one object after the other, some at a time.
+func (j *judge) lookupEach(ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, reading := errgroup.WithContext(ctx)
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(lookupsAtOnce)
 	for _, o := range l.Objects {
 		group.Go(func() error {
 			object, m, err := j.arm.lister.Get(reading, l.Resource, o.Namespace, o.Name, l.Whole)

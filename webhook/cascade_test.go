@@ -50,7 +50,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were looked at", readWhole.pages},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBenchWith(t, cascading(c.objects), func(b *bench) {
+			withFixtureOf(t, cascading(c.objects), func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, conditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
 				for i := range min(c.objects, 5000) {
 					b.api.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: shop, labels: {keep: "yes"}}}`, i))
@@ -77,11 +77,11 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 
 // An answer comes in time, though the API server takes its own; a user could make it.
 func TestCascadeThatTakesLongIsRefused(t *testing.T) {
-	onBenchWith(t, cascading(300), func(b *bench) {
+	withFixtureOf(t, cascading(300), func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`)
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if strings.HasSuffix(r.Path, "/configmaps") {
-				<-time.After(2 * lookTime)
+				<-time.After(2 * lookupTimeout)
 			}
 			return nil
 		})
@@ -95,7 +95,7 @@ func TestCascadeThatTakesLongIsRefused(t *testing.T) {
 func TestCascadeThatCannotBeReadIsTheFailurePolicys(t *testing.T) {
 	for failure, want := range map[string]string{"Ignore": `"allowed":true`, "Fail": "configmaps that would be deleted cannot be read"} {
 		for _, n := range []int{3, 300} {
-			onBenchWith(t, cascading(n), func(b *bench) {
+			withFixtureOf(t, cascading(n), func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}, failurePolicy: ` + failure + `}}`)
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 					if strings.Contains(r.Path, "/configmaps") {

@@ -14,7 +14,7 @@ import (
 
 // A policy that cannot be judged lets pass under Ignore, and nobody would see it in what is allowed.
 func TestPoliciesThatFailAreCounted(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
 		reg := prometheus.NewRegistry()
 		var err error

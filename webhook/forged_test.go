@@ -40,7 +40,7 @@ func TestForgedReviewsWriteNothing(t *testing.T) {
 		"labels that the object has not":            strings.NewReplacer("one", "plain"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBench(t, func(b *bench) {
+			withFixture(t, func(b *fixture) {
 				b.policies(kept)
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}, finalizers: [a]}}`)
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: shop, labels: {kept: "yes"}}}`)
@@ -61,7 +61,7 @@ func TestForgedReviewsWriteNothing(t *testing.T) {
 
 // Finalizers, annotations and labels are those of the object, and the policies are asked once more about it as it is.
 func TestWhatIsWrittenIsWhatWasRead(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(kept)
 		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}, finalizers: [a]}}`)
 		code, body := b.ask("delete", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: mallory},
@@ -78,7 +78,7 @@ func TestWhatIsWrittenIsWhatWasRead(t *testing.T) {
 
 // An object that changes between the read and the patch is read, and judged, again.
 func TestObjectThatChangesMeanwhileIsJudgedAgain(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(kept)
 		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		patches := 0
@@ -111,9 +111,9 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
   oldObject: {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: plans.example.com, uid: uid-plans.example.com}, spec: {group: example.com, names: {plural: plans}}}}`
 	)
 	for name, c := range map[string]struct {
-		review string
-		forge  *strings.Replacer
-		tells  string // empty: nothing
+		review    string
+		forge     *strings.Replacer
+		discloses string // empty: nothing
 	}{
 		"an honest one about a namespace":       {namespace, strings.NewReplacer(), "7 secrets (bank-password"},
 		"a namespace by another uid":            {namespace, strings.NewReplacer("uid-shop", "uid-guessed"), ""},
@@ -130,7 +130,7 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
 		"a name that leads to another resource": {definition, strings.NewReplacer("name: plans.example.com", "name: ../../../../api/v1/namespaces/shop"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBench(t, func(b *bench) {
+			withFixture(t, func(b *fixture) {
 				b.grant("mallory list secrets", "mallory list plans")
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guarded}, spec: {match: {resources: [{apiGroups: ["", apiextensions.k8s.io], resources: [namespaces, customresourcedefinitions]}]}, protection: {maxDependents: 0}, failurePolicy: Fail}}`)
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}")
@@ -139,7 +139,7 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
 				}
 				code, body := b.ask("delete", c.forge.Replace(c.review))
 				told := strings.Contains(string(body), "secret") || strings.ContainsAny(string(body), "79")
-				if told != (c.tells != "") || !strings.Contains(string(body), c.tells) {
+				if told != (c.discloses != "") || !strings.Contains(string(body), c.discloses) {
 					b.Errorf("%d %s", code, body)
 				}
 			})

@@ -143,7 +143,7 @@ func checkAnswer(t *testing.T, h http.Handler, asked policies.Webhook, query str
 	if a.UID != in.Request.UID || out.Request != nil {
 		t.Errorf("the answer is not to this request: %s", w.Body)
 	}
-	mutating := asked == policies.WebhookStamp || asked == policies.WebhookClear
+	mutating := asked == policies.WebhookAddFinalizer || asked == policies.WebhookClear
 	if len(a.Patch) > 0 && (!mutating || !a.Allowed || in.Request.Operation == admissionv1.Delete || a.PatchType == nil) {
 		t.Errorf("a patch where the API server takes none: %s", w.Body)
 	}

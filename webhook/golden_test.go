@@ -24,8 +24,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// bench is a webhook with its policies and an API server, on the clock of a bubble.
-type bench struct {
+// fixture is a webhook with its policies and an API server, on the clock of a bubble.
+type fixture struct {
 	*testing.T
 	api     *apitest.Server
 	state   *live.State
@@ -43,17 +43,17 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// onBench runs a test, in a bubble, with a webhook whose policies are in force.
-func onBench(t *testing.T, test func(*bench)) {
+// withFixture runs a test, in a bubble, with a webhook whose policies are in force.
+func withFixture(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	onBenchWith(t, someFacts(), test)
+	withFixtureOf(t, someFacts(), test)
 }
 
-// onBenchWith is onBench, with other facts.
-func onBenchWith(t *testing.T, facts policies.Facts, test func(*bench)) {
+// withFixtureOf is withFixture, with other facts.
+func withFixtureOf(t *testing.T, facts policies.Facts, test func(*fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, api: apitest.New()}
+		b := &fixture{T: t, api: apitest.New()}
 		b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
 		b.api.Intercept(b.review)
 		state, err := live.New(live.Options{Config: b.api.Config(), Self: []string{"weir"}})
@@ -117,7 +117,7 @@ func someFacts() policies.Facts {
 }
 
 // review answers SubjectAccessReviews.
-func (b *bench) review(r apitest.Request) *apitest.Reply {
+func (b *fixture) review(r apitest.Request) *apitest.Reply {
 	if !strings.HasSuffix(r.Path, "/subjectaccessreviews") {
 		return nil
 	}
@@ -141,20 +141,20 @@ func (b *bench) review(r apitest.Request) *apitest.Reply {
 		"status": map[string]any{"allowed": allowed}}}
 }
 
-func (b *bench) grant(what ...string) {
+func (b *fixture) grant(what ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.granted = what
 }
 
-func (b *bench) refuseAccess(r *apitest.Reply) {
+func (b *fixture) refuseAccess(r *apitest.Reply) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refuse = r
 }
 
 // policies puts policies in force.
-func (b *bench) policies(text string) {
+func (b *fixture) policies(text string) {
 	changed := b.state.Changed()
 	for _, doc := range strings.Split(text, "\n---\n") {
 		var kind struct{ Kind string }
@@ -167,7 +167,7 @@ func (b *bench) policies(text string) {
 }
 
 // ask sends a review with a request in YAML.
-func (b *bench) ask(webhook, requestYAML string) (int, []byte) {
+func (b *fixture) ask(webhook, requestYAML string) (int, []byte) {
 	b.Helper()
 	b.uids++
 	var in admissionv1.AdmissionReview
@@ -185,7 +185,7 @@ func (b *bench) ask(webhook, requestYAML string) (int, []byte) {
 }
 
 // asked are the requests to the API server since the last time. Their order is not fixed: some are sent together.
-func (b *bench) asked() []string {
+func (b *fixture) asked() []string {
 	synctest.Wait()
 	var out []string
 	for _, r := range b.api.Requests() {
@@ -226,7 +226,7 @@ func readable(t *testing.T, body []byte) string {
 // After a change, run with -rewrite, read the diff, and commit it only if you can explain it.
 func TestReviews(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		onBench(t, func(b *bench) {
+		withFixture(t, func(b *fixture) {
 			datadriven.RunTest(b.T, path, func(t *testing.T, d *datadriven.TestData) string {
 				switch d.Cmd {
 				case "policies":

@@ -29,11 +29,11 @@ const mostRounds = 4
 // mostAccess is how many permissions one request may depend on: a user can write ten thousand references into an object.
 const mostAccess = 64
 
-// mostTold is how many permissions are looked up only for what a refusal tells: a few kinds for each of a few policies.
-const mostTold = 64
+// mostDisclosed is how many permissions are looked up only for what a refusal tells: a few kinds for each of a few policies.
+const mostDisclosed = 64
 
-// toldTime is how long a refusal waits for them: one that comes too late is none.
-const toldTime = time.Second
+// disclosureTime is how long a refusal waits for them: one that comes too late is none.
+const disclosureTime = time.Second
 
 // namespaces are in themselves, as the API server has it; a policy selects them by their own labels.
 var namespaces = schema.GroupResource{Resource: "namespaces"}
@@ -61,7 +61,7 @@ type judge struct {
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	a := j.judge(ctx, asked, q)
-	if errors.Is(a.err, errBusy) && asked != policies.WebhookStamp {
+	if errors.Is(a.err, errBusy) && asked != policies.WebhookAddFinalizer {
 		return tooBusy() // users can bring this about, and no failurePolicy may let them past for it
 	}
 	return a
@@ -206,7 +206,7 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 			}
 		}
 		if len(d.Needs) == 0 {
-			return j.told(ctx, set, q, d), nil
+			return j.disclosed(ctx, set, q, d), nil
 		}
 		if n := len(q.Answers) + len(d.Needs); n > mostAccess {
 			return tooMuchAccess(n, d.Binding), nil
@@ -226,10 +226,10 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are", q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)
 }
 
-// told is the decision with what the user may be told of it. Where that cannot be found out, less is told: nothing else
+// disclosed is the decision with what the user may be told of it. Where that cannot be found out, less is told: nothing else
 // depends on it, and a refusal stays one.
-func (j *judge) told(ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision) policies.Decision {
-	answers := j.mayBeTold(ctx, q, d)
+func (j *judge) disclosed(ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision) policies.Decision {
+	answers := j.mayBeDisclosed(ctx, q, d)
 	if answers == nil {
 		return d
 	}
@@ -239,14 +239,14 @@ func (j *judge) told(ctx context.Context, set *policies.Set, q *policies.Questio
 	return set.Decide(again)
 }
 
-// mayBeTold answers what a decision asks for only for what it tells; nil where it asks for nothing, or nothing is found out.
-func (j *judge) mayBeTold(ctx context.Context, q *policies.Question, d policies.Decision) map[policies.Access]policies.Answer {
-	if len(d.Tells) == 0 || len(d.Tells) > mostTold {
+// mayBeDisclosed answers what a decision asks for only for what it tells; nil where it asks for nothing, or nothing is found out.
+func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d policies.Decision) map[policies.Access]policies.Answer {
+	if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, toldTime)
+	ctx, cancel := context.WithTimeout(ctx, disclosureTime)
 	defer cancel()
-	answers, err := j.access.ask(ctx, q.User, d.Tells)
+	answers, err := j.access.ask(ctx, q.User, d.Discloses)
 	if err != nil {
 		j.log.say("could not find out what may be told to a user", "user", q.User.Name, "err", err.Error())
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // owner reads where an owner should be. nil: nothing is there.
-func (j *judge) owner(ctx context.Context, o policies.OwnerLook) (map[string]any, error) {
+func (j *judge) owner(ctx context.Context, o policies.OwnerLookup) (map[string]any, error) {
 	object, m, err := j.arm.lister.Get(ctx, o.Resource, o.Namespace, o.Ref.Name, false)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -25,16 +25,16 @@ func (j *judge) owner(ctx context.Context, o policies.OwnerLook) (map[string]any
 }
 
 // owners reads those that a decision asks about. One that cannot be read stays unknown.
-func (j *judge) owners(ctx context.Context, looks []policies.OwnerLook) (map[policies.OwnerRef]policies.Owner, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (j *judge) owners(ctx context.Context, lookups []policies.OwnerLookup) (map[policies.OwnerRef]policies.Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	var (
 		mu    sync.Mutex
 		found = map[policies.OwnerRef]policies.Owner{}
 		group errgroup.Group
 	)
-	group.SetLimit(looksAtOnce)
-	for _, l := range looks {
+	group.SetLimit(lookupsAtOnce)
+	for _, l := range lookups {
 		group.Go(func() error {
 			object, err := j.owner(ctx, l)
 			if errors.Is(err, errBusy) {

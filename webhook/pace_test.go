@@ -12,7 +12,7 @@ import (
 
 // What a user can bring about is refused, whatever the failurePolicy: 429, and clients come again.
 func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(kept)
 		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		config := b.api.Config()
@@ -31,7 +31,7 @@ func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 }
 
 func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		config := b.api.Config()
 		config.RateLimiter = newPace(0.1, 1)
 		a, err := newAccess(config)
@@ -48,7 +48,7 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 // Whoever sends reviews can name a Namespace in each that was not seen yet: these are read in their turn, and what was seen is
 // judged without it. Adding the finalizer is waited for by nobody, so it is an error there, which lets the request pass.
 func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
-	onBench(t, func(b *bench) {
+	withFixture(t, func(b *fixture) {
 		b.policies(kept)
 		arm, err := newArmer(Options{Config: b.api.Config(), Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
 		if err != nil {
@@ -62,7 +62,7 @@ func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
 		}{
 			{"new", policies.WebhookDelete, "passes"},
 			{"newer", policies.WebhookDelete, "429"},
-			{"newer", policies.WebhookStamp, "error"},
+			{"newer", policies.WebhookAddFinalizer, "error"},
 			{"shop", policies.WebhookDelete, "passes"},
 		} {
 			a := j.answer(b.Context(), c.asked, policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: c.namespace, Name: "one",

@@ -29,7 +29,7 @@ func TestOnlyDeletesThatAreLetThroughAreTold(t *testing.T) {
 		"refused":                  {"delete", aLimitedWeb, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBench(t, func(b *bench) {
+			withFixture(t, func(b *fixture) {
 				var told []string
 				saw := func(uid types.UID, user, how string) { told = append(told, string(uid)+" "+user+" "+how) }
 				var err error

@@ -26,8 +26,8 @@ func fieldsOf(n int) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// shapes are what takes much memory for its size.
-var shapes = map[string]string{
+// forms are what takes much memory for its size.
+var forms = map[string]string{
 	"empty objects": listOf("{}", 50_000), "empty lists": listOf("[]", 50_000), "nulls": listOf("null", 50_000),
 	"digits": listOf("0", 50_000), "numbers": listOf("1000", 50_000), "fractions": listOf("1.5", 50_000),
 	"strings": listOf(`"a"`, 50_000), "empty strings": listOf(`""`, 50_000), "lists of one": listOf("[0]", 50_000), "lists of five": listOf("[0,0,0,0,0]", 10_000),
@@ -39,8 +39,8 @@ var shapes = map[string]string{
 // What is set aside for a review is what it takes: of metadata, which is decoded twice where a condition looks at all of an
 // object, and of anything else.
 func TestDecodedReviewsTakeWhatIsSetAside(t *testing.T) {
-	for name, shape := range shapes {
-		for _, object := range []string{`{"metadata":{"name":"web","labels":` + shape + `}}`, `{"metadata":{"name":"web"},"spec":` + shape + `}`} {
+	for name, form := range forms {
+		for _, object := range []string{`{"metadata":{"name":"web","labels":` + form + `}}`, `{"metadata":{"name":"web"},"spec":` + form + `}`} {
 			body := []byte(request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, object, 1)))
 			before := heap()
 			review, err := understand(body)
@@ -74,8 +74,8 @@ func TestTextIsNoStructure(t *testing.T) {
 
 // The largest that an API server can send is decoded: an object of 3 MiB, which an UPDATE holds twice.
 func TestLargestReviewsAreDecoded(t *testing.T) {
-	for name, shape := range shapes {
-		object := `{"metadata":{"name":"web"},"spec":[` + strings.Repeat(shape+",", (3<<20)/len(shape)) + `0]}`
+	for name, form := range forms {
+		object := `{"metadata":{"name":"web"},"spec":[` + strings.Repeat(form+",", (3<<20)/len(form)) + `0]}`
 		body := []byte(request(`,"operation":"UPDATE","object":` + object + `,"oldObject":` + object))
 		if size := decodedSize(body); size > mostDecoded {
 			t.Errorf("%s: an UPDATE of %d bytes takes up to %d bytes, and there are %d", name, len(body), size, int64(mostDecoded))

@@ -16,17 +16,17 @@ const (
 
 // Names are told to who may list them; how many there are, to all.
 func TestNamesAreToldToWhoMayListThem(t *testing.T) {
-	for tells, granted := range map[string][]string{
+	for discloses, granted := range map[string][]string{
 		whatWebTells: {"alice list pods", "alice list replicasets"},
 		"10 pods (web-1, web-2, web-3, …); 1 replicasets.apps (DeletionPolicy": {"alice list pods"},
 		"10 pods; 1 replicasets.apps (DeletionPolicy":                          {"alice get pods", "bob list pods"},
 	} {
-		onBench(t, func(b *bench) {
+		withFixture(t, func(b *fixture) {
 			b.policies(limited)
 			b.grant(granted...)
 			for range 2 {
-				if code, body := b.ask("delete", aLimitedWeb); code != 200 || !strings.Contains(string(body), `"allowed":false`) || !strings.Contains(string(body), tells) {
-					b.Errorf("%v: %d %s\nwant %s", granted, code, body, tells)
+				if code, body := b.ask("delete", aLimitedWeb); code != 200 || !strings.Contains(string(body), `"allowed":false`) || !strings.Contains(string(body), discloses) {
+					b.Errorf("%v: %d %s\nwant %s", granted, code, body, discloses)
 				}
 			}
 			if asked := b.asked(); len(asked) != 2 {
@@ -47,7 +47,7 @@ func TestWhatMayBeToldDecidesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBench(t, func(b *bench) {
+			withFixture(t, func(b *fixture) {
 				b.policies(limited)
 				b.grant("alice list pods", "alice list replicasets")
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {

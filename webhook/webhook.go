@@ -31,7 +31,7 @@ const DefaultArmingWindow = 35 * time.Second
 // Paths are where the webhooks are, below a token that the API server knows from the webhook configurations:
 // /TOKEN/delete. A part of the policies is asked at its Part.Path.
 var Paths = map[policies.Webhook]string{
-	policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete",
+	policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
 	policies.WebhookCascade: "/cascade",
 	policies.WebhookCanary:  "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",

@@ -157,7 +157,7 @@ func (c *configurator) awaitKinds(ctx context.Context) {
 			return
 		case <-time.After(lookAtKinds):
 		}
-		if c.policies.Set().Wild() && !slices.Equal(before, c.kept()) {
+		if c.policies.Set().Wildcard() && !slices.Equal(before, c.kept()) {
 			return
 		}
 	}
@@ -166,7 +166,7 @@ func (c *configurator) awaitKinds(ctx context.Context) {
 // apply makes both configurations what they should be.
 func (c *configurator) apply(ctx context.Context) error {
 	set, kept := c.policies.Set(), c.kept()
-	if len(kept) == 0 && set.Wild() {
+	if len(kept) == 0 && set.Wildcard() {
 		return errors.New("the kinds are not known that the API server serves")
 	}
 	rules := set.Webhooks(kept)

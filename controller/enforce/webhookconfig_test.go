@@ -93,7 +93,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		trust, token := &bundle{err: errors.New("no certificate yet")}, &tokener{err: errors.New("no Secret yet")}
 		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: trust, Token: token,
-			Paths: map[policies.Webhook]string{policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete"},
+			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}}
 		var served []schema.GroupResource
 		c.kept = func() []schema.GroupResource { return served }
@@ -199,7 +199,7 @@ func TestEntriesOfAWebhookConfiguration(t *testing.T) {
 		"a URL with /": {WebhookTarget{URL: "https://weir.test:9443/"}, "https://weir.test:9443/token/delete-fail", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.target.Paths = map[policies.Webhook]string{policies.WebhookDelete: "/delete", policies.WebhookOwners: "/delete", policies.WebhookStamp: "/delete"}
+			c.target.Paths = map[policies.Webhook]string{policies.WebhookDelete: "/delete", policies.WebhookOwners: "/delete", policies.WebhookAddFinalizer: "/delete"}
 			conf := &configurator{target: &c.target}
 			for _, failure := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail} {
 				rules := policies.WebhookRules{Name: "x", Webhook: policies.WebhookDelete, Part: policies.PartFail, FailurePolicy: failure, Rules: []admissionregistrationv1.RuleWithOperations{{}}}
@@ -225,7 +225,7 @@ func TestEntriesOfAWebhookConfiguration(t *testing.T) {
 				}
 			}
 			owners := conf.validating(policies.WebhookRules{Webhook: policies.WebhookOwners}, called{})
-			stamp := conf.mutating(policies.WebhookRules{Webhook: policies.WebhookStamp, FailurePolicy: admissionregistrationv1.Fail}, called{}, 3)
+			stamp := conf.mutating(policies.WebhookRules{Webhook: policies.WebhookAddFinalizer, FailurePolicy: admissionregistrationv1.Fail}, called{}, 3)
 			if *owners.SideEffects != admissionregistrationv1.SideEffectClassNone || *stamp.SideEffects != admissionregistrationv1.SideEffectClassNone {
 				t.Errorf("side effects of owners %s, of stamp %s", *owners.SideEffects, *stamp.SideEffects)
 			}
@@ -280,7 +280,7 @@ func TestWebhookConfigurationsGoWithWeirsNamespace(t *testing.T) {
 		client := fake.NewClientset(home("first"))
 		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: &bundle{pem: []byte("ca")}, Token: &tokener{next: "token"},
-			Paths: map[policies.Webhook]string{policies.WebhookStamp: "/stamp", policies.WebhookDelete: "/delete"},
+			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}, kept: func() []schema.GroupResource { return []schema.GroupResource{fixture.ConfigMaps} }}
 		want := func(what string, owners ...metav1.OwnerReference) {
 			t.Helper()

@@ -86,11 +86,11 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 			d = p.set.Decide(*q)
 		}
 		if len(d.Needs) == 0 {
-			if len(d.Tells) == 0 || len(d.Tells) > mostTold {
+			if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
 				return d, nil
 			}
 			told := *q
-			if p.answer(ctx, &told, d.Tells) != nil {
+			if p.answer(ctx, &told, d.Discloses) != nil {
 				return d, nil // it is refused, and tells less
 			}
 			return p.set.Decide(told), nil
@@ -124,8 +124,8 @@ func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 	return policies.OthersCollect
 }
 
-// mostTold is how many permissions are looked up only for what a refusal tells.
-const mostTold = 64
+// mostDisclosed is how many permissions are looked up only for what a refusal tells.
+const mostDisclosed = 64
 
 // answer asks about permissions.
 func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
@@ -168,7 +168,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 		return policies.Decision{Allowed: true}, nil
 	}
 	var unread error
-	for _, l := range c.Looks() {
+	for _, l := range c.Lookups() {
 		if l.More || l.Whole && len(l.Objects) > mostWhole {
 			c.TooMany(&l, len(l.Objects))
 			continue
@@ -195,9 +195,9 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	if unread != nil && d.Allowed {
 		return d, unread
 	}
-	if len(d.Tells) > 0 && len(d.Tells) <= mostTold {
+	if len(d.Discloses) > 0 && len(d.Discloses) <= mostDisclosed {
 		told := q
-		if p.answer(ctx, &told, d.Tells) != nil {
+		if p.answer(ctx, &told, d.Discloses) != nil {
 			return d, nil // it is refused, and tells less
 		}
 		d = c.Decide(told.Answers)
@@ -206,7 +206,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 }
 
 // object is one that goes, as a map; nil if it is gone.
-func (p *Policies) object(ctx context.Context, l policies.Look, o policies.Caught) (map[string]any, error) {
+func (p *Policies) object(ctx context.Context, l policies.Lookup, o policies.Caught) (map[string]any, error) {
 	if !l.Whole {
 		return p.metaOf(o.UID, l.Kind)
 	}

@@ -99,9 +99,9 @@ type Expect struct {
 	By string `json:"by,omitempty"`
 	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more than it lets go would also be deleted; a warning says whether that is so.
 	BrakedBy string `json:"brakedBy,omitempty"`
-	// Stamp is Put, Take or Keep.
-	Stamp string `json:"stamp,omitempty"`
-	Arm   *bool  `json:"arm,omitempty"`
+	// AddsFinalizer is Put, Take or Keep.
+	AddsFinalizer string `json:"stamp,omitempty"`
+	Arm           *bool  `json:"arm,omitempty"`
 	// Patch is the whole JSON patch.
 	Patch []policies.PatchOperation `json:"patch,omitempty"`
 }
@@ -167,7 +167,7 @@ func (c *Case) decide(set *policies.Set, q policies.Question) policies.Decision 
 	q.Answers = map[policies.Access]policies.Answer{}
 	for {
 		d := set.Decide(q)
-		asks := append(d.Needs, d.Tells...)
+		asks := append(d.Needs, d.Discloses...)
 		if len(asks) == 0 {
 			return d
 		}
@@ -304,8 +304,8 @@ func (e *Expect) diff(d policies.Decision) string {
 	if e.BrakedBy != "" && e.BrakedBy != d.BrakedBy {
 		add("brakedBy", e.BrakedBy, d.BrakedBy)
 	}
-	if e.Stamp != "" && e.Stamp != changeNames[d.Finalizers] {
-		add("stamp", e.Stamp, changeNames[d.Finalizers])
+	if e.AddsFinalizer != "" && e.AddsFinalizer != changeNames[d.Finalizers] {
+		add("stamp", e.AddsFinalizer, changeNames[d.Finalizers])
 	}
 	if e.Arm != nil && *e.Arm != d.Arm {
 		add("arm", *e.Arm, d.Arm)

@@ -14,48 +14,48 @@ import (
 // steps costs at most what its literal is long, so all of it costs at most what the expression is long, and the longest
 // that the schema lets through costs less than a hundredth of the limit. Its answers, and its errors, are the same.
 
-// plainEnv is the part of CEL that plain knows; whatever passed the API server's compiler and plain means the same in it.
-var plainEnv = sync.OnceValue(func() *cel.Env {
+// unmeteredEnv is the part of CEL that bounded knows; whatever passed the API server's compiler and bounded means the same in it.
+var unmeteredEnv = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(
 		cel.Variable(admissioncel.ObjectVarName, cel.DynType), cel.Variable(admissioncel.OldObjectVarName, cel.DynType),
 		cel.Variable(admissioncel.RequestVarName, cel.DynType), cel.Variable(admissioncel.NamespaceVarName, cel.DynType),
 		cel.CrossTypeNumericComparisons(true), cel.HomogeneousAggregateLiterals(),
 	)
 	if err != nil {
-		panic("cel: plain CEL: " + err.Error())
+		panic("cel: CEL without a bound: " + err.Error())
 	}
 	return env
 })
 
 // unmetered is a program without a meter, or nil for an expression that needs one.
 func unmetered(expression string) cel.Program {
-	checked, issues := plainEnv().Compile(expression)
-	if issues.Err() != nil || !plain(checked.NativeRep().Expr()) {
+	checked, issues := unmeteredEnv().Compile(expression)
+	if issues.Err() != nil || !bounded(checked.NativeRep().Expr()) {
 		return nil
 	}
-	program, err := plainEnv().Program(checked, cel.EvalOptions(cel.OptOptimize))
+	program, err := unmeteredEnv().Program(checked, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil
 	}
 	return program
 }
 
-// plain tells whether an expression costs no more than it is long.
-func plain(e ast.Expr) bool {
+// bounded tells whether an expression costs no more than it is long.
+func bounded(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind, ast.IdentKind:
 		return true
 	case ast.SelectKind:
-		return plain(e.AsSelect().Operand())
+		return bounded(e.AsSelect().Operand())
 	case ast.CallKind:
-		return plainCall(e.AsCall())
+		return boundedCall(e.AsCall())
 	}
 	return false
 }
 
-func plainCall(c ast.CallExpr) bool {
+func boundedCall(c ast.CallExpr) bool {
 	for _, a := range c.Args() {
-		if c.FunctionName() != operators.In && !plain(a) {
+		if c.FunctionName() != operators.In && !bounded(a) {
 			return false
 		}
 	}
@@ -65,9 +65,9 @@ func plainCall(c ast.CallExpr) bool {
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		return literal(c.Args()[0]) || literal(c.Args()[1])
 	case operators.In:
-		return plain(c.Args()[0]) && literals(c.Args()[1])
+		return bounded(c.Args()[0]) && literals(c.Args()[1])
 	case "startsWith", "endsWith":
-		return c.IsMemberFunction() && plain(c.Target()) && literal(c.Args()[0])
+		return c.IsMemberFunction() && bounded(c.Target()) && literal(c.Args()[0])
 	}
 	return false
 }

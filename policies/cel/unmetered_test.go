@@ -43,7 +43,7 @@ func TestUnmeteredMeansTheSame(t *testing.T) {
 		text := anyExpression(t, 3)
 		fast := unmetered(text)
 		if fast == nil {
-			t.Fatalf("%s is not plain", text)
+			t.Fatalf("%s is not bounded", text)
 		}
 		slow := compiler().CompileCELExpression(expression(text), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
 		if slow.Error != nil {

@@ -52,20 +52,20 @@ func New(config *rest.Config) (*Writer, error) {
 
 // Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24). A time that
 // cannot be believed is written anew.
-func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Wanted) (Result, error) {
-	return s.change(ctx, gvr, m, stamp(mark), mostTries)
+func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
+	return s.change(ctx, gvr, m, adding(add), mostTries)
 }
 
 // PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
 // judged the object before.
-func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, mark policies.Wanted) (Result, error) {
-	return unchanged(s.change(ctx, gvr, m, stamp(mark), 1))
+func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
+	return unchanged(s.change(ctx, gvr, m, adding(add), 1))
 }
 
-// stamp is the change that puts a mark on.
-func stamp(mark policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
+// adding is the change that puts a mark on.
+func adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
-		now, missing := time.Now(), mark.Missing(m.Finalizers)
+		now, missing := time.Now(), add.Missing(m.Finalizers)
 		text := m.Annotations[v1alpha1.ArmedAtAnnotation]
 		if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
 			return nil
@@ -81,13 +81,13 @@ func stamp(mark policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 // Take removes what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
 // then the other says how the deletion goes.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
-	return s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), mostTries)
+	return s.change(ctx, gvr, m, removing(gvr.GroupResource()), mostTries)
 }
 
 // TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is
 // left alone. For whoever judged the object before.
 func (s *Writer) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
-	return unchanged(s.change(ctx, gvr, m, unstamp(gvr.GroupResource()), 1))
+	return unchanged(s.change(ctx, gvr, m, removing(gvr.GroupResource()), 1))
 }
 
 func unchanged(result Result, err error) (Result, error) {
@@ -97,8 +97,8 @@ func unchanged(result Result, err error) (Result, error) {
 	return result, err
 }
 
-// unstamp is the change that removes what Put has put on.
-func unstamp(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
+// removing is the change that removes what Put has put on.
+func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
 		ours := policies.OwnFinalizers(gr, m.Finalizers)

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// lookEvery is how often files are looked at. A mounted ConfigMap changes by a link that is swapped, which asking finds
+// readEvery is how often files are looked at. A mounted ConfigMap changes by a link that is swapped, which asking finds
 // for certain, and notifications do not.
-const lookEvery = 2 * time.Second
+const readEvery = 2 * time.Second
 
 var suffixes = []string{".yaml", ".yml", ".json"}
 
@@ -99,7 +99,7 @@ func digest(files []file) []byte {
 
 // followFiles reads the directory now and whenever it has changed. A read that fails changes nothing.
 func (s *State) followFiles(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
 	var last []byte
 	var good map[string][]policies.Source

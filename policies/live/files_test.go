@@ -15,10 +15,10 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// awaitLook waits until files have been looked at once more, and what was found is in force.
-func (b *bed) awaitLook() {
+// awaitRead waits until files have been looked at once more, and what was found is in force.
+func (b *fixture) awaitRead() {
 	b.Helper()
-	<-time.After(lookEvery)
+	<-time.After(readEvery)
 	b.settle()
 }
 
@@ -78,16 +78,16 @@ func TestSwappedFilesComeIntoForce(t *testing.T) {
 	if err := os.Symlink("..data/p.yaml", filepath.Join(dir, "p.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	inBubble(t, dir, nil, func(b *bed) {
+	inFixture(t, dir, nil, func(b *fixture) {
 		b.settle()
 		b.wantInForce("at first", "old")
 		changed := b.state.Changed()
-		b.awaitLook()
+		b.awaitRead()
 		if fired(changed) {
 			b.Error("files that are as they were were compiled anew")
 		}
 		link("..2")
-		b.awaitLook()
+		b.awaitRead()
 		b.wantInForce("after the swap", "new")
 		if !fired(changed) {
 			b.Error("nobody was told")
@@ -98,7 +98,7 @@ func TestSwappedFilesComeIntoForce(t *testing.T) {
 func TestUnreadableFilesKeepWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", policy("a", "0"))
-	inBubble(t, dir, nil, func(b *bed) {
+	inFixture(t, dir, nil, func(b *fixture) {
 		b.settle()
 		// A link to nowhere cannot be read, by root neither.
 		if err := os.Symlink("nowhere", filepath.Join(dir, "b.yaml")); err != nil {
@@ -107,8 +107,8 @@ func TestUnreadableFilesKeepWhatWasRead(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
 			b.Fatal(err)
 		}
-		b.awaitLook()
-		b.awaitLook()
+		b.awaitRead()
+		b.awaitRead()
 		b.wantInForce("while a file cannot be read", "a")
 		if n := strings.Count(b.log.String(), "cannot read policy files"); n != 1 {
 			b.Errorf("said %d times that files cannot be read, want once:\n%s", n, b.log)
@@ -116,14 +116,14 @@ func TestUnreadableFilesKeepWhatWasRead(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
 			b.Fatal(err)
 		}
-		b.awaitLook()
+		b.awaitRead()
 		b.wantInForce("when all can be read, and there are none")
 	})
 }
 
 func TestUnreadableFilesAtTheStartHoldUpReadiness(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "late")
-	inBubble(t, dir, nil, func(b *bed) {
+	inFixture(t, dir, nil, func(b *fixture) {
 		b.settle()
 		if err := b.state.Ready(); err == nil || err.Error() != "waiting for the policy files of "+dir {
 			b.Errorf("ready: %v", err)
@@ -131,7 +131,7 @@ func TestUnreadableFilesAtTheStartHoldUpReadiness(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			b.Fatal(err)
 		}
-		b.awaitLook()
+		b.awaitRead()
 		if err := b.state.Ready(); err != nil {
 			b.Errorf("not ready when there is the directory: %v", err)
 		}
@@ -142,7 +142,7 @@ func TestFileThatMakesNoSenseIsAProblemAndHidesNoOther(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", policy("a", "0"))
 	write(t, dir, "b.yaml", "spec: [")
-	inBubble(t, dir, nil, func(b *bed) {
+	inFixture(t, dir, nil, func(b *fixture) {
 		b.settle()
 		b.wantInForce("beside a file that makes no sense", "a")
 		if p := b.state.Problems(); len(p) != 1 || filepath.Base(p[0].File) != "b.yaml" {
@@ -154,7 +154,7 @@ func TestFileThatMakesNoSenseIsAProblemAndHidesNoOther(t *testing.T) {
 func TestObjectTakesThePlaceOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", policy("a", "0"))
-	inBubble(t, dir, nil, func(b *bed) {
+	inFixture(t, dir, nil, func(b *fixture) {
 		b.settle()
 		b.api.Put("deletionpolicies", policy("a", "3"))
 		b.settle()

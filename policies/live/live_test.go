@@ -28,8 +28,8 @@ metadata: {name: %s}
 spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, priority: %s, protection: {confirmation: Required}}`, name, priority)
 }
 
-// bed is a State that runs, on the clock of a bubble.
-type bed struct {
+// fixture is a State that runs, on the clock of a bubble.
+type fixture struct {
 	*testing.T
 	api   *apitest.Server
 	state *State
@@ -54,11 +54,11 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// inBubble runs a test with a State that follows an API server and, if dir is not empty, files.
-func inBubble(t *testing.T, dir string, before func(*apitest.Server), test func(*bed)) {
+// inFixture runs a test with a State that follows an API server and, if dir is not empty, files.
+func inFixture(t *testing.T, dir string, before func(*apitest.Server), test func(*fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, api: apitest.New(), log: &lines{}}
+		b := &fixture{T: t, api: apitest.New(), log: &lines{}}
 		if before != nil {
 			before(b.api)
 		}
@@ -80,7 +80,7 @@ func inBubble(t *testing.T, dir string, before func(*apitest.Server), test func(
 }
 
 // settle waits until nothing more happens within the time that changes are gathered.
-func (b *bed) settle() {
+func (b *fixture) settle() {
 	b.Helper()
 	for range 3 {
 		<-time.After(gather)
@@ -89,7 +89,7 @@ func (b *bed) settle() {
 }
 
 // inForce are the names of the policies in force.
-func (b *bed) inForce() []string {
+func (b *fixture) inForce() []string {
 	var out []string
 	for _, s := range b.state.Set().Statuses() {
 		if s.Ready {
@@ -99,7 +99,7 @@ func (b *bed) inForce() []string {
 	return out
 }
 
-func (b *bed) wantInForce(when string, names ...string) {
+func (b *fixture) wantInForce(when string, names ...string) {
 	b.Helper()
 	if diff := cmp.Diff(names, b.inForce()); diff != "" {
 		b.Errorf("policies in force %s (-want +got):\n%s", when, diff)
@@ -123,7 +123,7 @@ func TestReadyOnceEverythingHasBeenRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var down atomic.Bool
 			down.Store(true)
-			inBubble(t, "", func(s *apitest.Server) {
+			inFixture(t, "", func(s *apitest.Server) {
 				s.Put("deletionpolicies", policy("one", "0"))
 				s.Intercept(func(r apitest.Request) *apitest.Reply {
 					if down.Load() && r.Path == c.path {
@@ -131,7 +131,7 @@ func TestReadyOnceEverythingHasBeenRead(t *testing.T) {
 					}
 					return nil
 				})
-			}, func(b *bed) {
+			}, func(b *fixture) {
 				b.settle()
 				if err := b.state.Ready(); err == nil || err.Error() != c.want {
 					b.Errorf("ready: %v, want %q", err, c.want)
@@ -150,7 +150,7 @@ func TestReadyOnceEverythingHasBeenRead(t *testing.T) {
 }
 
 func TestChangesComeIntoForce(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *bed) {
+	inFixture(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *fixture) {
 		b.settle()
 		b.wantInForce("at first", "one")
 		changed := b.state.Changed()
@@ -174,7 +174,7 @@ func TestChangesComeIntoForce(t *testing.T) {
 }
 
 func TestStatusIsSeenButCompilesNothing(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *bed) {
+	inFixture(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *fixture) {
 		b.settle()
 		changed, set := b.state.Changed(), b.state.Set()
 		b.api.Put("deletionpolicies", policy("one", "0")+"\nstatus: {matched: 3}")
@@ -195,10 +195,10 @@ func TestStatusIsSeenButCompilesNothing(t *testing.T) {
 }
 
 func TestListAfterALostWatchFindsWhatWasMissed(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) {
+	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("deletionpolicies", policy("stays", "0"))
 		s.Put("deletionpolicies", policy("goes", "0"))
-	}, func(b *bed) {
+	}, func(b *fixture) {
 		b.settle()
 		var missing atomic.Bool
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -226,14 +226,14 @@ func TestKindsThatAreNotInstalledHoldUpNothing(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", policy("file", "0"))
 	var installed atomic.Bool
-	inBubble(t, dir, func(s *apitest.Server) {
+	inFixture(t, dir, func(s *apitest.Server) {
 		s.Intercept(func(r apitest.Request) *apitest.Reply {
 			if !installed.Load() && strings.HasPrefix(r.Path, "/apis/weir.dev/") {
 				return apitest.Refuse(404, "NotFound", "the server could not find the requested resource")
 			}
 			return nil
 		})
-	}, func(b *bed) {
+	}, func(b *fixture) {
 		b.settle()
 		b.wantInForce("without the kinds", "file")
 		if n := strings.Count(b.log.String(), "the kind is not installed"); n != 3 {
@@ -266,7 +266,7 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 		"nobody can say":               {apitest.Refuse(503, "ServiceUnavailable", "starting"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, "", func(s *apitest.Server) {
+			inFixture(t, "", func(s *apitest.Server) {
 				s.Intercept(func(r apitest.Request) *apitest.Reply {
 					switch r.Path {
 					case "/apis/weir.dev/v1alpha1/drainpolicies":
@@ -276,7 +276,7 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 					}
 					return nil
 				})
-			}, func(b *bed) {
+			}, func(b *fixture) {
 				b.settle()
 				if err := b.state.Ready(); (err == nil) != c.ready {
 					b.Errorf("ready: %v", err)
@@ -287,9 +287,9 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 }
 
 func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) {
+	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
-	}, func(b *bed) {
+	}, func(b *fixture) {
 		b.settle()
 		for _, step := range []struct {
 			what string
@@ -319,9 +319,9 @@ func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 }
 
 func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) {
+	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-	}, func(b *bed) {
+	}, func(b *fixture) {
 		b.settle()
 		b.api.Requests()
 		if ns, err := b.state.NamespaceNow(b.Context(), "shop"); err != nil || ns == nil {
@@ -352,7 +352,7 @@ func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
 }
 
 func TestWeirItselfIsNotJudged(t *testing.T) {
-	inBubble(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *bed) {
+	inFixture(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *fixture) {
 		b.settle()
 		for user, want := range map[string]bool{"weir": true, "alice": false} {
 			d := b.state.Set().Decide(policies.Question{Operation: policies.Delete, User: policies.User{Name: user},
