@@ -37,7 +37,7 @@ func TestNoClientWaitsForEver(t *testing.T) {
 		},
 		"an object that is shaped": func(ctx context.Context, c *Controller) error {
 			c.requester.Serve(fixture.Kinds)
-			_, _, err := c.requester.GetWhole(ctx, graph.Ref{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "web"})
+			_, _, err := c.requester.GetFull(ctx, graph.Ref{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "web"})
 			return err
 		},
 		"content of a namespace": func(ctx context.Context, c *Controller) error {

@@ -257,7 +257,7 @@ func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 		protects("q", ", objectSelector: {matchExpressions: [{key: keep, operator: In, values: [always]}]}, conditions: [{name: c, expression: has(oldObject.data)}]", "confirmation: Required}")), Options{})
 	c := set.Cascade(deletes(catching(true, "a", "b")))
 	lookups := c.Lookups()
-	if len(lookups) != 1 || !lookups[0].Whole || lookups[0].Namespace != "shop" || fmt.Sprint(lookups[0].Selector.MatchExpressions) != "[{keep In [always yes]}]" {
+	if len(lookups) != 1 || !lookups[0].Full || lookups[0].Namespace != "shop" || fmt.Sprint(lookups[0].Selector.MatchExpressions) != "[{keep In [always yes]}]" {
 		t.Fatalf("%+v", lookups)
 	}
 	if !c.Goes(&lookups[0], "shop", "uid-a") || c.Goes(&lookups[0], "shop", "uid-x") {

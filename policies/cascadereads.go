@@ -16,8 +16,8 @@ import (
 type Lookup struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
-	// Whole says that more than their metadata is needed.
-	Whole bool
+	// Full says that more than their metadata is needed.
+	Full bool
 	// Selector selects what some policy may protect; nil is everything.
 	Selector *metav1.LabelSelector
 	// Objects are those that would go. With More there are others, which are all in Namespace.
@@ -61,7 +61,7 @@ func (c *Cascade) lookup(o Caught) Lookup {
 	var selectors []labels.Selector
 	for _, p := range c.about(o.Resource.GroupResource()) {
 		selectors = append(selectors, p.objects)
-		l.Whole = l.Whole || p.looksBeyondMetadata()
+		l.Full = l.Full || p.looksBeyondMetadata()
 	}
 	l.Selector = common(selectors)
 	return l

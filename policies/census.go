@@ -14,11 +14,11 @@ import (
 type Census struct {
 	// All are policies that are about every object.
 	All []PolicyKey
-	// Some are those that have to be asked about each object that Selector selects; nil is every one. Whole tells that they
+	// Some are those that have to be asked about each object that Selector selects; nil is every one. Full tells that they
 	// look at more than metadata.
 	Some     []PolicyKey
 	Selector *metav1.LabelSelector
-	Whole    bool
+	Full     bool
 }
 
 // CensusOf is that of a resource. Policies that are broken count nothing.
@@ -32,7 +32,7 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 		}
 		out.Some = append(out.Some, c.key)
 		selectors = append(selectors, c.objects)
-		out.Whole = out.Whole || c.looksBeyondMetadata()
+		out.Full = out.Full || c.looksBeyondMetadata()
 	}
 	if len(out.Some) > 0 {
 		out.Selector = common(selectors)

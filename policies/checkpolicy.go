@@ -27,12 +27,12 @@ func CheckRules() WebhookRules {
 
 // Check judges a policy that is written: what weir policy lint calls an error is refused, what it warns of is a warning.
 func Check(q *Question) (Decision, error) {
-	whole, err := q.object.whole(q.Object)
+	full, err := q.object.full(q.Object)
 	if err != nil {
 		return Decision{}, err
 	}
 	var wrong, likely []Problem
-	for _, p := range compile(Source{Object: whole}).problems {
+	for _, p := range compile(Source{Object: full}).problems {
 		if p.Warning {
 			likely = append(likely, p)
 		} else {

@@ -83,7 +83,7 @@ func (v variables) Object(full bool) (map[string]any, error) {
 	if !full {
 		return v.q.Object, nil
 	}
-	return v.q.object.whole(v.q.Object)
+	return v.q.object.full(v.q.Object)
 }
 
 // OldObject implements cel.Variables.
@@ -91,7 +91,7 @@ func (v variables) OldObject(full bool) (map[string]any, error) {
 	if !full {
 		return v.q.OldObject, nil
 	}
-	return v.q.oldObject.whole(v.q.OldObject)
+	return v.q.oldObject.full(v.q.OldObject)
 }
 
 // NamespaceObject implements cel.Variables.

@@ -19,8 +19,8 @@ const fullObject = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"we
 
 // What a condition says does not depend on how much of the object was decoded before.
 func TestConditionsSeeAllOfAnObject(t *testing.T) {
-	var whole map[string]any
-	if err := decode([]byte(fullObject), &whole); err != nil {
+	var full map[string]any
+	if err := decode([]byte(fullObject), &full); err != nil {
 		t.Fatal(err)
 	}
 	answered := map[string]int{}
@@ -37,7 +37,7 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 		if q.OldObject["spec"] != nil {
 			t.Fatal("the object was decoded whole before anyone asked")
 		}
-		want, wantErr := all(&Question{Operation: Delete, OldObject: whole}, c)
+		want, wantErr := all(&Question{Operation: Delete, OldObject: full}, c)
 		got, gotErr := all(&q, c)
 		if got != want || (gotErr == nil) != (wantErr == nil) {
 			t.Fatalf("%s: %t (%v), of the whole object %t (%v)", text, got, gotErr, want, wantErr)

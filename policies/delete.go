@@ -80,9 +80,9 @@ func (s *Set) allowedByAll(q *Question) bool {
 		return true // as is known by now
 	}
 	var d Decision
-	whole := *q
-	whole.Part = ""
-	s.decideDelete(&whole, &d)
+	full := *q
+	full.Part = ""
+	s.decideDelete(&full, &d)
 	return d.Allowed
 }
 

@@ -213,11 +213,11 @@ func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
 	for rest, want := range map[string]bool{"": false, `, conditions: [{name: c, expression: "true"}]`: true} {
 		text := strings.Replace(delpol("p", "propagation: {default: Orphan}"), "[deployments]}]", "[deployments]}]"+rest, 1)
 		set := Build(nil, sources(t, "f", text), Options{})
-		if some, whole := set.AddsFinalizer(deployments.GroupResource()); !some || whole != want {
-			t.Errorf("with %q: some=%t, whole=%t, want %t", rest, some, whole, want)
+		if some, full := set.AddsFinalizer(deployments.GroupResource()); !some || full != want {
+			t.Errorf("with %q: some=%t, whole=%t, want %t", rest, some, full, want)
 		}
-		if some, whole := set.AddsFinalizer(jobs.GroupResource()); some || whole {
-			t.Errorf("with %q: what no policy is about: some=%t, whole=%t", rest, some, whole)
+		if some, full := set.AddsFinalizer(jobs.GroupResource()); some || full {
+			t.Errorf("with %q: what no policy is about: some=%t, whole=%t", rest, some, full)
 		}
 	}
 }

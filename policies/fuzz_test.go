@@ -136,7 +136,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if all, err := rest.whole(got); (err == nil) != (wantErr == nil) || !reflect.DeepEqual(all, want) {
+		if all, err := rest.full(got); (err == nil) != (wantErr == nil) || !reflect.DeepEqual(all, want) {
 			t.Fatalf("%s: all of it is %v (%v), want %v (%v)", raw, all, err, want, wantErr)
 		}
 		if rest == nil || wantErr != nil {

@@ -90,9 +90,9 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 			parts[w.Part]++
 		}
 		want := set.Decide(q)
-		whole := strings.Split(want.Message, "\n")
-		slices.Sort(whole)
-		if m := strings.Join(whole, "\n"); got.Allowed != want.Allowed || got.Message != m || got.By != want.By || got.Arm != want.Arm ||
+		full := strings.Split(want.Message, "\n")
+		slices.Sort(full)
+		if m := strings.Join(full, "\n"); got.Allowed != want.Allowed || got.Message != m || got.By != want.By || got.Arm != want.Arm ||
 			said(got.Errors) != said(want.Errors) || len(got.Warnings) != len(want.Warnings) {
 			rt.Fatalf("together: %+v\nall: %+v\n%s", got, want, text.String())
 		}

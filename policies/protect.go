@@ -146,7 +146,7 @@ func alsoDeleted(q *Question, w propagation) (AlsoDeleted, error) {
 
 // defines is the resource that a CustomResourceDefinition is about.
 func (q *Question) defines() (schema.GroupResource, error) {
-	crd, err := q.oldObject.whole(q.OldObject)
+	crd, err := q.oldObject.full(q.OldObject)
 	if err != nil {
 		return schema.GroupResource{}, err
 	}

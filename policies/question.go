@@ -231,7 +231,7 @@ func (q *Question) Evicts() bool {
 
 // AsEvicted is the DELETE that an eviction amounts to: of the pod, with the options that the Eviction has.
 func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
-	options, _ := q.whole()["deleteOptions"].(map[string]any)
+	options, _ := q.full()["deleteOptions"].(map[string]any)
 	d := q.Of(pod)
 	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, ""
 	d.RequestResource, d.RequestKind, d.RequestSubresource = schema.GroupVersionResource{}, schema.GroupVersionKind{}, ""
@@ -239,9 +239,9 @@ func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string
 	return d
 }
 
-// whole is all of the object that a request leaves behind; nothing of one that cannot be read.
-func (q *Question) whole() map[string]any {
-	all, err := q.object.whole(q.Object)
+// full is all of the object that a request leaves behind; nothing of one that cannot be read.
+func (q *Question) full() map[string]any {
+	all, err := q.object.full(q.Object)
 	if err != nil {
 		return nil
 	}

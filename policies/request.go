@@ -58,9 +58,9 @@ func read(raw []byte) (map[string]any, *text, error) {
 		o = gjson.ParseBytes(raw)
 	}
 	if !o.IsObject() {
-		var whole map[string]any
-		err := decode(raw, &whole)
-		return whole, nil, err
+		var full map[string]any
+		err := decode(raw, &full)
+		return full, nil, err
 	}
 	essence, err := mapOf(o, func(key string, value gjson.Result) (any, bool, error) {
 		switch key {
@@ -144,8 +144,8 @@ type text struct {
 	err  error
 }
 
-// whole is all of an object of a question: decoded, if it has not been yet.
-func (t *text) whole(essence map[string]any) (map[string]any, error) {
+// full is all of an object of a question: decoded, if it has not been yet.
+func (t *text) full(essence map[string]any) (map[string]any, error) {
 	if t == nil {
 		return essence, nil
 	}
@@ -160,7 +160,7 @@ func decode(raw []byte, into *map[string]any) error {
 	if TooDeep(raw, MostDepth) {
 		return fmt.Errorf("is nested more than %d levels deep", MostDepth)
 	}
-	// Whole numbers have to be int64 for CEL to be what it is in the API server.
+	// Full numbers have to be int64 for CEL to be what it is in the API server.
 	v, err := decodeJSON(raw)
 	if err != nil || v == nil {
 		return err

@@ -182,15 +182,15 @@ func (s *Set) NeedsGraph() bool {
 
 // AddsFinalizer tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
 // said because a policy is broken; and whether more than their metadata has to be known to tell.
-func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, whole bool) {
+func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	if !propagates(gr) {
 		return false, false
 	}
 	for _, c := range s.deletion.about(gr) {
 		some = some || !c.onTrial() && (!c.ready() || c.deletion.addsFinalizer(gr))
-		whole = whole || len(c.conditions) > 0
+		full = full || len(c.conditions) > 0
 	}
-	return some, whole
+	return some, full
 }
 
 // LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more of an object than its

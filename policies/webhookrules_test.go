@@ -417,8 +417,8 @@ func TestRequestIsWhatTheAPIServerMakesOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole, err := q.object.whole(q.Object); err != nil || whole["n"] != int64(3) {
-		t.Errorf("a whole number is %T (%v): to CEL it would be none", whole["n"], err)
+	if full, err := q.object.full(q.Object); err != nil || full["n"] != int64(3) {
+		t.Errorf("a whole number is %T (%v): to CEL it would be none", full["n"], err)
 	}
 	bare := req.DeepCopy()
 	bare.Object, bare.OldObject = runtime.RawExtension{}, runtime.RawExtension{}

@@ -134,8 +134,8 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *policies.Decision) (finalizers.Result, error) {
 	for range addTries {
 		set := a.state.Set()
-		_, whole := set.AddsFinalizer(q.Resource.GroupResource())
-		live, m, err := confirm(ctx, a.lister, q, whole)
+		_, full := set.AddsFinalizer(q.Resource.GroupResource())
+		live, m, err := confirm(ctx, a.lister, q, full)
 		if err != nil {
 			return finalizers.Failed, err
 		}
@@ -225,10 +225,10 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 	defer cancel()
 	defer a.finished(c)
 	set := a.state.Set()
-	_, whole := set.AddsFinalizer(at.GroupResource())
+	_, full := set.AddsFinalizer(at.GroupResource())
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, full, func(object map[string]any, m *metav1.ObjectMeta) error {
 		if m.DeletionTimestamp != nil {
 			return nil
 		}

@@ -24,8 +24,8 @@ type reading struct {
 }
 
 var (
-	readSlim  = reading{single: 256, page: 500, pages: 8}
-	readWhole = reading{single: 64, page: 20, pages: 20}
+	readMetadata = reading{single: 256, page: 500, pages: 8}
+	readFull     = reading{single: 64, page: 20, pages: 20}
 )
 
 const (
@@ -71,9 +71,9 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 
 // lookup reads the objects of a Lookup. True: enough is known.
 func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
-	most := readSlim
-	if l.Whole {
-		most = readWhole
+	most := readMetadata
+	if l.Full {
+		most = readFull
 	}
 	read := 0
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 	if !l.More && len(l.Objects) <= most.single {
 		err = j.lookupEach(ctx, l, saw)
 	} else {
-		all, err = j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Whole, l.Selector, most.page, most.pages, saw)
+		all, err = j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.page, most.pages, saw)
 	}
 	if apierrors.IsNotFound(err) {
 		err = nil // the kind is not served any more
@@ -117,7 +117,7 @@ func (j *judge) lookupEach(ctx context.Context, l *policies.Lookup, saw func(map
 	group.SetLimit(lookupsAtOnce)
 	for _, o := range l.Objects {
 		group.Go(func() error {
-			object, m, err := j.arm.lister.Get(reading, l.Resource, o.Namespace, o.Name, l.Whole)
+			object, m, err := j.arm.lister.Get(reading, l.Resource, o.Namespace, o.Name, l.Full)
 			if apierrors.IsNotFound(err) || err == nil && (m.Name != o.Name || m.Namespace != o.Namespace) {
 				return nil
 			}

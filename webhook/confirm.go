@@ -32,12 +32,12 @@ func checkNames(q *policies.Question) error {
 
 // confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same question about it as it is; the
 // metadata is nil where it is gone, or another is in its place. A review that is about no object that could be is an error.
-func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Question, whole bool) (policies.Question, *metav1.ObjectMeta, error) {
+func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Question, full bool) (policies.Question, *metav1.ObjectMeta, error) {
 	said := finalizers.MetaOf(q.OldObject)
 	if err := contradiction(q, said); err != nil {
 		return policies.Question{}, nil, err
 	}
-	object, live, err := lister.Get(ctx, q.Resource, said.Namespace, said.Name, whole)
+	object, live, err := lister.Get(ctx, q.Resource, said.Namespace, said.Name, full)
 	if apierrors.IsNotFound(err) {
 		return policies.Question{}, nil, nil
 	}
@@ -50,7 +50,7 @@ func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Questio
 	if live.Name != said.Name || live.Namespace != said.Namespace {
 		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q", q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
 	}
-	if kind := schema.FromAPIVersionAndKind(policies.KindOf(object)); whole && kind != q.Kind {
+	if kind := schema.FromAPIVersionAndKind(policies.KindOf(object)); full && kind != q.Kind {
 		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s", q.Resource.GroupResource(), said.Name, kind, q.Kind)
 	}
 	return q.Of(object), live, nil

@@ -189,7 +189,7 @@ func (p *pass) run(ctx context.Context) error {
 	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
 	for _, k := range kinds {
 		versions[k.GroupResource()] = k.Version
-		some, whole := p.set.AddsFinalizer(k.GroupResource())
+		some, full := p.set.AddsFinalizer(k.GroupResource())
 		about[k.GroupResource()] = some // be it served now or not
 		if !some || !k.Served || !k.Listable {
 			continue
@@ -200,7 +200,7 @@ func (p *pass) run(ctx context.Context) error {
 		}
 		p.begin(k.GroupResource())
 		p.inTurn(ctx, func(ctx context.Context, w *kindWork) error {
-			return p.kind(ctx, w, k, whole, stamped[k.GroupResource()])
+			return p.kind(ctx, w, k, full, stamped[k.GroupResource()])
 		})
 	}
 	p.takeRest(ctx, about, versions)
@@ -210,7 +210,7 @@ func (p *pass) run(ctx context.Context) error {
 }
 
 // kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
-func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole bool, stamped map[types.UID]graph.Ref) error {
+func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, stamped map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.FinalizerSelector(k.GroupResource())
 	namespaces, lister := p.namespaces(k), p.reader(w)
@@ -221,7 +221,7 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole b
 		for _, namespace := range namespaces {
 			of := &listed{}
 			again := func() { of = p.forget(k.GroupResource(), of) }
-			if err := lister.EachOf(ctx, gvr, namespace, selector, whole, again, func(object map[string]any, m *metav1.ObjectMeta) error {
+			if err := lister.EachOf(ctx, gvr, namespace, selector, full, again, func(object map[string]any, m *metav1.ObjectMeta) error {
 				delete(stamped, m.UID)
 				p.object(ctx, w, gvk, gvr, object, m, of)
 				return ctx.Err()
@@ -242,10 +242,10 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, whole b
 		return ctx.Err()
 	}
 	if len(stamped) > mostGets {
-		return lister.Each(ctx, gvr, "", whole, judge)
+		return lister.Each(ctx, gvr, "", full, judge)
 	}
 	for _, ref := range stamped {
-		object, m, err := lister.Get(ctx, gvr, ref.Namespace, ref.Name, whole)
+		object, m, err := lister.Get(ctx, gvr, ref.Namespace, ref.Name, full)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:

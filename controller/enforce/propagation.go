@@ -246,13 +246,13 @@ func (s *propagator) again(uid types.UID) {
 // read is the object as the watch showed it last; live, if policies look at more than metadata, or that is not known. nil:
 // it is not there any more.
 func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
-	_, whole := s.policies.Set().AddsFinalizer(v.Kind)
+	_, full := s.policies.Set().AddsFinalizer(v.Kind)
 	var object map[string]any
 	m := s.seen(v.UID)
 	var err error
 	switch {
-	case whole:
-		object, m, err = s.requester.GetWhole(ctx, v.Ref)
+	case full:
+		object, m, err = s.requester.GetFull(ctx, v.Ref)
 	case m == nil:
 		m, err = s.requester.GetObject(ctx, v.Ref)
 	}

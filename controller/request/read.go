@@ -31,8 +31,8 @@ func (r *Client) GetObject(ctx context.Context, ref graph.Ref) (*metav1.PartialO
 	return r.Get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
 }
 
-// GetWhole reads one object live, with all that is in it.
-func (r *Client) GetWhole(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
+// GetFull reads one object live, with all that is in it.
+func (r *Client) GetFull(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
 		return nil, nil, err
@@ -49,14 +49,14 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 	if err != nil {
 		return nil, nil, err
 	}
-	whole, m := map[string]any{}, &metav1.PartialObjectMetadata{}
-	if err := errors.Join(utiljson.Unmarshal(raw, &whole), json.Unmarshal(raw, m)); err != nil {
+	full, m := map[string]any{}, &metav1.PartialObjectMetadata{}
+	if err := errors.Join(utiljson.Unmarshal(raw, &full), json.Unmarshal(raw, m)); err != nil {
 		return nil, nil, fmt.Errorf("decode %s: %w", ref, err)
 	}
 	if m.UID == "" {
 		return nil, nil, errors.New("decode the answer: it has no uid")
 	}
-	return whole, m, nil
+	return full, m, nil
 }
 
 // List reads what a namespace holds of a kind, live and whole.

@@ -158,8 +158,8 @@ func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer,
 	return policies.Answer(review.Status.Allowed), nil
 }
 
-// mostWhole is how many objects are read whole because a condition looks at more than metadata.
-const mostWhole = 1000
+// mostFull is how many objects are read whole because a condition looks at more than metadata.
+const mostFull = 1000
 
 // cascade judges what goes along. An error says that what could be read is not refused, and that not all could.
 func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.Decision, error) {
@@ -169,7 +169,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	}
 	var unread error
 	for _, l := range c.Lookups() {
-		if l.More || l.Whole && len(l.Objects) > mostWhole {
+		if l.More || l.Full && len(l.Objects) > mostFull {
 			c.TooMany(&l, len(l.Objects))
 			continue
 		}
@@ -207,7 +207,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 
 // object is one that goes, as a map; nil if it is gone.
 func (p *Policies) object(ctx context.Context, l policies.Lookup, o policies.Caught) (map[string]any, error) {
-	if !l.Whole {
+	if !l.Full {
 		return p.metaOf(o.UID, l.Kind)
 	}
 	u, err := p.objects.Resource(l.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})

@@ -159,7 +159,7 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 			return insight.Enforcement{Doubt: err.Error()}
 		}
 		if p.set.LooksBeyondMetadata(v.Kind) {
-			if p.whole++; p.whole > mostWhole {
+			if p.whole++; p.whole > mostFull {
 				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it was not read: there are too many"}
 			}
 			u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})

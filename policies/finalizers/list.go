@@ -21,9 +21,9 @@ const page = 500
 
 // Lister reads stored objects as policies judge them.
 type Lister struct {
-	whole dynamic.Interface
-	slim  metadata.Interface
-	send  Sender // nil: at once
+	full         dynamic.Interface
+	metadataOnly metadata.Interface
+	send         Sender // nil: at once
 }
 
 // Sender makes a request about a kind, when it is that request's turn; it returns the request's error, or why it was not made. The verb is
@@ -32,20 +32,20 @@ type Sender func(ctx context.Context, verb string, kind schema.GroupResource, re
 
 // NewLister makes a Lister. Its requests are bounded by config's rate limits.
 func NewLister(config *rest.Config) (*Lister, error) {
-	whole, err := dynamic.NewForConfig(config)
+	full, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
 	}
-	slim, err := metadata.NewForConfig(config)
+	metadataOnly, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
 	}
-	return &Lister{whole: whole, slim: slim}, nil
+	return &Lister{full: full, metadataOnly: metadataOnly}, nil
 }
 
 // Through is a Lister whose requests are made by send.
 func (l *Lister) Through(send Sender) *Lister {
-	return &Lister{whole: l.whole, slim: l.slim, send: send}
+	return &Lister{full: l.full, metadataOnly: l.metadataOnly, send: send}
 }
 
 // asked is what a request that a Lister makes is answered.
@@ -63,18 +63,18 @@ func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupV
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
 // metadata. It ends early with f's error. A list that grows too old on the way goes on behind what f has seen, with objects as they
 // are by then; of an API that does not offer that it begins anew, and f may see an object twice.
-func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, namespace, "", whole, nil, f)
+func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, "", full, nil, f)
 }
 
 // EachOf is Each for the objects with labels that a selector selects. Again is called when the list begins anew.
-func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, namespace, selector, whole, again, f)
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+	return l.each(ctx, gvr, namespace, selector, full, again, f)
 }
 
-func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, whole bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	return eachPage(ctx, gvr, selector, again, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
-		items, next, err := l.page(ctx, gvr, namespace, whole, o)
+		items, next, err := l.page(ctx, gvr, namespace, full, o)
 		return next, func() error {
 			for _, it := range items {
 				if err := f(it.object, it.meta); err != nil {
@@ -88,13 +88,13 @@ func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // Some is Each for at most so many pages of so many objects, of those that a selector selects, nil being all. False: there are
 // more. f ends it by saying that it has seen enough.
-func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
+func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
 	options := metav1.ListOptions{Limit: size}
 	if selector != nil {
 		options.LabelSelector = metav1.FormatLabelSelector(selector)
 	}
 	for range pages {
-		items, next, err := l.page(ctx, gvr, namespace, whole, options)
+		items, next, err := l.page(ctx, gvr, namespace, full, options)
 		if err != nil {
 			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
@@ -115,7 +115,7 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
 	return eachPage(ctx, gvr, "", nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-			return l.slim.Resource(gvr).List(ctx, o)
+			return l.metadataOnly.Resource(gvr).List(ctx, o)
 		})
 		if err != nil {
 			return "", nil, err
@@ -192,11 +192,11 @@ type item struct {
 	meta   *metav1.ObjectMeta
 }
 
-func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, whole bool, o metav1.ListOptions) ([]item, string, error) {
+func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions) ([]item, string, error) {
 	var out []item
-	if whole {
+	if full {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return l.whole.Resource(gvr).Namespace(namespace).List(ctx, o)
+			return l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
 		})
 		if err != nil {
 			return nil, "", err
@@ -207,7 +207,7 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 		return out, list.GetContinue(), nil
 	}
 	list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-		return l.slim.Resource(gvr).Namespace(namespace).List(ctx, o)
+		return l.metadataOnly.Resource(gvr).Namespace(namespace).List(ctx, o)
 	})
 	if err != nil {
 		return nil, "", err
@@ -224,10 +224,10 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 }
 
 // Get reads one object: the whole of it, or only its metadata.
-func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, whole bool) (map[string]any, *metav1.ObjectMeta, error) {
-	if whole {
+func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, full bool) (map[string]any, *metav1.ObjectMeta, error) {
+	if full {
 		u, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return l.whole.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			return l.full.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		})
 		if err != nil {
 			return nil, nil, err
@@ -235,7 +235,7 @@ func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, names
 		return u.Object, metaOf(u), nil
 	}
 	m, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return l.slim.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return l.metadataOnly.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {
 		return nil, nil, err

@@ -34,13 +34,13 @@ func many(t *testing.T) (*apitest.Server, *Lister) {
 
 func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 	_, l := many(t)
-	for _, whole := range []bool{false, true} {
+	for _, full := range []bool{false, true} {
 		for namespace, want := range map[string]int{"": 2*page + 10, "ns1": page + 5, "none": 0} {
 			seen := map[string]bool{}
-			err := l.Each(t.Context(), configMaps, namespace, whole, func(object map[string]any, m *metav1.ObjectMeta) error {
+			err := l.Each(t.Context(), configMaps, namespace, full, func(object map[string]any, m *metav1.ObjectMeta) error {
 				seen[m.Namespace+"/"+m.Name] = true
-				if _, has := object["data"]; has != whole {
-					t.Errorf("whole=%t: data is there: %t", whole, has)
+				if _, has := object["data"]; has != full {
+					t.Errorf("whole=%t: data is there: %t", full, has)
 				}
 				if got := MetaOf(object); got.Name != m.Name || got.UID != m.UID || got.ResourceVersion != m.ResourceVersion {
 					t.Errorf("the object is %v, its metadata %v", got, m)
@@ -48,7 +48,7 @@ func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 				return nil
 			})
 			if err != nil || len(seen) != want {
-				t.Errorf("whole=%t, namespace %q: saw %d, want %d; %v", whole, namespace, len(seen), want, err)
+				t.Errorf("whole=%t, namespace %q: saw %d, want %d; %v", full, namespace, len(seen), want, err)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 }
 
 func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
-	for _, whole := range []bool{false, true} {
+	for _, full := range []bool{false, true} {
 		api, l := many(t)
 		var pages atomic.Int32
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -132,14 +132,14 @@ func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
 			return nil
 		})
 		seen := map[string]int{}
-		if err := l.Each(t.Context(), configMaps, "", whole, func(_ map[string]any, m *metav1.ObjectMeta) error {
+		if err := l.Each(t.Context(), configMaps, "", full, func(_ map[string]any, m *metav1.ObjectMeta) error {
 			seen[m.Name]++
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 		if len(seen) != 2*page+10 || seen["c0000"] != 2 {
-			t.Errorf("whole=%t: saw %d objects, the first %d times; want all, and the first page twice", whole, len(seen), seen["c0000"])
+			t.Errorf("whole=%t: saw %d objects, the first %d times; want all, and the first page twice", full, len(seen), seen["c0000"])
 		}
 	}
 }
@@ -179,16 +179,16 @@ func TestListEndsWithTheFirstError(t *testing.T) {
 
 func TestGetReadsTheWholeOrTheMetadata(t *testing.T) {
 	_, l := many(t)
-	for _, whole := range []bool{false, true} {
-		object, m, err := l.Get(t.Context(), configMaps, "ns0", "c0000", whole)
+	for _, full := range []bool{false, true} {
+		object, m, err := l.Get(t.Context(), configMaps, "ns0", "c0000", full)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, has := object["data"]; has != whole || m.UID != "uid-c0000" {
-			t.Errorf("whole=%t: %v, uid %s", whole, object, m.UID)
+		if _, has := object["data"]; has != full || m.UID != "uid-c0000" {
+			t.Errorf("whole=%t: %v, uid %s", full, object, m.UID)
 		}
-		if _, _, err := l.Get(t.Context(), configMaps, "ns0", "none", whole); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "none") {
-			t.Errorf("whole=%t: one that is not there: %v", whole, err)
+		if _, _, err := l.Get(t.Context(), configMaps, "ns0", "none", full); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "none") {
+			t.Errorf("whole=%t: one that is not there: %v", full, err)
 		}
 	}
 }
