@@ -51,7 +51,7 @@ type Decision struct {
 	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as
 	// Propagation says.
 	Enforced bool
-	// Arm asks, of a DELETE that is Shaped, that Mark be put on the object and the request be sent again: without it the
+	// Arm asks, of a DELETE that is Enforced, that what is Wanted be added to the object and the request be sent again: without it the
 	// object would be gone before anything could be done. It is never set with dryRun.
 	Arm    bool
 	Wanted Wanted

@@ -18,7 +18,7 @@ import (
 //	allowed       → of the policy whose propagation holds
 //	protection    → of every policy that matches
 //	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
-//	not refused   → carried out as Propagation says; armed if the API server would not, and the object is not stamped
+//	not refused   → carried out as Propagation says; armed if the API server would not, and the object carries no finalizer
 func (s *Set) decideDelete(q *Question, d *Decision) {
 	v := verdict{set: s, q: q}
 	defer v.write(d)
@@ -51,7 +51,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		brake, asks = s.brake(q, way, ask)
 		d.AsksCollector = d.AsksCollector || asks
 	}
-	// Nothing can be put on an object that terminates; what is stamped is shaped by the controller as it goes then.
+	// Nothing can be put on an object that terminates; of what carries the finalizer the controller enforces the propagation then.
 	enforced := len(v.refused) == 0 && !terminates
 	var wanted Wanted
 	if brake != nil {
@@ -74,7 +74,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 }
 
 // allowedByAll tells whether the policies do not refuse a DELETE of which only a part is asked: what is refused elsewhere
-// needs no stamp, and whoever asked is not to be told to come again.
+// needs no finalizer, and whoever asked is not to be told to come again.
 func (s *Set) allowedByAll(q *Question) bool {
 	if q.Part == "" {
 		return true // as is known by now

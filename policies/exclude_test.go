@@ -148,7 +148,7 @@ func TestAnEntryDropsWhomAllExclude(t *testing.T) {
 }
 
 // What an object carries follows from what it is, not from who writes it: else whoever is excluded could take it off.
-func TestWhoIsExcludedFindsObjectsStampedLikeAnybody(t *testing.T) {
+func TestWhoIsExcludedFindsTheFinalizerLikeAnybody(t *testing.T) {
 	match := about + ", excludeUsers: [alice], kubernetesControllers: Exclude"
 	text := strings.ReplaceAll(policyWith("DeletionPolicy", match), "protection: {confirmation: Required}", "propagation: {default: Orphan, allowed: [Orphan]}")
 	set := Build(nil, sources(t, "f", text), Options{})
@@ -156,7 +156,7 @@ func TestWhoIsExcludedFindsObjectsStampedLikeAnybody(t *testing.T) {
 		q := web(nil)
 		q.Operation, q.Object, q.OldObject, q.User.Name = Create, q.OldObject, nil, user
 		if d := set.Decide(q); d.Finalizers != AddFinalizers {
-			t.Errorf("%s makes an object that is not stamped", user)
+			t.Errorf("%s makes an object without the finalizer", user)
 		}
 		for _, w := range set.Webhooks(keptKinds) {
 			if w.Webhook == WebhookAddFinalizer && !comes(t, w, &q) {

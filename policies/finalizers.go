@@ -57,7 +57,7 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	}
 }
 
-// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of it. It is no new stamp, and every
+// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of it. It is no new one, and every
 // DELETE under way has seen the finalizer. An update that changes nothing else then changes nothing at all.
 func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	had := old.finalizers()
@@ -200,13 +200,13 @@ func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// ArmedAt is how the time of a stamp is written.
+// ArmedAt is how the time at which the finalizer was added is written.
 func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // armedSkew is how far the clock of whoever wrote a time may be ahead of the one it is read by.
 const armedSkew = 10 * time.Second
 
-// Armed reads the time of a stamp. Whoever may edit the object can write anything there: what is no time, or one that is
+// Armed reads the time at which the finalizer was added. Whoever may edit the object can write anything there: what is no time, or one that is
 // still to come, counts as not written, since otherwise nobody could delete the object for as long as it says.
 func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
@@ -216,7 +216,7 @@ func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// ArmedSince is how long ago an object was stamped after it had been made; false if it never was, or nobody knows when.
+// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never was, or nobody knows when.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
 	if !ok || !object(obj).hasFinalizer() {
@@ -225,7 +225,7 @@ func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// misarmed tells whether an object says of its stamp what cannot be believed: the time is then written anew, once.
+// misarmed tells whether an object says of its finalizer what cannot be believed: the time is then written again, once.
 func misarmed(o object, now time.Time) bool {
 	text := o.annotation(v1alpha1.ArmedAtAnnotation)
 	_, ok := Armed(text, now)
@@ -243,7 +243,7 @@ func removeFinalizers(o object, names []string) []PatchOperation {
 	return out
 }
 
-// Enforcement is how the controller carries out the deletion of a stamped object.
+// Enforcement is how the controller carries out the deletion of an object with the finalizer.
 type Enforcement struct {
 	Propagation v1alpha1.PropagationPolicy
 	// By is the policy that says so; empty where none does any more.

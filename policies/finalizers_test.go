@@ -48,7 +48,7 @@ func TestWhatAnObjectIsToCarry(t *testing.T) {
 			}
 			// Where it can be that something is to be carried, it has to be looked for.
 			if some, _ := set.AddsFinalizer(gvr.GroupResource()); some != (want[i] != "") {
-				t.Errorf("%s: %s may be stamped: %t", rest, gvr.Resource, some)
+				t.Errorf("%s: %s may get the finalizer: %t", rest, gvr.Resource, some)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestSinceWhenAnObjectIsArmed(t *testing.T) {
 		"at the end of time":          {weirs, "9999-12-31T23:59:59Z", 0, false},
 		"at no time that can be read": {weirs, "yesterday", 0, false},
 		"never":                       {weirs, "", 0, false},
-		"not stamped any more":        {"a", ArmedAt(now), 0, false},
+		"not armed any more":          {"a", ArmedAt(now), 0, false},
 	} {
 		o := map[string]any{"metadata": map[string]any{"finalizers": []any{c.finalizer}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: c.at}}}
 		if since, armed := ArmedSince(o, now); since != c.since || armed != c.armed {
@@ -136,8 +136,8 @@ func TestTimeThatCannotBeBelievedIsWrittenAnew(t *testing.T) {
 	}
 }
 
-// A PUT by who knows nothing of the stamp takes it off, and the webhook puts it back as it was: that is no new stamp.
-func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
+// A PUT by who knows nothing of the finalizer removes it, and the webhook puts it back as it was: that is no new one.
+func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Foreground}")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := ArmedAt(now.Add(-time.Hour))
@@ -147,19 +147,19 @@ func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
 		at, said string // annotations
 		want     string // finalizers, and the time; empty: nothing is patched
 	}{
-		"all are taken off":             {deployments, weirs, "", before, "", weirs + " at " + before},
-		"all of several":                {deployments, "a " + weirs, "", before, "", weirs + " at " + before},
-		"it alone, from the middle":     {deployments, "a " + weirs + " b", "a b", before, "", "a " + weirs + " b at " + before},
-		"and others are put on":         {deployments, weirs, "b", before, "", "b " + weirs + " at " + before},
-		"made with it, never armed":     {deployments, weirs, "", "", "", weirs + " at "},
-		"the annotation stays":          {deployments, weirs, "", before, before, weirs + " at " + before},
-		"the annotation is changed":     {deployments, weirs, "", before, "soon", weirs + " at " + before},
-		"both of a Job's":               {jobs, weirs + " " + foreground, "", before, "", weirs + " " + foreground + " at " + before},
-		"one of a Job's":                {jobs, foreground + " " + weirs, weirs, before, "", foreground + " " + weirs + " at " + before},
-		"a stamp that was not there":    {deployments, "a", "a", "", "", "a " + weirs + " at " + ArmedAt(now)},
-		"a Job's that was half there":   {jobs, weirs, "", before, "", weirs + " " + foreground + " at " + ArmedAt(now)},
-		"nothing is taken off":          {deployments, weirs, weirs, before, before, ""},
-		"a stamp of before, not wanted": {schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, weirs, "", before, "", ""},
+		"all are taken off":                 {deployments, weirs, "", before, "", weirs + " at " + before},
+		"all of several":                    {deployments, "a " + weirs, "", before, "", weirs + " at " + before},
+		"it alone, from the middle":         {deployments, "a " + weirs + " b", "a b", before, "", "a " + weirs + " b at " + before},
+		"and others are put on":             {deployments, weirs, "b", before, "", "b " + weirs + " at " + before},
+		"made with it, never armed":         {deployments, weirs, "", "", "", weirs + " at "},
+		"the annotation stays":              {deployments, weirs, "", before, before, weirs + " at " + before},
+		"the annotation is changed":         {deployments, weirs, "", before, "soon", weirs + " at " + before},
+		"both of a Job's":                   {jobs, weirs + " " + foreground, "", before, "", weirs + " " + foreground + " at " + before},
+		"one of a Job's":                    {jobs, foreground + " " + weirs, weirs, before, "", foreground + " " + weirs + " at " + before},
+		"a finalizer that was not there":    {deployments, "a", "a", "", "", "a " + weirs + " at " + ArmedAt(now)},
+		"a Job's that was half there":       {jobs, weirs, "", before, "", weirs + " " + foreground + " at " + ArmedAt(now)},
+		"nothing is taken off":              {deployments, weirs, weirs, before, before, ""},
+		"a finalizer of before, not wanted": {schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, weirs, "", before, "", ""},
 	} {
 		stored := func(finalizers, at string) map[string]any {
 			m := map[string]any{"name": "a", "namespace": "shop"}
@@ -199,10 +199,10 @@ func TestStampThatIsTakenOffComesBackAsItWas(t *testing.T) {
 }
 
 // What cannot be judged may be wanted: it has to be looked for, and is not taken off.
-func TestBrokenPoliciesMayStamp(t *testing.T) {
+func TestBrokenPoliciesMayAddTheFinalizer(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Background}, priority: 9999999")
 	if some, _ := set.AddsFinalizer(deployments.GroupResource()); !some {
-		t.Error("nobody looks for what a broken policy may stamp")
+		t.Error("nobody looks for what a broken policy may add the finalizer to")
 	}
 	if m, errs := set.FinalizersFor(storedAs(deployments)); m.By != "" || len(errs) != 1 {
 		t.Errorf("%+v, %v; want an error", m, errs)
@@ -247,8 +247,8 @@ func TestWhichPoliciesNeedTheGraph(t *testing.T) {
 	}
 }
 
-// The namespaces that back-fill lists are those of policies that stamp, if each of these selects some.
-func TestStampNamespaces(t *testing.T) {
+// The namespaces that back-fill lists are those of policies that add the finalizer, if each of these selects some.
+func TestFinalizerNamespaces(t *testing.T) {
 	selecting := func(name, labels, spec string) string {
 		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], namespaceSelector: {matchLabels: {"+labels+"}}", 1)
 	}
@@ -262,13 +262,13 @@ func TestStampNamespaces(t *testing.T) {
 		want     []string
 		only     bool
 	}{
-		"none":                 {nil, nil, true},
-		"one":                  {[]string{selecting("a", "team: a", orphan)}, []string{"b", "z"}, true},
-		"two":                  {[]string{selecting("a", "team: a", orphan), selecting("b", "team: b", orphan)}, []string{"b", "c", "z"}, true},
-		"none is selected":     {[]string{selecting("a", "team: x", orphan)}, nil, true},
-		"one selects all":      {[]string{selecting("a", "team: a", orphan), delpol("b", orphan)}, nil, false},
-		"one does not stamp":   {[]string{selecting("a", "team: b", orphan), delpol("b", "protection: {confirmation: Required}")}, []string{"c"}, true},
-		"one takes stamps off": {[]string{selecting("a", "team: b", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, []string{"c"}, true},
+		"none":                {nil, nil, true},
+		"one":                 {[]string{selecting("a", "team: a", orphan)}, []string{"b", "z"}, true},
+		"two":                 {[]string{selecting("a", "team: a", orphan), selecting("b", "team: b", orphan)}, []string{"b", "c", "z"}, true},
+		"none is selected":    {[]string{selecting("a", "team: x", orphan)}, nil, true},
+		"one selects all":     {[]string{selecting("a", "team: a", orphan), delpol("b", orphan)}, nil, false},
+		"one does not add it": {[]string{selecting("a", "team: b", orphan), delpol("b", "protection: {confirmation: Required}")}, []string{"c"}, true},
+		"one removes it":      {[]string{selecting("a", "team: b", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, []string{"c"}, true},
 	} {
 		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
 		if got, only := set.FinalizerNamespaces(deployments.GroupResource(), all); !slices.Equal(got, c.want) || only != c.only {
@@ -277,8 +277,8 @@ func TestStampNamespaces(t *testing.T) {
 	}
 }
 
-// The labels that back-fill lists by are those of policies that stamp; others only take a stamp away.
-func TestStampSelector(t *testing.T) {
+// The labels that back-fill lists by are those of policies that add the finalizer; others only have it removed.
+func TestFinalizerSelector(t *testing.T) {
 	selecting := func(name, labels, spec string) string {
 		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], objectSelector: {matchLabels: {"+labels+"}}", 1)
 	}
@@ -288,14 +288,14 @@ func TestStampSelector(t *testing.T) {
 		selector string
 		some     bool
 	}{
-		"none":                 {nil, "", false},
-		"one":                  {[]string{selecting("a", "keep: x", orphan)}, "keep in (x)", true},
-		"two":                  {[]string{selecting("a", "keep: x", orphan), selecting("b", "keep: z", orphan)}, "keep in (x,z)", true},
-		"one selects all":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan)}, "", true},
-		"one does not stamp":   {[]string{selecting("a", "keep: x", orphan), delpol("b", "protection: {confirmation: Required}")}, "keep in (x)", true},
-		"one takes stamps off": {[]string{selecting("a", "keep: x", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, "keep in (x)", true},
-		"one is broken":        {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", priority: 9999999")}, "keep in (x)", true},
-		"one is on trial":      {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", validationActions: [Warn]")}, "keep in (x)", true},
+		"none":                {nil, "", false},
+		"one":                 {[]string{selecting("a", "keep: x", orphan)}, "keep in (x)", true},
+		"two":                 {[]string{selecting("a", "keep: x", orphan), selecting("b", "keep: z", orphan)}, "keep in (x,z)", true},
+		"one selects all":     {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan)}, "", true},
+		"one does not add it": {[]string{selecting("a", "keep: x", orphan), delpol("b", "protection: {confirmation: Required}")}, "keep in (x)", true},
+		"one removes it":      {[]string{selecting("a", "keep: x", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, "keep in (x)", true},
+		"one is broken":       {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", priority: 9999999")}, "keep in (x)", true},
+		"one is on trial":     {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", validationActions: [Warn]")}, "keep in (x)", true},
 	} {
 		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
 		if selector, some := set.FinalizerSelector(deployments.GroupResource()); selector != c.selector || some != c.some {

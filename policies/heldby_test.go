@@ -94,7 +94,7 @@ func TestWhatABrakeHasCarried(t *testing.T) {
 			t.Errorf("%s: %s carry %q, want %q; %v", rest, gvr.Resource, got, want, errs)
 		}
 		if some, _ := set.AddsFinalizer(gvr.GroupResource()); some != (want != "") {
-			t.Errorf("%s: %s may be stamped: %t", rest, gvr.Resource, some)
+			t.Errorf("%s: %s may get the finalizer: %t", rest, gvr.Resource, some)
 		}
 	}
 }

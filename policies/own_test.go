@@ -18,7 +18,7 @@ func TestPropagationDoesNotApplyInWeirsOwnNamespace(t *testing.T) {
 		t.Errorf("in Weir's own namespace: %+v", d)
 	}
 	if m, _ := set.FinalizersFor(Stored(q.Kind, q.Resource, q.OldObject, nil)); m.By != "" {
-		t.Errorf("stamped by %s", m.By)
+		t.Errorf("the finalizer is wanted by %s", m.By)
 	}
 }
 

@@ -183,8 +183,8 @@ func TestEntriesForSystemNamespacesAreThereWhereTheyMatter(t *testing.T) {
 	}
 }
 
-// Nothing is created or edited only because Weir is there: what was not stamped is at its deletion, or by back-fill.
-func TestStampsAreNeverWaitedFor(t *testing.T) {
+// Nothing is created or edited only because Weir is there: what has no finalizer gets it at its deletion, or by back-fill.
+func TestTheFinalizerIsNeverWaitedFor(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}, failurePolicy: Fail")+
 		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], conditions: [{name: c, expression: 'true'}]", 1)), Options{})
 	n := 0
@@ -198,11 +198,11 @@ func TestStampsAreNeverWaitedFor(t *testing.T) {
 		}
 	}
 	if n != 2 {
-		t.Errorf("%d entries stamp", n)
+		t.Errorf("%d entries add the finalizer", n)
 	}
 }
 
-// One part would stamp the object and have the client come again, where another refuses for good.
+// One part would add the finalizer to the object and have the client come again, where another refuses for good.
 func TestWhatAnotherPartRefusesIsNotArmed(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}")+delpol("b", "protection: {confirmation: Required}, failurePolicy: Fail")), Options{})
 	q := deleteIn("shop")

@@ -57,7 +57,7 @@ type Question struct {
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
 	DryRun  bool
-	// Now is the time; the zero value is unknown. An object that is stamped at an UPDATE is marked with it, because a
+	// Now is the time; the zero value is unknown. An object that gets the finalizer at an UPDATE is marked with it, because a
 	// DELETE may be on its way that has not seen the finalizer (RB 6.24).
 	Now time.Time
 	// ServerTime is the API server's, with which what it wrote is compared; left out, it is Now.

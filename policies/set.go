@@ -124,9 +124,9 @@ type Status struct {
 	Risk        string
 	// Names are the resources that it names, in the order in which it does, but for '*'.
 	Names []Name
-	// Propagates is a DeletionPolicy with a propagation, which has objects stamped. Conditions tells that there are some.
+	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects. Conditions tells that there are some.
 	Propagates, Conditions bool
-	// Brakes is one with a brake, which has objects stamped, too; be it that they are for another policy already.
+	// Brakes is one with a brake, which adds it, too; be it that they are for another policy already.
 	Brakes bool
 	// Waves are those of a DrainPolicy, in their order.
 	Waves string
@@ -199,7 +199,7 @@ func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).looksBeyondMetadata)
 }
 
-// FinalizerSelector selects the objects of a resource that some policy may want stamped, and as few others as can be said in one
+// FinalizerSelector selects the objects of a resource to which some policy may want the finalizer added, and as few others as can be said in one
 // selector; "" is all of them. false: there can be none.
 func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some bool) {
 	var selectors []labels.Selector
@@ -213,15 +213,15 @@ func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some 
 	return metav1.FormatLabelSelector(of), true
 }
 
-// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may want objects of a namespaced resource
-// stamped; sorted. false: it may be any, also one that is not among them.
+// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may want the finalizer added to objects
+// of a namespaced resource; sorted. false: it may be any, also one that is not among them.
 func (s *Set) FinalizerNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
-	stampers := s.addingFinalizers(gr)
-	if slices.ContainsFunc(stampers, func(c *compiled) bool { return c.namespaces == nil }) {
+	adding := s.addingFinalizers(gr)
+	if slices.ContainsFunc(adding, func(c *compiled) bool { return c.namespaces == nil }) {
 		return nil, false
 	}
 	for _, ns := range all {
-		if slices.ContainsFunc(stampers, func(c *compiled) bool { return c.namespaces.Matches(object(ns).labels()) }) {
+		if slices.ContainsFunc(adding, func(c *compiled) bool { return c.namespaces.Matches(object(ns).labels()) }) {
 			names = append(names, object(ns).name())
 		}
 	}
@@ -229,7 +229,7 @@ func (s *Set) FinalizerNamespaces(gr schema.GroupResource, all []map[string]any)
 	return names, true
 }
 
-// addingFinalizers are the policies that may want objects of a resource stamped.
+// addingFinalizers are the policies that may want the finalizer added to objects of a resource.
 func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 	for _, c := range s.deletion.about(gr) {
 		if propagates(gr) && c.ready() && !c.onTrial() && c.deletion.addsFinalizer(gr) {

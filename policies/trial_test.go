@@ -91,11 +91,11 @@ func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 			t.Errorf("%s: %+v\nwant %s", name, d, c.says)
 		}
 		if real := c.others != ""; (d.By == "real") != real || d.Enforced != real || d.Arm != real {
-			t.Errorf("%s: goes by %q, is shaped %t, armed %t", name, d.By, d.Enforced, d.Arm)
+			t.Errorf("%s: goes by %q, is enforced %t, armed %t", name, d.By, d.Enforced, d.Arm)
 		}
 		m, errs := set.FinalizersFor(storedAs(deployments))
 		if some, _ := set.AddsFinalizer(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
-			t.Errorf("%s: stamps %t by %q, %v", name, some, m.By, errs)
+			t.Errorf("%s: adds the finalizer %t by %q, %v", name, some, m.By, errs)
 		}
 		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer }) != (c.others != "") {
 			t.Errorf("%s: writes come to Weir", name)

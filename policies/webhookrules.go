@@ -88,7 +88,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 			add(WebhookDelete, c.part, c, false, true)
 		}
 		if adds && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
-			// A policy that does not stamp itself can still, by its priority, take the stamp of another away.
+			// A policy that does not add the finalizer itself can still, by its priority, have that of another removed.
 			// Finalizers are never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
 			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
 			add(WebhookAddFinalizer, "", c, len(c.conditions) > 0, false)
@@ -126,7 +126,7 @@ func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
 }
 
-// mayAddFinalizer tells whether there can be objects that the policy wants stamped.
+// mayAddFinalizer tells whether there can be objects to which the policy wants the finalizer added.
 func (c *compiled) mayAddFinalizer() bool {
 	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
 		return c.about(gr) && c.deletion.addsFinalizer(gr)

@@ -128,7 +128,7 @@ func TestPodsHaveNoStatusThatChangesReferences(t *testing.T) {
 	}
 }
 
-func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
+func TestWhereNothingAddsTheFinalizerNothingIsAskedAtWrites(t *testing.T) {
 	for rest, want := range map[string]bool{
 		"propagation: {allowed: [Foreground]}":                                                   false,
 		"propagation: {default: Background}":                                                     false,
@@ -145,7 +145,7 @@ func TestWithoutAStampNothingIsAskedAtWrites(t *testing.T) {
 		set := Build(nil, sources(t, "f", text), Options{})
 		got := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer })
 		if got != want {
-			t.Errorf("%s: asks to stamp: %t", rest, got)
+			t.Errorf("%s: asks to add the finalizer: %t", rest, got)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestAnUpdateThatChangesNothingOfOursCostsNoCall(t *testing.T) {
 	}
 }
 
-// A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled out, and never is stamped.
+// A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled out, and never gets the finalizer.
 func TestWildcardsNameWhatIsKept(t *testing.T) {
 	const about = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [RULES]}, propagation: {default: Foreground}, protection: {confirmation: Required}}}\n---\n" +
 		"{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [RULES]}, rules: {dangling: Deny}}}\n---\n" +
@@ -306,11 +306,11 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 				}
 			}
 			if some, _ := set.AddsFinalizer(gr); some != want[WebhookAddFinalizer] {
-				t.Errorf("spelled out: %t: %s may be stamped: %t", explicit, gr, some)
+				t.Errorf("spelled out: %t: %s may get the finalizer: %t", explicit, gr, some)
 			}
 			m, _ := set.FinalizersFor(storedAs(gr.WithVersion("v1")))
 			if (m.By != "") != want[WebhookAddFinalizer] {
-				t.Errorf("spelled out: %t: %s is stamped by %q", explicit, gr, m.By)
+				t.Errorf("spelled out: %t: %s gets the finalizer by %q", explicit, gr, m.By)
 			}
 		}
 		for w, all := range webhooks {
@@ -350,7 +350,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 				continue
 			}
 			if hook == WebhookAddFinalizer && q.Resource.Resource != "deployments" {
-				continue // not every set has a policy about them: a stamp that is there is back-fill's to take off
+				continue // not every set has a policy about them: a finalizer that is there is back-fill's to take off
 			}
 			if d.Finalizers == RemoveFinalizers && !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && selected(t, w, &q) }) {
 				continue // as it is of an object that nobody selects, before or after

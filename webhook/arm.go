@@ -39,7 +39,7 @@ type armer struct {
 
 // collection is one that is being armed, or was of late.
 type collection struct {
-	last time.Time // when the last object was stamped; zero while it is under way
+	last time.Time // when the last object got the finalizer; zero while it is under way
 }
 
 // place is a resource in a namespace.
@@ -54,7 +54,7 @@ const collectionTime = 5 * time.Minute
 // mostCollections is how many collections are armed at the same time. Of any other each object is armed when it comes to it.
 const mostCollections = 8
 
-// atOnce is how many objects of a collection are stamped at the same time.
+// atOnce is how many objects of a collection get the finalizer at the same time.
 const atOnce = 16
 
 func newArmer(o Options, m *metrics) (*armer, error) {
@@ -87,7 +87,7 @@ func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decis
 	return d, wait, nil
 }
 
-// windowOf is how long after a stamp a DELETE is not let through.
+// windowOf is how long after the finalizer was added a DELETE is not let through.
 func (a *armer) windowOf(q *policies.Question) time.Duration {
 	if q.Name == "" { // a deletecollection, which may take 60 s where others have 34 (RB 6.18)
 		return a.window * 61 / 35
@@ -95,7 +95,7 @@ func (a *armer) windowOf(q *policies.Question) time.Duration {
 	return a.window
 }
 
-// fresh is how long the stamp of an object has yet to wait; 0 for one that holds.
+// fresh is how long the finalizer of an object has yet to wait; 0 for one that holds.
 func (a *armer) fresh(q *policies.Question) time.Duration {
 	window := a.windowOf(q)
 	since, armed := policies.ArmedSince(q.OldObject, q.Now)
@@ -104,7 +104,7 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 	}
 	wait := window - since
 	if q.Name == "" {
-		// Clients come again ten times at most: not once for each object that was stamped a little later.
+		// Clients come again ten times at most: not once for each object that got the finalizer a little later.
 		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}, q.Now))
 	}
 	return wait
@@ -129,7 +129,7 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	return held(q, d, wait), wait, nil
 }
 
-// addFinalizer reads the object, judges its DELETE once more, and stamps it as that says; again, if it changes meanwhile. What
+// addFinalizer reads the object, judges its DELETE once more, and adds the finalizer as that says; again, if it changes meanwhile. What
 // the review said of it is only the reason to look.
 func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *policies.Decision) (finalizers.Result, error) {
 	for range addTries {
@@ -161,7 +161,7 @@ func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *polic
 	return finalizers.Failed, fmt.Errorf("it has changed %d times while the finalizer was being added", addTries)
 }
 
-// addTries is how often an object is read that changes while it is being stamped.
+// addTries is how often an object is read that changes while it gets the finalizer.
 const addTries = 5
 
 // held is the refusal of a DELETE that has to wait.
@@ -177,7 +177,7 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	return d
 }
 
-// collection arms every object of the resource in the namespace that is to be stamped: a deletecollection ends at the
+// collection arms every object of the resource in the namespace that is to get the finalizer: a deletecollection ends at the
 // first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects.
 // Nobody waits for it here. The request that is under way is judged once more after its refusal, because the object has
 // changed (RB 6.25), and by then the window must not be over.
@@ -198,7 +198,7 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	}
 }
 
-// collectionSince is how long ago the last object of a collection was stamped here; long, if none was.
+// collectionSince is how long ago the last object of a collection got the finalizer here; long, if none was.
 func (a *armer) collectionSince(at place, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

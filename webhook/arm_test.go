@@ -32,7 +32,7 @@ func testArmer(t *testing.T, api *apitest.Server) *armer {
 	return a
 }
 
-// armedAgo is a DELETE of an object that was stamped so long ago; 0 for one that was stamped when it was made.
+// armedAgo is a DELETE of an object that was armed so long ago; 0 for one that was armed when it was made.
 func armedAgo(name string, ago time.Duration) *policies.Question {
 	meta := map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "finalizers": []any{v1alpha1.Finalizer}}
 	now := time.Now()
@@ -45,23 +45,23 @@ func armedAgo(name string, ago time.Duration) *policies.Question {
 
 var enforced = policies.Decision{Allowed: true, Enforced: true, Propagation: v1alpha1.Orphan, By: "kept"}
 
-func TestWindowOfAFreshStamp(t *testing.T) {
+func TestWindowOfAFreshFinalizer(t *testing.T) {
 	const none = time.Duration(0)
 	for name, c := range map[string]struct {
 		q          *policies.Question
 		d          policies.Decision
-		collection time.Duration // how long ago the last object of a collection was stamped; none for no collection
+		collection time.Duration // how long ago the last object of a collection was armed; none for no collection
 		want       time.Duration
 	}{
-		"stamped when it was made":             {armedAgo("one", 0), enforced, none, 0},
-		"stamped just now":                     {armedAgo("one", 1), enforced, none, 35*time.Second - 1},
-		"stamped a while ago":                  {armedAgo("one", 20*time.Second), enforced, none, 15 * time.Second},
+		"armed when it was made":               {armedAgo("one", 0), enforced, none, 0},
+		"armed just now":                       {armedAgo("one", 1), enforced, none, 35*time.Second - 1},
+		"armed a while ago":                    {armedAgo("one", 20*time.Second), enforced, none, 15 * time.Second},
 		"about to be let through":              {armedAgo("one", 35*time.Second-1), enforced, none, 1},
 		"let through":                          {armedAgo("one", 35*time.Second), enforced, none, 0},
-		"stamped by a clock that is ahead":     {armedAgo("one", -5*time.Second), enforced, none, 35 * time.Second},
-		"not shaped":                           {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
+		"armed by a clock that is ahead":       {armedAgo("one", -5*time.Second), enforced, none, 35 * time.Second},
+		"not enforced":                         {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
 		"of a collection, while under way":     {armedAgo("", 20*time.Second), enforced, -1, 61 * time.Second},
-		"of a collection, stamped just now":    {armedAgo("", 20*time.Second), enforced, 5 * time.Second, 56 * time.Second},
+		"of a collection, armed just now":      {armedAgo("", 20*time.Second), enforced, 5 * time.Second, 56 * time.Second},
 		"of a collection, the last before it":  {armedAgo("", 20*time.Second), enforced, 30 * time.Second, 41 * time.Second},
 		"of a collection nobody knows of":      {armedAgo("", 20*time.Second), enforced, none, 41 * time.Second},
 		"of a collection, let through":         {armedAgo("", 61*time.Second), enforced, none, 0},
@@ -92,7 +92,7 @@ func TestWindowOfAFreshStamp(t *testing.T) {
 
 func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	api := apitest.New()
-	for name, d := range map[string]policies.Decision{"stamped": enforced, "not stamped": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
+	for name, d := range map[string]policies.Decision{"armed": enforced, "not armed": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
 		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {
@@ -104,8 +104,8 @@ func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	}
 }
 
-// Without the stamp the DELETE would go another way: it must not be let through.
-func TestStampThatCannotBePutIsAnError(t *testing.T) {
+// Without the finalizer the DELETE would go another way: it must not be let through.
+func TestFinalizerThatCannotBeAddedIsAnError(t *testing.T) {
 	for method, want := range map[string]string{
 		"PATCH": `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: change the finalizers of configmaps shop/one: no`,
 		"GET":   `hold configmaps back until it can be deleted as DeletionPolicy "kept" says: read configmaps "one": no`,
@@ -139,7 +139,7 @@ func TestCollectionsAreForgotten(t *testing.T) {
 		under := &collection{}
 		a.collections[at("under way")], a.collections[at("another")] = under, &collection{}
 		if got := a.collectionSince(at("under way"), now); got != 0 {
-			t.Errorf("one under way was stamped %s ago", got)
+			t.Errorf("one under way was armed %s ago", got)
 		}
 		a.finished(under)
 		for ns, want := range map[string]time.Duration{"old": collectionTime, "fresh": collectionTime - 1, "under way": 0, "another": 0, "none": collectionTime} {

@@ -96,7 +96,7 @@ func TestObjectThatChangesMeanwhileIsJudgedAgain(t *testing.T) {
 			b.Errorf("%d %s after %d patches, want 1", code, body, patches)
 		}
 		if meta, _ := b.api.Get("configmaps/shop/one")["metadata"].(map[string]any); meta["finalizers"] != nil {
-			b.Errorf("stamped though no policy is about it any more: %v", meta)
+			b.Errorf("armed though no policy is about it any more: %v", meta)
 		}
 	})
 }

@@ -53,7 +53,7 @@ type judge struct {
 	blames    *blamer
 	log       *sayer
 	sealed    func(text, seal string) bool
-	// saw is told of deletes that are let through; nil: nobody is.
+	// saw is called for deletes that are let through; may be nil.
 	saw func(uid types.UID, user, how string)
 	// summaries: a delete that is only tried, or refused, is answered with what would also be deleted.
 	summaries bool

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// What reviews have Weir ask of the API server, all together: access reviews, objects that are read, and stamps. Users can
+// What reviews have Weir ask of the API server, all together: access reviews, objects that are read, and finalizers that are added. Users can
 // cause as many as they like.
 const (
 	requestsASecond = 1000

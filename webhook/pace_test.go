@@ -16,7 +16,7 @@ func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 		b.policies(kept)
 		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		config := b.api.Config()
-		config.RateLimiter = newPace(0.1, 1) // enough for the read, and not for the stamp
+		config.RateLimiter = newPace(0.1, 1) // enough for the read, and not for the write
 		arm, err := newArmer(Options{Config: config, Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
 		if err != nil {
 			b.Fatal(err)

@@ -276,7 +276,7 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 	}
 	// Conditions see all 3 MiB.
 	if d := set.Decide(got); !d.Allowed || d.Finalizers != policies.AddFinalizers || len(d.Errors) > 0 {
-		t.Errorf("%+v, want a stamp", d)
+		t.Errorf("%+v, want the finalizer", d)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// DefaultArmingWindow is how long a DELETE can have been under way when its object was stamped: the API server gives up
+// DefaultArmingWindow is how long a DELETE can have been under way when its object got the finalizer: the API server gives up
 // on one after 34 s (RB 6.18).
 const DefaultArmingWindow = 35 * time.Second
 
@@ -51,13 +51,13 @@ type Options struct {
 	Collector func(context.Context) (policies.Collector, error)
 	// Brake holds what another garbage collector deletes; nil: nothing is held.
 	Brake Brake
-	// ArmingWindow is how long after a stamp no DELETE of the object is let through; DefaultArmingWindow. With less, an
+	// ArmingWindow is how long after the finalizer was added no DELETE of the object is let through; DefaultArmingWindow. With less, an
 	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
 	// those may take 60 s.
 	ArmingWindow time.Duration
 	// NoSummaries leaves out the warning that says what would be deleted with an object whose delete is only tried, or refused.
 	NoSummaries bool
-	// Tell is told that a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
+	// Tell is called when a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
 	Tell func(policy map[string]any, message string)
 	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out: whether it has an effect is not known by
 	// then. It must not block; nil: nobody is told.

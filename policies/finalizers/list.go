@@ -62,12 +62,12 @@ func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupV
 
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
 // metadata. It ends early with f's error. A list that grows too old on the way goes on behind what f has seen, with objects as they
-// are by then; of an API that does not offer that it begins anew, and f may see an object twice.
+// are by then; of an API that does not offer that it begins again, and f may see an object twice.
 func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	return l.each(ctx, gvr, namespace, "", full, nil, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects. Again is called when the list begins anew.
+// EachOf is Each for the objects with labels that a selector selects. Again is called when the list begins again.
 func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	return l.each(ctx, gvr, namespace, selector, full, again, f)
 }
@@ -178,7 +178,7 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, selector str
 }
 
 // goesOn is where a list goes on that grew too old, as the API server offers: behind the last object that it gave. Empty if it does
-// not, and then the list begins anew.
+// not, and then the list begins again.
 func goesOn(err error) string {
 	status := apierrors.APIStatus(nil)
 	if errors.As(err, &status) {
@@ -251,7 +251,7 @@ func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
 	}
 }
 
-// MetaOf is the metadata of an object as a review holds it, as far as a stamp needs it.
+// MetaOf is the metadata of an object as a review holds it, as far as adding the finalizer needs it.
 func MetaOf(object map[string]any) *metav1.ObjectMeta {
 	return metaOf(&unstructured.Unstructured{Object: object})
 }

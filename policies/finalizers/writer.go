@@ -21,13 +21,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// mostTries is how often an object that changes while it is being stamped is read and tried again.
+// mostTries is how often an object that changes while it gets the finalizer is read and tried again.
 const mostTries = 5
 
-// Result is what became of a stamp.
+// Result is what became of the finalizer.
 type Result string
 
-// The results. Gone objects, and those that terminate, can no longer be stamped: nothing can be added to them (RB 6.33).
+// The results. Gone objects, and those that terminate, can no longer get it: nothing can be added to them (RB 6.33).
 const (
 	Done    Result = "done"
 	Already Result = "already" // it was as wanted
@@ -36,12 +36,12 @@ const (
 	Failed  Result = "failed"
 )
 
-// Writer stamps objects.
+// Writer adds the finalizer to objects, and removes it.
 type Writer struct {
 	client metadata.Interface
 }
 
-// New makes a Stamper. Its requests are bounded by config's rate limits.
+// New makes a Writer. Its requests are bounded by config's rate limits.
 func New(config *rest.Config) (*Writer, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -50,8 +50,8 @@ func New(config *rest.Config) (*Writer, error) {
 	return &Writer{client: client}, nil
 }
 
-// Put puts a mark on an object, with the time: a DELETE that is under way now does not honour it (RB 6.24). A time that
-// cannot be believed is written anew.
+// Put adds finalizers to an object, and says when: a DELETE that is under way now does not honour it (RB 6.24). A time that
+// cannot be believed is written again.
 func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
 	return s.change(ctx, gvr, m, adding(add), mostTries)
 }
@@ -62,7 +62,7 @@ func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResour
 	return unchanged(s.change(ctx, gvr, m, adding(add), 1))
 }
 
-// adding is the change that puts a mark on.
+// adding is the change that adds finalizers.
 func adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		now, missing := time.Now(), add.Missing(m.Finalizers)
@@ -78,7 +78,7 @@ func adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	}
 }
 
-// Take removes what Put has put on, be the object terminating or not; of one that is, only Weir's own finalizer: by
+// Take removes what Put has added, be the object terminating or not; of one that is, only Weir's own finalizer: by
 // then the other says how the deletion goes.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
 	return s.change(ctx, gvr, m, removing(gvr.GroupResource()), mostTries)
@@ -97,7 +97,7 @@ func unchanged(result Result, err error) (Result, error) {
 	return result, err
 }
 
-// removing is the change that removes what Put has put on.
+// removing is the change that removes what Put has added.
 func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]

@@ -18,7 +18,7 @@ import (
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	mark       = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer}}
+	wanted     = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer}}
 	jobMark    = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer, metav1.FinalizerDeleteDependents}}
 )
 
@@ -37,7 +37,7 @@ func seen(t *testing.T, api *apitest.Server, gvr schema.GroupVersionResource) *m
 	return MetaOf(o)
 }
 
-func stamper(t *testing.T, api *apitest.Server) *Writer {
+func writer(t *testing.T, api *apitest.Server) *Writer {
 	t.Helper()
 	s, err := New(api.Config())
 	if err != nil {
@@ -82,24 +82,24 @@ func TestObjectWithoutUIDIsLeftAlone(t *testing.T) {
 
 func TestWhatIsPutAndTaken(t *testing.T) {
 	for name, c := range map[string]struct {
-		gvr   schema.GroupVersionResource
-		had   string
-		mark  *policies.Wanted // nil: take
-		want  Result
-		patch string
+		gvr    schema.GroupVersionResource
+		had    string
+		wanted *policies.Wanted // nil: take
+		want   Result
+		patch  string
 	}{
-		"put on a plain object":       {configMaps, "", &mark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `],` + seal},
-		"put beside others":           {configMaps, ", finalizers: [b, a]", &mark, Done, `{"metadata":{` + armed + `"finalizers":["b","a",` + weirs + `],` + seal},
-		"put on a stamped one":        {configMaps, ", finalizers: [weir.dev/propagation]", &mark, Already, ""},
+		"put on a plain object":       {configMaps, "", &wanted, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `],` + seal},
+		"put beside others":           {configMaps, ", finalizers: [b, a]", &wanted, Done, `{"metadata":{` + armed + `"finalizers":["b","a",` + weirs + `],` + seal},
+		"put on one that has it":      {configMaps, ", finalizers: [weir.dev/propagation]", &wanted, Already, ""},
 		"put both":                    {jobs, "", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `,"foregroundDeletion"],` + seal},
 		"put what is missing":         {jobs, ", finalizers: [weir.dev/propagation]", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":[` + weirs + `,"foregroundDeletion"],` + seal},
 		"put beside orphan":           {jobs, ", finalizers: [orphan]", &jobMark, Done, `{"metadata":{` + armed + `"finalizers":["orphan",` + weirs + `],` + seal},
 		"put on one with orphan":      {jobs, ", finalizers: [orphan, weir.dev/propagation]", &jobMark, Already, ""},
-		"put on a terminating one":    {configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'", &mark, Gone, ""},
+		"put on a terminating one":    {configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'", &wanted, Gone, ""},
 		"take off the only finalizer": {configMaps, ", finalizers: [weir.dev/propagation]", nil, Done, `{"metadata":{"finalizers":null,` + seal},
-		"put, of no time":             {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
-		"put, of a time to come":      {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '2000-01-01T00:00:11Z'}", &mark, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
-		"put, of a time that is over": {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '1999-01-01T00:00:00Z'}", &mark, Already, ""},
+		"put, of no time":             {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", &wanted, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time to come":      {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '2000-01-01T00:00:11Z'}", &wanted, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":"2000-01-01T00:00:00Z"},` + seal},
+		"put, of a time that is over": {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: '1999-01-01T00:00:00Z'}", &wanted, Already, ""},
 		"take off one of several":     {configMaps, ", finalizers: [b, weir.dev/propagation, a]", nil, Done, `{"metadata":{"finalizers":["b","a"],` + seal},
 		"take with the annotation":    {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},"finalizers":null,` + seal},
 		"take the annotation alone":   {configMaps, ", finalizers: [b], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},` + seal},
@@ -114,13 +114,13 @@ func TestWhatIsPutAndTaken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := apitest.New()
 				api.Put(c.gvr.Resource, stored(c.gvr, c.had))
-				s, m := stamper(t, api), seen(t, api, c.gvr)
+				s, m := writer(t, api), seen(t, api, c.gvr)
 				var got Result
 				var err error
-				if c.mark == nil {
+				if c.wanted == nil {
 					got, err = s.Take(t.Context(), c.gvr, m)
 				} else {
-					got, err = s.Put(t.Context(), c.gvr, m, *c.mark)
+					got, err = s.Put(t.Context(), c.gvr, m, *c.wanted)
 				}
 				if got != c.want || err != nil {
 					t.Errorf("%s, %v; want %s", got, err, c.want)
@@ -137,7 +137,7 @@ func TestWhatIsPutAndTaken(t *testing.T) {
 	}
 }
 
-// The object changes between the look at it and the stamp.
+// The object changes between the look at it and the write.
 func TestWhatChangedIsLookedAtAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(api *apitest.Server)
@@ -146,7 +146,7 @@ func TestWhatChangedIsLookedAtAgain(t *testing.T) {
 		err    string
 	}{
 		"it got another finalizer": {func(api *apitest.Server) { api.Put("configmaps", stored(configMaps, ", finalizers: [b]")) }, Done, "[b weir.dev/propagation]", ""},
-		"somebody stamped it": {func(api *apitest.Server) {
+		"another added it": {func(api *apitest.Server) {
 			api.Put("configmaps", stored(configMaps, ", finalizers: [weir.dev/propagation]"))
 		}, Already, "[weir.dev/propagation]", ""},
 		"it terminates": {func(api *apitest.Server) {
@@ -178,9 +178,9 @@ func TestWhatChangedIsLookedAtAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New()
 			api.Put("configmaps", stored(configMaps, ""))
-			s, m := stamper(t, api), seen(t, api, configMaps)
+			s, m := writer(t, api), seen(t, api, configMaps)
 			c.change(api)
-			got, err := s.Put(t.Context(), configMaps, m, mark)
+			got, err := s.Put(t.Context(), configMaps, m, wanted)
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -202,14 +202,14 @@ func TestWhatChangedIsLookedAtAgain(t *testing.T) {
 func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
 	api := apitest.New()
 	api.Put("configmaps", stored(configMaps, ""))
-	s, m := stamper(t, api), seen(t, api, configMaps)
+	s, m := writer(t, api), seen(t, api, configMaps)
 	api.Intercept(func(r apitest.Request) *apitest.Reply {
 		if r.Method == "PATCH" {
 			return apitest.Refuse(409, "Conflict", "the object has been modified")
 		}
 		return nil
 	})
-	got, err := s.Put(t.Context(), configMaps, m, mark)
+	got, err := s.Put(t.Context(), configMaps, m, wanted)
 	if got != Failed || err == nil || !strings.Contains(err.Error(), "the object has been modified") {
 		t.Errorf("%s, %v", got, err)
 	}

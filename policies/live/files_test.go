@@ -84,7 +84,7 @@ func TestSwappedFilesComeIntoForce(t *testing.T) {
 		changed := b.state.Changed()
 		b.awaitRead()
 		if fired(changed) {
-			b.Error("files that are as they were were compiled anew")
+			b.Error("files that are as they were were compiled again")
 		}
 		link("..2")
 		b.awaitRead()

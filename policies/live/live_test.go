@@ -312,7 +312,7 @@ func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 				b.Errorf("%s: told=%t, want %t", step.what, !step.want, step.want)
 			}
 			if fired(changed) {
-				b.Errorf("%s: policies were compiled anew", step.what)
+				b.Errorf("%s: policies were compiled again", step.what)
 			}
 		}
 	})
