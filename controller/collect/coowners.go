@@ -62,7 +62,7 @@ func (c *coOwners) run(ctx context.Context) {
 // lookCoOwner carries out a lookup of low priority. By the time its turn comes, what is to be done may be
 // another thing: then the object has come up again by itself.
 func (w *Workers) lookCoOwner(ctx context.Context, uid types.UID) {
-	if a := w.store.DecideLow(uid); a.Verb == graph.Look {
+	if a := w.store.DecideLow(uid); a.Verb == graph.Lookup {
 		w.look(ctx, a)
 	}
 }

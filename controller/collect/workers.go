@@ -162,7 +162,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	a := w.store.Decide(uid)
 	if w.shadow != nil {
 		w.shadow.Decided(uid, a)
-		if a.Request() && a.Verb != graph.Look {
+		if a.Request() && a.Verb != graph.Lookup {
 			w.done(uid)
 			return
 		}
@@ -194,7 +194,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 				w.queue.AddAfter(uid, again)
 			}
 		}
-	case graph.Look:
+	case graph.Lookup:
 		if a.LowPriority {
 			w.coOwners.queue.Add(uid)
 			w.done(uid)
@@ -219,7 +219,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 // concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for
 // no delete that was seen, and to delete what of it a person has let go.
 func concerns(a graph.Action) bool {
-	return a.Verb == graph.Look && !a.LowPriority || a.Verb == graph.Delete && a.Inferred.Conclusion != graph.Asked
+	return a.Verb == graph.Lookup && !a.LowPriority || a.Verb == graph.Delete && a.Inferred.Conclusion != graph.Asked
 }
 
 // held tells whether an object is not to be deleted before a person has decided.
@@ -244,10 +244,10 @@ func (w *Workers) Again(uid types.UID) { w.queue.Add(uid) }
 
 // look answers the claim of an action by a live read.
 func (w *Workers) look(ctx context.Context, a graph.Action) {
-	answer, reason := w.requester.Look(ctx, a.Claim)
+	answer, reason := w.requester.Lookup(ctx, a.Claim)
 	w.metrics.looked(a, answer)
 	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer.String(), "reason", reason)
-	w.store.Apply(graph.Looked{Claim: a.Claim, Answer: answer, Reason: reason})
+	w.store.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: answer, Reason: reason})
 }
 
 func (w *Workers) send(ctx context.Context, a graph.Action, version string) error {

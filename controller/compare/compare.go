@@ -283,7 +283,7 @@ func (c *Comparer) held(ref graph.Ref) (h held) {
 
 // exorcise takes an object out of the graph that is not there, for certain.
 func (c *Comparer) exorcise(ctx context.Context, k follow.Followed, ref graph.Ref, history uint32) (gone bool, err error) {
-	switch answer, reason := c.requester.Look(ctx, claimOn(k.GVR, ref)); answer {
+	switch answer, reason := c.requester.Lookup(ctx, claimOn(k.GVR, ref)); answer {
 	case graph.Absent:
 		c.store.Apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: history})
 		return true, nil

@@ -88,8 +88,8 @@ func (s *Store) Decide(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.graph.Decide(uid)
-	if a.Verb == graph.Look && !a.LowPriority {
-		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	if a.Verb == graph.Lookup && !a.LowPriority {
+		s.graph.Apply(graph.LookupStarted{Claim: a.Claim})
 	}
 	return a
 }
@@ -99,8 +99,8 @@ func (s *Store) DecideLow(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.graph.Decide(uid)
-	if a.Verb == graph.Look {
-		s.graph.Apply(graph.Looking{Claim: a.Claim})
+	if a.Verb == graph.Lookup {
+		s.graph.Apply(graph.LookupStarted{Claim: a.Claim})
 	}
 	return a
 }

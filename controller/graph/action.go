@@ -20,7 +20,7 @@ type Verb uint8
 const (
 	Keep       Verb = iota
 	Wait            // for a watch, an answer, or other objects
-	Look            // at one claim, with a live read
+	Lookup          // at one claim, with a live read
 	Delete          // the object
 	Release         // the object from some of its owners
 	Unblock         // the object's owners: its references no longer hold up their deletion
@@ -51,8 +51,8 @@ type Action struct {
 	Verb   Verb
 	Object Ref
 
-	Claim       Claim                      // Look
-	LowPriority bool                       // Look: the object is kept whatever the answer is
+	Claim       Claim                      // Lookup
+	LowPriority bool                       // Lookup: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
 	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
@@ -95,7 +95,7 @@ func (a Action) String() string {
 	var b strings.Builder
 	b.WriteString(a.Verb.String())
 	switch a.Verb {
-	case Look:
+	case Lookup:
 		fmt.Fprintf(&b, " at %s %s", a.Claim.Kind, nsName(a.Claim.place(), a.Claim.Name))
 		if a.LowPriority {
 			b.WriteString(", at low priority")

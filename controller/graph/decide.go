@@ -41,7 +41,7 @@ func (g *Graph) decide(id uint32) Action {
 // word is the table's word, unless everything is being listed again: then only lookups are made.
 func (g *Graph) word(id uint32) (a Action, cause uint32) {
 	a, cause = g.row(id)
-	if g.rewound != "" && a.Verb > Look {
+	if g.rewound != "" && a.Verb > Lookup {
 		a, cause = Action{Verb: Wait, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}, 0
 	}
 	return a, cause
@@ -146,7 +146,7 @@ func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Acti
 
 // look asks for the first owner that nothing is known of.
 func (g *Graph) look(n *node, a *Action) {
-	a.Verb, a.Claim = Look, g.claimValue(g.first(n, unknown))
+	a.Verb, a.Claim = Lookup, g.claimValue(g.first(n, unknown))
 }
 
 // mayBeRead finds the first owner whose last lookup failed for a reason that may pass; 0 if there is none. It

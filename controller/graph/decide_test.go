@@ -232,9 +232,9 @@ func newStage(kinds string) *stage {
 		for _, class := range []byte("QF") {
 			r := ownerRef(class, n)
 			claim := graph.Claim{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: "x", Name: r.Name, UID: r.UID, Resource: mapKind, Namespaced: true}
-			st.g.Apply(graph.Looking{Claim: claim})
+			st.g.Apply(graph.LookupStarted{Claim: claim})
 			if class == 'F' {
-				st.g.Apply(graph.Looked{Claim: claim, Answer: graph.Unanswered, Reason: "it is the test's wish"})
+				st.g.Apply(graph.LookupAnswered{Claim: claim, Answer: graph.Unanswered, Reason: "it is the test's wish"})
 			}
 		}
 	}
@@ -330,7 +330,7 @@ func (st *stage) try(s situation, r row) string {
 	case "unreadable-wait":
 		want.Verb, want.Unresolvable = graph.Wait, graph.Unreadable
 	case "look", "look-low":
-		want.Verb, want.LowPriority = graph.Look, r.then == "look-low"
+		want.Verb, want.LowPriority = graph.Lookup, r.then == "look-low"
 		want.Claim = graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "U0", UID: "U0", Resource: mapKind, Namespaced: true, Lists: 1}
 	case "release":
 		want.Verb, want.Owners = graph.Release, stay(r.releases)

@@ -5,7 +5,7 @@
 // clock, randomness, logger or client. The same events in the same order give the same decisions, and
 // each decision says why.
 //
-//	           Observed, Gone, List…             Looked, Accepted
+//	           Observed, Gone, List…          LookupAnswered, Accepted
 //	watches ───────────────────────▶ Graph ◀─────────────────────── requests
 //	                                   │
 //	                  dirty uids ──▶ Decide ──▶ Action, to be carried out with uid and
@@ -34,9 +34,9 @@
 // is present, waiting, orphaning, absent, unknown, unresolvable.
 //
 //	accepted, effect not seen yet               Wait
-//	history went back, kinds listing            Wait, if a row below would ask for more than a Look
+//	history went back, kinds listing            Wait, if a row below would ask for more than a Lookup
 //	O > 0, being deleted itself                 Release O
-//	O > 0                     U > 0             Look
+//	O > 0                     U > 0             Lookup
 //	                          asked > 0         Wait
 //	                          a lookup failed   Wait, and report why
 //	                          else              Release O, A, W
@@ -52,9 +52,9 @@
 //	                          else              Keep
 //	no references                               Keep
 //	P > 0                     A + W > 0         Release A, W
-//	                          U > 0             Look, at low priority
+//	                          U > 0             Lookup, at low priority
 //	                          else              Keep
-//	U > 0                                       Look
+//	U > 0                                       Lookup
 //	asked > 0                                   Wait
 //	N > 0                                       Keep, and report why
 //	W > 0, has dependents     cycle             Unblock

@@ -98,11 +98,11 @@ type (
 	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing.
 	Stopped struct{ Kind schema.GroupResource }
 
-	// Looking marks the lookup of a claim as under way: nobody else needs to ask.
-	Looking struct{ Claim Claim }
+	// LookupStarted marks the lookup of a claim as under way: no other worker needs to ask.
+	LookupStarted struct{ Claim Claim }
 
-	// Looked is the answer to a lookup.
-	Looked struct {
+	// LookupAnswered is the answer to a lookup.
+	LookupAnswered struct {
 		Claim  Claim
 		Answer Answer
 		Reason string // with Unanswered and Denied: why
@@ -145,27 +145,27 @@ type (
 	Recheck struct{ Round uint64 }
 )
 
-func (Serving) event()    {}
-func (Observed) event()   {}
-func (Gone) event()       {}
-func (Unlisted) event()   {}
-func (ListBegins) event() {}
-func (ListEnds) event()   {}
-func (ListFailed) event() {}
-func (ListSlow) event()   {}
-func (Behind) event()     {}
-func (CaughtUp) event()   {}
-func (NotFound) event()   {}
-func (Rewound) event()    {}
-func (Stopped) event()    {}
-func (Looking) event()    {}
-func (Looked) event()     {}
-func (Accepted) event()   {}
-func (Collecting) event() {}
-func (Ruled) event()      {}
-func (Holds) event()      {}
-func (Draining) event()   {}
-func (Recheck) event()    {}
+func (Serving) event()        {}
+func (Observed) event()       {}
+func (Gone) event()           {}
+func (Unlisted) event()       {}
+func (ListBegins) event()     {}
+func (ListEnds) event()       {}
+func (ListFailed) event()     {}
+func (ListSlow) event()       {}
+func (Behind) event()         {}
+func (CaughtUp) event()       {}
+func (NotFound) event()       {}
+func (Rewound) event()        {}
+func (Stopped) event()        {}
+func (LookupStarted) event()  {}
+func (LookupAnswered) event() {}
+func (Accepted) event()       {}
+func (Collecting) event()     {}
+func (Ruled) event()          {}
+func (Holds) event()          {}
+func (Draining) event()       {}
+func (Recheck) event()        {}
 
 // Answer is what a live, consistent read said about a claim.
 type Answer uint8

@@ -103,7 +103,7 @@ func TestOrphansAreRememberedUpToABound(t *testing.T) {
 		}})
 		g.Apply(graph.Gone{Kind: mapKind, UID: owner(i)})
 	}
-	for i, want := range map[int]graph.Verb{0: graph.Look, 1: graph.Release, bound: graph.Release} {
+	for i, want := range map[int]graph.Verb{0: graph.Lookup, 1: graph.Release, bound: graph.Release} {
 		late := types.UID(fmt.Sprint("late", i))
 		g.Apply(graph.Observed{Object: &graph.Object{
 			Kind: podKind, UID: late, Namespace: "x", Name: string(late), ResourceVersion: "1",
@@ -164,11 +164,11 @@ func TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly(t *testing.T) {
 			}
 			look := func(uid types.UID) bool {
 				a := g.Decide(uid)
-				if a.Verb != graph.Look {
+				if a.Verb != graph.Lookup {
 					return false
 				}
-				g.Apply(graph.Looking{Claim: a.Claim})
-				g.Apply(graph.Looked{Claim: a.Claim, Answer: c.answer, Reason: "it is the test's wish"})
+				g.Apply(graph.LookupStarted{Claim: a.Claim})
+				g.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: c.answer, Reason: "it is the test's wish"})
 				return true
 			}
 			for _, uid := range g.UIDs() {
@@ -208,11 +208,11 @@ func TestOwnersThatLookupsFindAreAskedAboutLessAndLessOften(t *testing.T) {
 	var gaps []int
 	since := 0
 	for round := uint64(1); len(gaps) < 7 && round < 10_000; round++ {
-		if a := g.Decide("p"); a.Verb == graph.Look {
+		if a := g.Decide("p"); a.Verb == graph.Lookup {
 			gaps = append(gaps, since)
 			since = 0
-			g.Apply(graph.Looking{Claim: a.Claim})
-			g.Apply(graph.Looked{Claim: a.Claim, Answer: graph.Present})
+			g.Apply(graph.LookupStarted{Claim: a.Claim})
+			g.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: graph.Present})
 		}
 		g.Apply(graph.Recheck{Round: round})
 		since++

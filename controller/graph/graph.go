@@ -151,9 +151,9 @@ func (g *Graph) apply(ev Event) {
 		g.rewind(ev.Reason)
 	case Stopped:
 		g.stopped(ev.Kind)
-	case Looking:
-		g.looking(ev.Claim)
-	case Looked:
+	case LookupStarted:
+		g.lookupStarted(ev.Claim)
+	case LookupAnswered:
 		g.answer(ev)
 	case Accepted:
 		g.accept(ev.Action)

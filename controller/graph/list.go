@@ -20,7 +20,7 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch })
 	g.claims.each(func(id uint32, c *claim) {
 		if c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
-			g.forgetLook(id)
+			g.forgetLookup(id)
 		}
 	})
 	g.holdsChanged()

@@ -28,7 +28,7 @@ func (g *Graph) noRetry(id uint32) {
 	}
 }
 
-func (g *Graph) forgetLook(id uint32) {
+func (g *Graph) forgetLookup(id uint32) {
 	g.changeClaim(id, func(*claim) { g.setLooked(id, lookedNot, "") })
 }
 
@@ -61,7 +61,7 @@ func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
 	}
 }
 
-func (g *Graph) looking(v Claim) {
+func (g *Graph) lookupStarted(v Claim) {
 	if v.History != g.history {
 		return
 	}
@@ -74,7 +74,7 @@ func (g *Graph) looking(v Claim) {
 
 // answer takes in what a lookup said. A deletion that the watch showed in the meantime is final, and
 // an answer from before the last list says nothing about presence now.
-func (g *Graph) answer(ev Looked) {
+func (g *Graph) answer(ev LookupAnswered) {
 	if ev.Claim.History != g.history {
 		return // of another history
 	}
@@ -116,7 +116,7 @@ func (g *Graph) recheck(round uint64) {
 		func(id uint32) bool { return g.claims.at(id).looked == lookedPresent },
 	) {
 		if g.claims.at(id).due != 0 { // not there twice
-			g.forgetLook(id)
+			g.forgetLookup(id)
 		}
 	}
 	if round%64 == 0 {

@@ -137,7 +137,7 @@ func (m *model) decide(uid types.UID) (a graph.Action) {
 
 func (m *model) decideObject(o *mObject) graph.Action {
 	a := m.row(o)
-	if m.relisting && a.Verb > graph.Look {
+	if m.relisting && a.Verb > graph.Lookup {
 		return graph.Action{Verb: graph.Wait}
 	}
 	return a
@@ -286,7 +286,7 @@ func (m *model) inference(o *mObject) (found graph.Inference) {
 
 // look asks for the first unknown owner.
 func (m *model) look(o *mObject, a graph.Action) graph.Action {
-	a.Verb = graph.Look
+	a.Verb = graph.Lookup
 	for _, r := range o.Owners {
 		if m.class(r, o.Namespace) != "U" {
 			continue

@@ -200,13 +200,13 @@ func (m *model) apply(ev graph.Event) {
 		if k.served && k.Collected {
 			k.state = graph.Listing
 		}
-	case graph.Looking:
+	case graph.LookupStarted:
 		m.alike(ev.Claim, func(c *mClaim) {
 			if c.look == "" && ev.Claim.History == m.history {
 				c.look = "now"
 			}
 		})
-	case graph.Looked:
+	case graph.LookupAnswered:
 		if ev.Claim.History == m.history {
 			m.alike(ev.Claim, func(c *mClaim) { m.answer(c, ev) })
 		}
@@ -403,7 +403,7 @@ func (m *model) alike(v graph.Claim, f func(*mClaim)) {
 	}
 }
 
-func (m *model) answer(c *mClaim, ev graph.Looked) {
+func (m *model) answer(c *mClaim, ev graph.LookupAnswered) {
 	switch {
 	case c.look == "absent":
 	case m.meant(c.words) != nil:

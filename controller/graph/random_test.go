@@ -144,11 +144,11 @@ func (w world) line(before int) string {
 	case n < 52:
 		return "gone " + home.kind + " " + home.uid
 	case n < 60:
-		return "look " + w.withVerb(func(v graph.Verb) bool { return v == graph.Look })
+		return "look " + w.withVerb(func(v graph.Verb) bool { return v == graph.Lookup })
 	case n < 68:
 		return "answer " + home.uid + " " + pick(w.dice, []string{"absent", "absent", "present", "unanswered", "denied"})
 	case n < 75:
-		return "send " + w.withVerb(func(v graph.Verb) bool { return v > graph.Look })
+		return "send " + w.withVerb(func(v graph.Verb) bool { return v > graph.Lookup })
 	case n < 82:
 		return "accept " + home.uid
 	case n < 85:

@@ -172,8 +172,8 @@ func (c *course) do(i *Item, d *decision) {
 		}
 	case graph.Wait:
 		return
-	case graph.Look:
-		c.apply(graph.Looking{Claim: d.whole.Claim})
+	case graph.Lookup:
+		c.apply(graph.LookupStarted{Claim: d.whole.Claim})
 		c.apply(c.world.answer(d.whole.Claim, c.uidOf(i)))
 		c.changed(i)
 		return

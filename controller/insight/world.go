@@ -254,8 +254,8 @@ func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
 
 // answer is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
 // the object was written after the owner's kind was listed, the owner may have come after that, too.
-func (w *World) answer(c graph.Claim, of types.UID) graph.Looked {
-	out := graph.Looked{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
+func (w *World) answer(c graph.Claim, of types.UID) graph.LookupAnswered {
+	out := graph.LookupAnswered{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace
 	at, read := w.read[c.Resource]
 	dependent := w.Meta(of)
@@ -283,8 +283,8 @@ func number(resourceVersion string) uint64 {
 
 // settle looks up all owners of an object of which nothing is known.
 func (w *World) settle(uid types.UID) {
-	for a := w.Graph.Decide(uid); a.Verb == graph.Look; a = w.Graph.Decide(uid) {
-		w.Graph.Apply(graph.Looking{Claim: a.Claim})
+	for a := w.Graph.Decide(uid); a.Verb == graph.Lookup; a = w.Graph.Decide(uid) {
+		w.Graph.Apply(graph.LookupStarted{Claim: a.Claim})
 		w.Graph.Apply(w.answer(a.Claim, uid))
 	}
 }

@@ -94,7 +94,7 @@ func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int)
 	patches.SetLimit(request.DefaultConcurrency)
 	for _, res := range resources {
 		lists.Go(func() error {
-			k := &looking{releasing: w, gvr: res.GroupResource().WithVersion(res.Version), pass: n}
+			k := &kindPass{releasing: w, gvr: res.GroupResource().WithVersion(res.Version), pass: n}
 			w.clear(res.GroupResource())
 			err := w.lister.EachMeta(ctx, k.gvr, func(m *metav1.ObjectMeta) error {
 				k.object(ctx, m, &patches)
@@ -124,8 +124,8 @@ func interrupted(ctx context.Context) error {
 	return fmt.Errorf("interrupted: %w. What was released stays released: run it again to go on", context.Cause(ctx))
 }
 
-// looking is one look at one kind.
-type looking struct {
+// kindPass is one look at one kind.
+type kindPass struct {
 	*releasing
 	gvr  schema.GroupVersionResource
 	pass int
@@ -133,7 +133,7 @@ type looking struct {
 }
 
 // object releases an object if there is anything to release, when its turn has come.
-func (k *looking) object(ctx context.Context, m *metav1.ObjectMeta, patches *errgroup.Group) {
+func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *errgroup.Group) {
 	if k.pass == 1 {
 		k.mu.Lock()
 		k.result.Seen++

@@ -77,7 +77,7 @@ func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 			t.Errorf("%s: get answered %v", name, m)
 		}
 		claim := graph.Claim{APIVersion: "example.com/v1", Kind: "Gadget", Namespace: "shop", Name: "g", UID: "uid-g", Resource: fixture.Gadgets, Namespaced: true}
-		if answer, _ := e.req.Look(t.Context(), claim); answer != graph.Unanswered {
+		if answer, _ := e.req.Lookup(t.Context(), claim); answer != graph.Unanswered {
 			t.Errorf("%s: the lookup has the answer %d", name, answer)
 		}
 		if items, err := e.req.List(t.Context(), fixture.Gadgets, "shop"); err == nil {

@@ -90,8 +90,8 @@ func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace 
 	}
 }
 
-// Look answers a claim by a live read of the place that it names.
-func (r *Client) Look(ctx context.Context, c graph.Claim) (graph.Answer, string) {
+// Lookup answers a claim by a live read of the place that it names.
+func (r *Client) Lookup(ctx context.Context, c graph.Claim) (graph.Answer, string) {
 	gv, err := schema.ParseGroupVersion(c.APIVersion)
 	if err != nil {
 		return graph.Unanswered, err.Error()

@@ -72,7 +72,7 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 	if a.Verb == graph.Keep {
 		delete(l.written, uid) // nothing came of it
 	}
-	if !a.Request() || a.Verb == graph.Look || !there {
+	if !a.Request() || a.Verb == graph.Lookup || !there {
 		return
 	}
 	purpose := l.written[uid]

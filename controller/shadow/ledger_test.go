@@ -87,7 +87,7 @@ func TestWhatBecomesOfDecisions(t *testing.T) {
 			l.Decided(start, "leaf", action(graph.Release, "2"), view("2"), true)
 			l.Decided(start, "leaf", keep, view("3"), true)
 		}, "delete withdrawn 1; release done 1"},
-		"a lookup is no decision":  {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Look, "1"), view("1"), true) }, "delete withdrawn 1"},
+		"a lookup is no decision":  {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Lookup, "1"), view("1"), true) }, "delete withdrawn 1"},
 		"the cluster was restored": {func(l *Ledger) { l.Rewound(start.Add(time.Second)) }, "delete withdrawn 1"},
 		"nobody does it":           {func(l *Ledger) { l.Overdue(start.Add(late), nil) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
 		"not for long":             {func(l *Ledger) { l.Overdue(start.Add(late-1), nil) }, "delete open 1"},
@@ -117,7 +117,7 @@ func TestWhatGoesWithoutADecision(t *testing.T) {
 		"nobody's dependent":                       {graph.Keep, view("1"), ""},
 		"it terminated before":                     {graph.Keep, view("1", deleting, owned("absent")), ""},
 		"before the decision was told":             {graph.Delete, view("1", owned("absent")), "sooner 1"},
-		"before an owner was looked up":            {graph.Look, view("1", owned("unknown", "absent")), "sooner 1"},
+		"before an owner was looked up":            {graph.Lookup, view("1", owned("unknown", "absent")), "sooner 1"},
 		"an owner lives":                           {graph.Keep, view("1", owned("present", "absent")), "others 1"},
 		"one of two is not known":                  {graph.Keep, view("1", owned("present", "unknown")), "others 1"},
 		"an owner cannot be told":                  {graph.Keep, view("1", owned("unresolvable", "absent")), "others 1"},
@@ -194,7 +194,7 @@ func TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite(t *testing.T) {
 		then func(*Ledger)
 		want string
 	}{
-		"it follows":           {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); decide(l, graph.Look); decide(l, graph.Delete) }, judgedWhenWritten},
+		"it follows":           {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); decide(l, graph.Lookup); decide(l, graph.Delete) }, judgedWhenWritten},
 		"it was decided first": {func(l *Ledger) { decide(l, graph.Delete); l.Wrote("leaf", judgedWhenWritten) }, judgedWhenWritten},
 		"nothing came of it":   {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); decide(l, graph.Keep); decide(l, graph.Delete) }, ""},
 		"it was written again": {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); l.Wrote("leaf", ""); decide(l, graph.Delete) }, ""},

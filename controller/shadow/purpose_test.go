@@ -50,10 +50,10 @@ func (s *scene) decide(name string) graph.Action {
 	for range 10 {
 		a := s.Store.Decide(types.UID(name))
 		s.Decided(types.UID(name), a)
-		if a.Verb != graph.Look {
+		if a.Verb != graph.Lookup {
 			return a
 		}
-		s.Store.Apply(graph.Looked{Claim: a.Claim, Answer: graph.Absent})
+		s.Store.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: graph.Absent})
 	}
 	s.Fatalf("%s is looked up again and again", name)
 	return graph.Action{}

@@ -99,7 +99,7 @@ func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
 	purpose := ""
 	s.Store.Read(func(g *graph.Graph) {
 		v, there := g.Find(uid)
-		if verb := g.Decide(uid).Verb; !there || verb != graph.Delete && verb != graph.Release && verb != graph.Look {
+		if verb := g.Decide(uid).Verb; !there || verb != graph.Delete && verb != graph.Release && verb != graph.Lookup {
 			return
 		}
 		if edited && before.Owners == nil {

@@ -203,11 +203,11 @@ func (r *Runner) look(words []string) ([]graph.Event, error) {
 		return nil, err
 	}
 	a := r.Graph.Decide(uid)
-	if a.Verb != graph.Look {
+	if a.Verb != graph.Lookup {
 		return nil, fmt.Errorf("%s is not to be looked at: %s", uid, a)
 	}
 	r.looks[label] = a.Claim
-	return []graph.Event{graph.Looking{Claim: a.Claim}}, nil
+	return []graph.Event{graph.LookupStarted{Claim: a.Claim}}, nil
 }
 
 func (r *Runner) answer(words []string) ([]graph.Event, error) {
@@ -229,7 +229,7 @@ func (r *Runner) answer(words []string) ([]graph.Event, error) {
 	}
 	for answer := range graph.Denied + 1 {
 		if answer.String() == said[1] {
-			return []graph.Event{graph.Looked{Claim: claim, Answer: answer, Reason: reason}}, nil
+			return []graph.Event{graph.LookupAnswered{Claim: claim, Answer: answer, Reason: reason}}, nil
 		}
 	}
 	return nil, fmt.Errorf("%q is no answer", said[1])

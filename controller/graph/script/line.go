@@ -42,9 +42,9 @@ func Line(ev graph.Event, who, label string) string {
 		return "rewind reason=" + escapePath(ev.Reason)
 	case graph.Stopped:
 		return "stop " + kindWord(ev.Kind)
-	case graph.Looking:
+	case graph.LookupStarted:
 		return "look " + escape(who) + " as=" + escape(label)
-	case graph.Looked:
+	case graph.LookupAnswered:
 		return "answer " + escape(label) + " " + ev.Answer.String() + " reason=" + escapePath(ev.Reason)
 	case graph.Accepted:
 		return "accept " + escape(label)

@@ -149,7 +149,7 @@ func (r *Runner) send(words []string) (string, error) {
 		return "", err
 	}
 	a := r.Graph.Decide(uid)
-	if !a.Request() || a.Verb == graph.Look {
+	if !a.Request() || a.Verb == graph.Lookup {
 		return "", fmt.Errorf("%s is not to be written: %s", uid, a)
 	}
 	r.sent[label] = a

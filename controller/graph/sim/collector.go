@@ -252,8 +252,8 @@ func (c *collector) begin(uid types.UID, label string) graph.Action {
 	c.workers++
 	a := c.graph.Decide(uid)
 	switch a.Verb {
-	case graph.Look:
-		c.quietly(graph.Looking{Claim: a.Claim}, uid, label)
+	case graph.Lookup:
+		c.quietly(graph.LookupStarted{Claim: a.Claim}, uid, label)
 	case graph.Keep, graph.Wait:
 	default:
 		c.trace = append(c.trace, line{nil, string(uid), label}) // sent

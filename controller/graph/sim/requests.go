@@ -45,7 +45,7 @@ func (t *task) String() string {
 func (w *world) execute(t *task) error {
 	t.executed = true
 	a := t.action
-	if a.Verb == graph.Look {
+	if a.Verb == graph.Lookup {
 		w.stats["lookups"]++
 		t.answer = w.look(a.Claim)
 		return nil
@@ -123,8 +123,8 @@ func (w *world) respond(t *task) error {
 	if !slices.Contains(w.working(), c) {
 		return nil
 	}
-	if t.action.Verb == graph.Look {
-		if err := c.apply(graph.Looked{Claim: t.action.Claim, Answer: t.answer, Reason: "refused"}, t.uid, t.label); err != nil {
+	if t.action.Verb == graph.Lookup {
+		if err := c.apply(graph.LookupAnswered{Claim: t.action.Claim, Answer: t.answer, Reason: "refused"}, t.uid, t.label); err != nil {
 			return err
 		}
 		c.finish(t.uid, w.now, false)

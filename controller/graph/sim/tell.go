@@ -68,7 +68,7 @@ func (c *collector) script(uids ...types.UID) []string {
 			if !concerned[ev.UID] {
 				continue
 			}
-		case graph.Looking, graph.Looked, graph.Accepted:
+		case graph.LookupStarted, graph.LookupAnswered, graph.Accepted:
 			if !concerned[types.UID(l.who)] {
 				continue
 			}
