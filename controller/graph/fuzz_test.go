@@ -45,7 +45,7 @@ const (
 // dictated are the lines that a tape of dice makes up.
 func dictated(d *tape) []string {
 	h := newHistory()
-	w := world{dice: d, h: h}
+	w := author{dice: d, h: h}
 	var lines []string
 	for len(d.left) > 0 && len(lines) < mostLines && h.broken == "" {
 		lines = append(lines, w.line(len(lines)))

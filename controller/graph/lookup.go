@@ -32,7 +32,7 @@ func (g *Graph) forgetLookup(id uint32) {
 	g.changeClaim(id, func(*claim) { g.setLooked(id, lookedNot, "") })
 }
 
-// claimValue is the claim as the world outside sees it.
+// claimValue is the claim as callers see it.
 func (g *Graph) claimValue(id uint32) Claim {
 	c := g.claims.at(id)
 	k := g.types.val(c.typ)

@@ -49,8 +49,8 @@ type mObject struct {
 	written  []words         // references that an edit put there after the owner was deleted
 }
 
-// course is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
-func (o *mObject) course() metav1.DeletionPropagation {
+// propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
+func (o *mObject) propagation() metav1.DeletionPropagation {
 	switch {
 	case !o.Deleting:
 		return ""
@@ -67,8 +67,8 @@ func (o *mObject) course() metav1.DeletionPropagation {
 	return ""
 }
 
-func (o *mObject) orphaning() bool  { return o.course() == metav1.DeletePropagationOrphan }
-func (o *mObject) foreground() bool { return o.course() == metav1.DeletePropagationForeground }
+func (o *mObject) orphaning() bool  { return o.propagation() == metav1.DeletePropagationOrphan }
+func (o *mObject) foreground() bool { return o.propagation() == metav1.DeletePropagationForeground }
 
 // become makes an object what f does, and remembers what it was.
 func (o *mObject) become(f func()) {

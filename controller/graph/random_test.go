@@ -86,7 +86,7 @@ type dice interface{ IntN(n int) int }
 
 func randomHistory(d dice) (*history, []string) {
 	h := newHistory()
-	w := world{dice: d, h: h}
+	w := author{dice: d, h: h}
 	var lines []string
 	for range 10 + d.IntN(60) {
 		line := w.line(len(lines))
@@ -99,8 +99,8 @@ func randomHistory(d dice) (*history, []string) {
 	return h, lines
 }
 
-// world makes up lines about a few objects: so few that they meet each other often.
-type world struct {
+// author makes up lines about a few objects: so few that they meet each other often.
+type author struct {
 	dice
 	h *history
 }
@@ -129,9 +129,9 @@ var (
 
 func pick[T any](d dice, from []T) T { return from[d.IntN(len(from))] }
 
-func (w world) chance(percent int) bool { return w.IntN(100) < percent }
+func (w author) chance(percent int) bool { return w.IntN(100) < percent }
 
-func (w world) line(before int) string {
+func (w author) line(before int) string {
 	if before < 2 && w.chance(90) {
 		return []string{"serve", "sync"}[before]
 	}
@@ -177,7 +177,7 @@ func (w world) line(before int) string {
 }
 
 // outage is what happens to watches, and to the server behind them.
-func (w world) outage() string {
+func (w author) outage() string {
 	home := pick(w.dice, homes)
 	switch n := w.IntN(8); {
 	case n < 3:
@@ -191,7 +191,7 @@ func (w world) outage() string {
 }
 
 // withVerb is an object about which that is decided, if there is one: most lines are to mean something.
-func (w world) withVerb(which func(graph.Verb) bool) string {
+func (w author) withVerb(which func(graph.Verb) bool) string {
 	var uids []types.UID
 	for _, home := range homes {
 		if a, ok := w.h.before[types.UID(home.uid)]; ok && which(a.Verb) {
@@ -205,7 +205,7 @@ func (w world) withVerb(which func(graph.Verb) bool) string {
 }
 
 // ring lets an object of one namespace wait, and block one or two others: cycles need several who do.
-func (w world) ring() string {
+func (w author) ring() string {
 	inX := []int{0, 1, 2, 4}
 	home := homes[pick(w.dice, inX)]
 	owner := homes[pick(w.dice, inX)]
@@ -218,7 +218,7 @@ func (w world) ring() string {
 }
 
 // again shows an object as it is known, but for one thing.
-func (w world) again(o graph.Object) string {
+func (w author) again(o graph.Object) string {
 	o.Owners, o.Finalizers = slices.Clone(o.Owners), slices.Clone(o.Finalizers)
 	o.ResourceVersion += "0"
 	if len(o.Owners) > 0 {
@@ -249,7 +249,7 @@ func (w world) again(o graph.Object) string {
 	return script.Line(graph.Observed{Object: &o}, "", "")
 }
 
-func (w world) see() string {
+func (w author) see() string {
 	if w.chance(25) {
 		return w.ring()
 	}
@@ -293,7 +293,7 @@ func (w world) see() string {
 	return line
 }
 
-func (w world) owner() string {
+func (w author) owner() string {
 	home := pick(w.dice, homes)
 	ref, place := home.ref, home.place
 	if w.chance(12) {

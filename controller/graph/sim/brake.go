@@ -26,7 +26,7 @@ type Brake interface {
 	Ends(owners schema.GroupResource)
 }
 
-// Braking is a world with a brake.
+// Braking is a cluster with a brake.
 type Braking struct {
 	New func() Brake // for each process
 	// Most objects may go for owners of one kind within Window ticks, before a person has decided.
@@ -38,7 +38,7 @@ type Braking struct {
 // RunBraked is Run where each process has a brake. Besides what must hold there: what is not inherited goes past no limit before a person has
 // decided, and when all decisions were made nothing is held, and nothing is left that should go.
 func RunBraked(seed uint64, steps int, b Braking) (Stats, error) {
-	w := newWorld(seed)
+	w := newCluster(seed)
 	w.braking = &persons{Braking: b, written: map[schema.GroupResource]bool{}, decided: map[types.UID]bool{}, seen: map[schema.GroupResource][][]types.UID{}}
 	err := w.play(steps)
 	return w.stats, err
@@ -59,7 +59,7 @@ type let struct {
 }
 
 // resume gives a process that begins to lead a brake, which holds what the one before it has written down.
-func (w *world) resume(c *collector) {
+func (w *cluster) resume(c *collector) {
 	if w.braking == nil {
 		return
 	}
@@ -78,7 +78,7 @@ func sortedKinds(of map[schema.GroupResource]bool) (kinds []schema.GroupResource
 }
 
 // holds asks the brake of a process about an object that a worker has taken, and puts it off if it may not go.
-func (w *world) holds(c *collector, a graph.Action) (held bool, err error) {
+func (w *cluster) holds(c *collector, a graph.Action) (held bool, err error) {
 	if c.brake == nil || a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked {
 		return false, nil
 	}
@@ -99,8 +99,8 @@ func (w *world) holds(c *collector, a graph.Action) (held bool, err error) {
 	return false, w.withinLimit(c, a)
 }
 
-// withinLimit tells whether an object may go by what the world knows: of what is inherited, a part is let go with what it depends on.
-func (w *world) withinLimit(c *collector, a graph.Action) error {
+// withinLimit tells whether an object may go by what the cluster knows: of what is inherited, a part goes with what it depends on.
+func (w *cluster) withinLimit(c *collector, a graph.Action) error {
 	if w.braking.decided[a.Object.UID] {
 		w.stats["went by decision"]++
 		return nil
@@ -131,7 +131,7 @@ func (w *world) withinLimit(c *collector, a graph.Action) error {
 }
 
 // keep is what a leader does for what it holds once in a while: it writes that down, and ends what holds nothing any more.
-func (w *world) keep(c *collector) {
+func (w *cluster) keep(c *collector) {
 	if c.brake == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (w *world) keep(c *collector) {
 }
 
 // decide has a person let go what somebody saw of something that is held.
-func (w *world) decide(c *collector) {
+func (w *cluster) decide(c *collector) {
 	if c.brake == nil {
 		return
 	}
@@ -188,7 +188,7 @@ func (w *world) decide(c *collector) {
 }
 
 // heldUp tells what is held when all was decided.
-func (w *world) heldUp() error {
+func (w *cluster) heldUp() error {
 	if w.leader.brake == nil {
 		return nil
 	}

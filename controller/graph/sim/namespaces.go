@@ -27,7 +27,7 @@ type pass struct {
 const mostWaits = 20
 
 // drain lets a process that believes that it leads take one step with a namespace that is being deleted.
-func (w *world) drain() error {
+func (w *cluster) drain() error {
 	if len(w.server.ending) == 0 {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (c *collector) drained(ns string, p *pass) drain.State {
 }
 
 // empty deletes objects of some kinds by their uids.
-func (w *world) empty(c *collector, ns string, p *pass, step drain.Step) error {
+func (w *cluster) empty(c *collector, ns string, p *pass, step drain.Step) error {
 	for _, kind := range step.Kinds {
 		p.tried[kind] = true
 		chosen := p.listed[kind]
@@ -131,7 +131,7 @@ func (w *world) empty(c *collector, ns string, p *pass, step drain.Step) error {
 }
 
 // podLeft finds a pod in a namespace that a collector has been told of.
-func (w *world) podLeft(c *collector, ns string) *object {
+func (w *cluster) podLeft(c *collector, ns string) *object {
 	pods := schema.GroupResource{Resource: "pods"}
 	k := w.server.kind(pods)
 	for _, ch := range k.log[:c.told()[pods]] {
@@ -143,7 +143,7 @@ func (w *world) podLeft(c *collector, ns string) *object {
 }
 
 // compareIn tells a collector what it waits for in vain.
-func (w *world) compareIn(c *collector, ns string) error {
+func (w *cluster) compareIn(c *collector, ns string) error {
 	for _, k := range w.server.kinds {
 		views, _ := c.graph.Content(ns, k.GroupResource(), 0, mostObjects)
 		for _, v := range views {
@@ -177,7 +177,7 @@ func (s *server) in(ns string, gr schema.GroupResource) []*object {
 }
 
 // leftBehind says which namespace should be gone, or empty but for what others hold.
-func (w *world) leftBehind() error {
+func (w *cluster) leftBehind() error {
 	for _, ns := range slices.Sorted(maps.Keys(w.server.ending)) {
 		held := false
 		for _, k := range w.server.kinds {

@@ -42,7 +42,7 @@ func (t *task) String() string {
 }
 
 // execute is the moment at which the server carries out a task.
-func (w *world) execute(t *task) error {
+func (w *cluster) execute(t *task) error {
 	t.executed = true
 	a := t.action
 	if a.Verb == graph.Lookup {
@@ -89,7 +89,7 @@ func (w *world) execute(t *task) error {
 }
 
 // unheard tells whether an object is gone, and the collector had not been told so when it decided.
-func (w *world) unheard(t *task, uid types.UID) bool {
+func (w *cluster) unheard(t *task, uid types.UID) bool {
 	o := w.server.buried[uid]
 	if o == nil {
 		return false
@@ -99,7 +99,7 @@ func (w *world) unheard(t *task, uid types.UID) bool {
 }
 
 // look is a live read of the place that a claim names.
-func (w *world) look(c graph.Claim) graph.Answer {
+func (w *cluster) look(c graph.Claim) graph.Answer {
 	k := w.server.kind(c.Resource)
 	switch {
 	case k.forbidden:
@@ -118,7 +118,7 @@ func (w *world) look(c graph.Claim) graph.Answer {
 }
 
 // respond brings the answer of a task to the collector that sent it, if that still runs.
-func (w *world) respond(t *task) error {
+func (w *cluster) respond(t *task) error {
 	c := t.from
 	if !slices.Contains(w.working(), c) {
 		return nil
@@ -156,7 +156,7 @@ func (w *world) respond(t *task) error {
 }
 
 // verify is the edge's second look at an object that it cannot find: the watch may never tell of its end.
-func (w *world) verify(c *collector, t *task) error {
+func (w *cluster) verify(c *collector, t *task) error {
 	ref := t.action.Object
 	if t.outcome != notFound && t.outcome != conflict || c.queue[t.uid].tries == 0 {
 		return nil
@@ -170,7 +170,7 @@ func (w *world) verify(c *collector, t *task) error {
 
 // sameButNewer is the second try of a request whose only fault was an old resourceVersion: the object as
 // it is now carries the same decision.
-func (w *world) sameButNewer(t *task) *task {
+func (w *cluster) sameButNewer(t *task) *task {
 	if t.tries == 2 {
 		return nil
 	}

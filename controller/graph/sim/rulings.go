@@ -13,9 +13,9 @@ import (
 // ours is the finalizer that holds objects until policies were asked how their deletion goes on.
 const ours = "weir.example/held"
 
-// course is what policies say of an object now; "" while they cannot be judged. They change their minds (revision), but
+// propagation is what policies say of an object now; "" while they cannot be judged. They change their minds (revision), but
 // not when all is to settle.
-func (w *world) course(uid types.UID) metav1.DeletionPropagation {
+func (w *cluster) propagation(uid types.UID) metav1.DeletionPropagation {
 	n, _ := strconv.ParseUint(strings.TrimLeft(string(uid[max(0, len(uid)-4):]), "u"), 16, 64)
 	c := propagations[(n*7+w.revision)%4]
 	if c == "" && !w.chaos {
@@ -25,7 +25,7 @@ func (w *world) course(uid types.UID) metav1.DeletionPropagation {
 }
 
 // revise is a change of policies: all that is held is asked about again.
-func (w *world) revise() {
+func (w *cluster) revise() {
 	w.revision++
 	for _, c := range w.working() {
 		c.askAll()
@@ -55,7 +55,7 @@ func (c *collector) ruling(uid types.UID) metav1.DeletionPropagation {
 }
 
 // rule asks policies about one object, and tells the graph.
-func (w *world) rule() error {
+func (w *cluster) rule() error {
 	c := pick(w, w.working())
 	uids := sortedKeys(c.unruled)
 	if len(uids) == 0 {
@@ -65,8 +65,8 @@ func (w *world) rule() error {
 	kind := c.unruled[uid]
 	delete(c.unruled, uid)
 	w.stats["rulings"]++
-	course := w.course(uid)
-	if err := c.apply(graph.Ruled{Kind: kind, UID: uid, Finalizer: ours, Propagation: course}, uid, ""); err != nil {
+	propagation := w.propagation(uid)
+	if err := c.apply(graph.Ruled{Kind: kind, UID: uid, Finalizer: ours, Propagation: propagation}, uid, ""); err != nil {
 		return err
 	}
 	v, ok := c.graph.Find(uid)
@@ -83,25 +83,25 @@ func (w *world) rule() error {
 	for _, o := range []*object{w.server.kind(kind).objects[uid], w.server.buried[uid]} {
 		if o != nil {
 			o.ruled = true
-			o.wasForeground = o.wasForeground || o.askedForeground || course == metav1.DeletePropagationForeground
-			o.wasOrphaning = o.wasOrphaning || course == metav1.DeletePropagationOrphan
+			o.wasForeground = o.wasForeground || o.askedForeground || propagation == metav1.DeletePropagationForeground
+			o.wasOrphaning = o.wasOrphaning || propagation == metav1.DeletePropagationOrphan
 		}
 	}
 	return nil
 }
 
 // orphans and waits tell how an object on the server ends when policies have been asked for the last time.
-func (w *world) orphans(o *object) bool {
+func (w *cluster) orphans(o *object) bool {
 	return o.orphaning() || w.heldFor(o) == metav1.DeletePropagationOrphan
 }
 
-func (w *world) waits(o *object) bool {
+func (w *cluster) waits(o *object) bool {
 	return o.foreground() || w.heldFor(o) == metav1.DeletePropagationForeground
 }
 
-func (w *world) heldFor(o *object) metav1.DeletionPropagation {
+func (w *cluster) heldFor(o *object) metav1.DeletionPropagation {
 	if !o.Deleting || !o.has(ours) || o.has(orphan) || o.has(foreground) || !watched(w.server.kind(o.Kind)) {
 		return ""
 	}
-	return w.course(o.UID)
+	return w.propagation(o.UID)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // allowed is the safety of one write, on what the server has now.
-func (w *world) allowed(t *task, o *object) error {
+func (w *cluster) allowed(t *task, o *object) error {
 	switch t.action.Verb {
 	case graph.Delete:
 		return w.mayDelete(t, o)
@@ -40,7 +40,7 @@ func (w *world) allowed(t *task, o *object) error {
 	return nil
 }
 
-func (w *world) mayDelete(t *task, o *object) error {
+func (w *cluster) mayDelete(t *task, o *object) error {
 	if len(o.Owners) == 0 {
 		return fmt.Errorf("%s has no owners", o.UID)
 	}
@@ -77,7 +77,7 @@ func (w *world) mayDelete(t *task, o *object) error {
 	return nil
 }
 
-func (w *world) mayRelease(t *task, o *object) error {
+func (w *cluster) mayRelease(t *task, o *object) error {
 	stay := map[string]int{}
 	for _, r := range t.action.Owners {
 		stay[r.String()]++
@@ -98,7 +98,7 @@ func (w *world) mayRelease(t *task, o *object) error {
 	return nil
 }
 
-func (w *world) mayUnblock(t *task, o *object) error {
+func (w *cluster) mayUnblock(t *task, o *object) error {
 	if len(t.action.Owners) != len(o.Owners) {
 		return fmt.Errorf("%d references become %d", len(o.Owners), len(t.action.Owners))
 	}

@@ -14,7 +14,7 @@ const (
 )
 
 // settle delivers everything and lets time pass, until nothing more is written for long enough.
-func (w *world) settle() error {
+func (w *cluster) settle() error {
 	quiet := 0
 	requests := w.stats["requests"]
 	for round := 0; quiet < quietRounds; round++ {
@@ -60,7 +60,7 @@ func (w *world) settle() error {
 
 // compare tells the collectors of objects that they have and the server has not: the watch lost the news. It
 // is what the edge does once in a while, all kinds one after the other.
-func (w *world) compare() error {
+func (w *cluster) compare() error {
 	for found := true; found; {
 		found = false
 		for _, c := range []*collector{w.leader, w.follower} {
@@ -84,7 +84,7 @@ func (w *world) compare() error {
 }
 
 // moving tells whether anything can happen before the next round.
-func (w *world) moving() bool {
+func (w *cluster) moving() bool {
 	for _, c := range []*collector{w.leader, w.follower} {
 		if c.stale(w.server) || c.served == nil {
 			return true

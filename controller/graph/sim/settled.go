@@ -16,7 +16,7 @@ import (
 //	that nobody removes, because it cannot be resolved, or behind another such dependent.
 //
 // Objects of a kind that may not be listed are not the collector's, and block nobody.
-func (w *world) settled() error {
+func (w *cluster) settled() error {
 	s := w.server
 	for _, o := range s.all() {
 		if s.kind(o.Kind).forbidden || !s.kind(o.Kind).Collected {
@@ -62,7 +62,7 @@ func (w *world) settled() error {
 func watched(k *kind) bool { return k.Collected && !k.forbidden }
 
 // stuck tells whether an object that is ending stays for a reason.
-func (w *world) stuck(o *object, seen map[*object]bool) bool {
+func (w *cluster) stuck(o *object, seen map[*object]bool) bool {
 	if seen[o] {
 		return false // waiting for each other is no reason
 	}
@@ -98,7 +98,7 @@ func (w *world) stuck(o *object, seen map[*object]bool) bool {
 
 // idle tells what the leader would still do about an object that is not in its queue: a decision that
 // changed and was not told.
-func (w *world) idle() error {
+func (w *cluster) idle() error {
 	for _, uid := range w.leader.graph.UIDs() {
 		if a := w.leader.graph.Decide(uid); a.Request() && w.leader.queue[uid] == nil {
 			return fmt.Errorf("%s is not queued, and there is something to do about it: %s", uid, a)
@@ -108,7 +108,7 @@ func (w *world) idle() error {
 }
 
 // agrees tells whether the graphs show what the server has.
-func (w *world) agrees() error {
+func (w *cluster) agrees() error {
 	for _, c := range []*collector{w.leader, w.follower} {
 		n := 0
 		for _, o := range w.server.all() {
@@ -132,7 +132,7 @@ func (w *world) agrees() error {
 
 // replays tells whether the script that a failure would print does what happened: a report that does
 // not reproduce is none.
-func (w *world) replays() error {
+func (w *cluster) replays() error {
 	r := script.New()
 	for _, line := range w.leader.script(w.leader.seen()...) {
 		if _, err := r.Run(line); err != nil {

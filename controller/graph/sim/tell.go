@@ -14,7 +14,7 @@ import (
 )
 
 // busy are the objects that a message about no particular one is about.
-func (w *world) busy() (uids []types.UID) {
+func (w *cluster) busy() (uids []types.UID) {
 	for _, o := range w.server.all() {
 		if len(o.Owners) > 0 || o.Deleting {
 			uids = append(uids, o.UID)
@@ -24,7 +24,7 @@ func (w *world) busy() (uids []types.UID) {
 }
 
 // tell turns what did not hold into a message with the server's view and the script of the collector.
-func (w *world) tell(c *collector, err error, uids ...types.UID) error {
+func (w *cluster) tell(c *collector, err error, uids ...types.UID) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s, after %d steps)\n\non the server:\n", err, c.name, w.stats["steps"]+w.stats["steps to settle"])
 	for _, o := range w.server.all() {

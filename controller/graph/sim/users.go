@@ -23,7 +23,7 @@ var propagations = []metav1.DeletionPropagation{
 const mostObjects = 24
 
 // act is one thing that some user does.
-func (w *world) act() {
+func (w *cluster) act() {
 	all := w.server.all()
 	if len(all) == 0 || len(all) < mostObjects && w.chance(45) {
 		w.create()
@@ -76,7 +76,7 @@ func (w *world) act() {
 	}
 }
 
-func (w *world) deleting(all []*object) *object {
+func (w *cluster) deleting(all []*object) *object {
 	var some []*object
 	for _, o := range all {
 		if o.Deleting {
@@ -89,7 +89,7 @@ func (w *world) deleting(all []*object) *object {
 	return pick(w, some)
 }
 
-func (w *world) create() {
+func (w *cluster) create() {
 	k := pick(w, w.server.kinds)
 	namespace := ""
 	if k.Namespaced {
@@ -112,7 +112,7 @@ func (w *world) create() {
 }
 
 // reference is to an object that is there, mostly; or that was; or it is wrong somehow.
-func (w *world) reference(namespace string) metav1.OwnerReference {
+func (w *cluster) reference(namespace string) metav1.OwnerReference {
 	candidates := w.server.all()
 	if w.chance(12) || len(candidates) == 0 {
 		for _, uid := range sortedKeys(w.server.buried) {
@@ -142,13 +142,13 @@ func (w *world) reference(namespace string) metav1.OwnerReference {
 	return r
 }
 
-func (w *world) maybe() *bool {
+func (w *cluster) maybe() *bool {
 	yes := true
 	return pick(w, []*bool{nil, &yes, &yes, new(bool)})
 }
 
 // toggle deletes a CRD with all its objects, or creates it again.
-func (w *world) toggle() {
+func (w *cluster) toggle() {
 	for _, k := range w.server.kinds {
 		if k.Group == "" {
 			continue
@@ -168,7 +168,7 @@ func (w *world) toggle() {
 }
 
 // finish is what other controllers do about deletions: a kubelet reports, a finalizer comes off.
-func (w *world) finish(all []*object) {
+func (w *cluster) finish(all []*object) {
 	for _, i := range w.perm(len(all)) {
 		o := all[i]
 		if o.lingers {

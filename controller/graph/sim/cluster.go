@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// temper is how unkind a world is: each seed has its own, because faults hide each other. In thousandths
+// temper is how unkind a cluster is: each seed has its own, because faults hide each other. In thousandths
 // of the steps, but for the last three: in hundredths of the deletions that a watch tells of, and of the
 // requests.
 type temper struct {
@@ -35,8 +35,8 @@ func pick[T any](d dice, from []T) T { return from[d.IntN(len(from))] }
 
 func sortedKeys[V any](m map[types.UID]V) []types.UID { return slices.Sorted(maps.Keys(m)) }
 
-// world is the whole of a simulation.
-type world struct {
+// cluster is the whole of a simulation.
+type cluster struct {
 	*rand.Rand
 	server           *server
 	leader, follower *collector
@@ -67,13 +67,13 @@ func Script(seed uint64, steps int) ([]string, error) {
 	return w.leader.script(w.leader.seen()...), err
 }
 
-func played(seed uint64, steps int) (*world, error) {
-	w := newWorld(seed)
+func played(seed uint64, steps int) (*cluster, error) {
+	w := newCluster(seed)
 	return w, w.play(steps)
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), chaos: true, stats: Stats{}}
+func newCluster(seed uint64) *cluster {
+	w := &cluster{Rand: rand.New(rand.NewPCG(seed, 1)), chaos: true, stats: Stats{}}
 	w.temper = newTemper(w)
 	w.server = &server{buried: map[types.UID]*object{}, ending: map[string]int{}, longUID: seed%2 == 0}
 	for _, r := range script.Usual() {
@@ -90,7 +90,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-func (w *world) play(steps int) error {
+func (w *cluster) play(steps int) error {
 	w.leader, w.follower = w.process(), w.process()
 	w.lead()
 	err := w.run(steps)
@@ -102,22 +102,22 @@ func (w *world) play(steps int) error {
 }
 
 // lead has the leader begin to work.
-func (w *world) lead() {
+func (w *cluster) lead() {
 	w.resume(w.leader)
 	w.leader.lead()
 }
 
-func (w *world) chance(percent int) bool { return w.IntN(100) < percent }
+func (w *cluster) chance(percent int) bool { return w.IntN(100) < percent }
 
-func (w *world) perm(n int) []int { return w.Perm(n) }
+func (w *cluster) perm(n int) []int { return w.Perm(n) }
 
-func (w *world) process() *collector {
+func (w *cluster) process() *collector {
 	w.processes++
 	return newCollector(fmt.Sprintf("process %d", w.processes), w.server)
 }
 
 // refuses is an admission webhook's mood.
-func (w *world) refuses() bool {
+func (w *cluster) refuses() bool {
 	if w.chaos && w.chance(w.temper.refusals) {
 		w.stats["refused"]++
 		return true
@@ -126,7 +126,7 @@ func (w *world) refuses() bool {
 }
 
 // loses is the network's.
-func (w *world) loses() bool {
+func (w *cluster) loses() bool {
 	if w.chaos && w.chance(w.temper.losses) {
 		w.stats["answers lost"]++
 		return true
@@ -134,7 +134,7 @@ func (w *world) loses() bool {
 	return false
 }
 
-func (w *world) run(steps int) error {
+func (w *cluster) run(steps int) error {
 	for range steps {
 		w.stats["steps"]++
 		if err := w.step(); err != nil {
@@ -149,7 +149,7 @@ func (w *world) run(steps int) error {
 }
 
 // step lets one thing happen, in chaos or without.
-func (w *world) step() error {
+func (w *cluster) step() error {
 	if w.chaos {
 		n, t := w.IntN(1000), w.temper
 		switch {
@@ -197,7 +197,7 @@ func (w *world) step() error {
 }
 
 // deliver brings one event of one watch to one collector.
-func (w *world) deliver() error {
+func (w *cluster) deliver() error {
 	c := w.leader
 	if w.chance(25) {
 		c = w.follower
@@ -220,7 +220,7 @@ func (w *world) deliver() error {
 	return c.apply(ev, "", "")
 }
 
-func (w *world) discover() error {
+func (w *cluster) discover() error {
 	c := pick(w, []*collector{w.leader, w.follower})
 	if c.stale(w.server) || c.served == nil {
 		return c.discover(w.server)
@@ -231,7 +231,7 @@ func (w *world) discover() error {
 	return nil
 }
 
-func (w *world) breakWatch() error {
+func (w *cluster) breakWatch() error {
 	c := pick(w, []*collector{w.leader, w.follower})
 	if ev := pick(w, c.watches).fail(w); ev != nil {
 		w.stats["broken watches"]++
@@ -241,7 +241,7 @@ func (w *world) breakWatch() error {
 }
 
 // restart is a crash: a new process knows nothing, and the requests of the old one go on.
-func (w *world) restart() error {
+func (w *cluster) restart() error {
 	w.stats["restarts"]++
 	w.retire(w.leader)
 	w.leader = w.process()
@@ -250,7 +250,7 @@ func (w *world) restart() error {
 }
 
 // failover makes the follower the leader.
-func (w *world) failover() error {
+func (w *cluster) failover() error {
 	w.stats["failovers"]++
 	if w.retire(w.deposed); w.chance(50) {
 		w.stats["two leaders at once"]++
@@ -267,7 +267,7 @@ func (w *world) failover() error {
 // restore puts the server back to a backup that was made a while ago, and makes the next one. The collectors
 // know of it before anything is sent again: contact was lost, and no request is made after that until it is
 // known that history did not go back.
-func (w *world) restore() error {
+func (w *cluster) restore() error {
 	if w.saved == nil || w.chance(30) {
 		w.saved = w.server.backup()
 		return nil
@@ -300,14 +300,14 @@ func (w *world) restore() error {
 }
 
 // working are the processes that believe that they lead.
-func (w *world) working() []*collector {
+func (w *cluster) working() []*collector {
 	if w.deposed == nil {
 		return []*collector{w.leader}
 	}
 	return []*collector{w.leader, w.deposed}
 }
 
-func (w *world) retire(c *collector) {
+func (w *cluster) retire(c *collector) {
 	if c == nil {
 		return
 	}
@@ -319,7 +319,7 @@ func (w *world) retire(c *collector) {
 	}
 }
 
-func (w *world) tick() error {
+func (w *cluster) tick() error {
 	w.now++
 	for _, c := range w.working() {
 		if err := c.tick(); err != nil {
@@ -334,7 +334,7 @@ func (w *world) tick() error {
 }
 
 // begin lets a worker take an object.
-func (w *world) begin() error {
+func (w *cluster) begin() error {
 	c := pick(w, w.working())
 	ready := c.ready(w.now)
 	if len(ready) == 0 {
@@ -362,7 +362,7 @@ func (w *world) begin() error {
 }
 
 // progress moves one of the tasks that are ready for it.
-func (w *world) progress(which func(*task) bool, move func(*task) error) error {
+func (w *cluster) progress(which func(*task) bool, move func(*task) error) error {
 	var some []*task
 	for _, t := range w.tasks {
 		if which(t) {
