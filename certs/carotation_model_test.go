@@ -12,9 +12,9 @@ import (
 // modelLife is that of certificates here: two minutes, so that the model gets to see the end of many.
 const modelLife = 2 * time.Minute
 
-// world is a cluster in which time goes by seconds: one Secret, a controller that brings its bundle to the API server,
+// cluster is a cluster in which time goes by seconds: one Secret, a controller that brings its bundle to the API server,
 // and webhooks. All see the Secret late, and their clocks differ.
-type world struct {
+type cluster struct {
 	t        *rapid.T
 	now      time.Time
 	secret   *corev1.Secret
@@ -38,13 +38,13 @@ type member struct {
 	until   time.Time // when that expires
 }
 
-func (w *world) start(patience time.Duration, m *member) {
+func (w *cluster) start(patience time.Duration, m *member) {
 	m.caRotation = caRotation{settle: 30 * time.Second, patience: patience, leaf: modelLife}
 	m.seen, m.signer = -1, nil
 }
 
 // step is a second of a process.
-func (w *world) step(m *member) {
+func (w *cluster) step(m *member) {
 	now := w.now.Add(m.skew)
 	if m.down > 0 {
 		m.down--
@@ -65,7 +65,7 @@ func (w *world) step(m *member) {
 	}
 }
 
-func (w *world) rotate() {
+func (w *cluster) rotate() {
 	ca := makeCA(w.now.Add(-time.Minute), 4*time.Hour)
 	w.cas = append(w.cas, ca)
 	data := map[string][]byte{}
@@ -78,7 +78,7 @@ func (w *world) rotate() {
 
 // lose deletes the Secret. Who starts before one that remembers has written it anew cannot know better than to sign with
 // the CA that it finds, so nobody starts meanwhile.
-func (w *world) lose() {
+func (w *cluster) lose() {
 	for range 30 {
 		w.second()
 	}
@@ -90,7 +90,7 @@ func (w *world) lose() {
 }
 
 // second lets everybody act; what the controller has goes to the API server within three seconds.
-func (w *world) second() {
+func (w *cluster) second() {
 	w.now = w.now.Add(time.Second)
 	for _, m := range w.webhooks {
 		w.step(m)
@@ -117,7 +117,7 @@ func (w *world) second() {
 func TestTheAPIServerAlwaysKnowsWhatIsServed(t *testing.T) {
 	switches := 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, now: at, control: &member{lag: rapid.IntRange(1, 3).Draw(t, "lag")}}
+		w := &cluster{t: t, now: at, control: &member{lag: rapid.IntRange(1, 3).Draw(t, "lag")}}
 		w.start(0, w.control)
 		for range 3 {
 			m := &member{lag: rapid.IntRange(1, 3).Draw(t, "lag"), skew: time.Duration(rapid.IntRange(-90, 90).Draw(t, "skew")) * time.Second}

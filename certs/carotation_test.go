@@ -34,8 +34,8 @@ func (r *reign) rotate() {
 	r.secret.Data[certKey], r.secret.Data[keyKey], r.secret.Data[caKey] = ca.pem, ca.keyInPEM, ca.pem
 }
 
-// looks is a second of the process, after some others.
-func (r *reign) looks(after time.Duration) (wrote bool) {
+// reads is a second of the process, after some others.
+func (r *reign) reads(after time.Duration) (wrote bool) {
 	r.now = r.now.Add(after)
 	r.observe(r.now, r.secret)
 	want := r.want(r.now)
@@ -66,7 +66,7 @@ func TestTheFirstCASignsAtOnce(t *testing.T) {
 	r.observe(r.now, nil)
 	r.is("nobody", "")
 	r.rotate()
-	if !r.looks(0) {
+	if !r.reads(0) {
 		t.Error("did not write down which CA signs")
 	}
 	r.is("a", "a")
@@ -75,20 +75,20 @@ func TestTheFirstCASignsAtOnce(t *testing.T) {
 func TestTheNextCASignsOnceItHasSettled(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.now = r.now.Add(time.Hour)
 	r.rotate()
-	if r.looks(0) {
+	if r.reads(0) {
 		t.Error("wrote before anything was due")
 	}
 	r.is("a", "ba")
-	r.looks(29 * time.Second)
+	r.reads(29 * time.Second)
 	r.is("a", "ba")
-	r.looks(time.Second)
+	r.reads(time.Second)
 	r.is("b", "ba")
-	r.looks(leafLife + 29*time.Second)
+	r.reads(leafLife + 29*time.Second)
 	r.is("b", "ba")
-	if r.looks(time.Second) {
+	if r.reads(time.Second) {
 		t.Error("wrote only to forget a CA")
 	}
 	r.is("b", "b")
@@ -97,46 +97,46 @@ func TestTheNextCASignsOnceItHasSettled(t *testing.T) {
 func TestAProcessThatStartsInTheMiddleGoesOn(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.rotate()
 	r.restart()
-	r.looks(time.Second)
+	r.reads(time.Second)
 	r.is("a", "ba")
-	r.looks(30 * time.Second)
+	r.reads(30 * time.Second)
 	r.is("b", "ba")
 	r.restart()
-	r.looks(time.Second)
+	r.reads(time.Second)
 	r.is("b", "ba")
 }
 
 func TestALostSecretIsMadeUpFromMemory(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.rotate()
-	r.looks(0)
-	r.looks(30 * time.Second)
+	r.reads(0)
+	r.reads(30 * time.Second)
 	r.is("b", "ba")
 
 	r.observe(r.now, nil)
 	r.is("b", "ba")
 	r.secret = &corev1.Secret{Data: map[string][]byte{}}
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.is("b", "cba")
 	r.restart()
-	r.looks(0)
+	r.reads(0)
 	r.is("b", "cba")
-	r.looks(30 * time.Second)
+	r.reads(30 * time.Second)
 	r.is("c", "cba")
 }
 
 func TestABrokenSecretChangesNothingUntilItIsRepaired(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.secret.Data[keyKey] = []byte("broken")
-	if r.looks(time.Second) {
+	if r.reads(time.Second) {
 		t.Error("wrote to a Secret that the authority is about to replace")
 	}
 	r.is("a", "a")
@@ -146,14 +146,14 @@ func TestAnExpiredCASignsNoMore(t *testing.T) {
 	r := newReign(t)
 	r.patience = 7 * time.Hour
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.now = r.now.Add(4 * time.Hour)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.is("a", "ba")
-	r.looks(time.Hour - time.Second)
+	r.reads(time.Hour - time.Second)
 	r.is("a", "ba")
-	r.looks(time.Second) // a sixth of its life is left
+	r.reads(time.Second) // a sixth of its life is left
 	r.is("b", "ba")
 
 	r.restart()
@@ -161,7 +161,7 @@ func TestAnExpiredCASignsNoMore(t *testing.T) {
 	r.now = at
 	r.cas, r.secret = nil, &corev1.Secret{Data: map[string][]byte{}}
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.now = r.now.Add(5 * time.Hour)
 	r.rotate()
 	r.observe(r.now, r.secret) // and cannot write
@@ -172,11 +172,11 @@ func TestAnExpiredCASignsNoMore(t *testing.T) {
 func TestACAThatSomebodyElseReplacedStaysTrusted(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
-	r.looks(0)
+	r.reads(0)
 	r.secret = &corev1.Secret{Data: map[string][]byte{}}
 	r.rotate()
 	r.secret.Data[signingCertKey], r.secret.Data[signingKeyKey] = r.secret.Data[certKey], r.secret.Data[keyKey]
-	if !r.looks(0) {
+	if !r.reads(0) {
 		t.Error("did not write down which CA is still trusted")
 	}
 	r.is("b", "ba")

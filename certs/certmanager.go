@@ -84,7 +84,7 @@ func (c *certManager) Start(ctx context.Context) error {
 }
 
 func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dynamic.Interface) {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	var apply time.Time // when to apply next: at once
 	for {
@@ -95,10 +95,10 @@ func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dy
 		case <-ctx.Done():
 			return
 		case found := <-watch.found:
-			c.tell.tell("watch the Secret of the Certificate", nil)
+			c.reports.report("watch the Secret of the Certificate", nil)
 			c.see(found)
 		case err := <-watch.failed:
-			c.tell.tell("watch the Secret of the Certificate", err)
+			c.reports.report("watch the Secret of the Certificate", err)
 		case <-ticker.C:
 			c.take(time.Now(), material{})
 		}
@@ -108,11 +108,11 @@ func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dy
 // see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes it anew.
 func (c *certManager) see(found *corev1.Secret) {
 	if found == nil {
-		c.tell.tell("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))
+		c.reports.report("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))
 		return
 	}
 	m := parse(c.where(), found.Data[certKey], found.Data[keyKey], found.Data[caKey])
-	c.tell.tell("read the Secret of the Certificate", errors.Join(m.whyNoPair, m.whyNoBundle))
+	c.reports.report("read the Secret of the Certificate", errors.Join(m.whyNoPair, m.whyNoBundle))
 	c.take(time.Now(), m)
 }
 
@@ -121,7 +121,7 @@ func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (aga
 	if ctx.Err() != nil {
 		return tryEvery
 	}
-	c.tell.tell("apply the Certificate", err)
+	c.reports.report("apply the Certificate", err)
 	if err != nil {
 		return tryEvery
 	}
@@ -132,11 +132,11 @@ func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (aga
 	why := whyNotReady(applied)
 	if why == "" {
 		c.unready = 0
-		c.tell.tell("have the Certificate issued", nil)
+		c.reports.report("have the Certificate issued", nil)
 		return applyEvery
 	}
 	if c.unready++; c.unready > patientTries {
-		c.tell.tell("have the Certificate issued", errors.New(why))
+		c.reports.report("have the Certificate issued", errors.New(why))
 	}
 	return tryEvery // to see it end
 }

@@ -44,15 +44,15 @@ func (f *files) Start(ctx context.Context) error {
 func (f *files) read(now time.Time) {
 	crt, key, ca, err := f.load()
 	if err != nil {
-		f.tell.tell("read certificates", err)
+		f.reports.report("read certificates", err)
 		f.take(now, material{whyNoBundle: err, whyNoPair: err})
 		return
 	}
-	f.tell.tell("read certificates", nil)
+	f.reports.report("read certificates", nil)
 	m := parse(f.dir, crt, key, ca)
-	f.tell.tell("read the CA bundle", m.whyNoBundle)
+	f.reports.report("read the CA bundle", m.whyNoBundle)
 	if len(key) > 0 { // without one this may be a process that does not serve; if it does, GetCertificate says so
-		f.tell.tell("read certificate and key", m.whyNoPair)
+		f.reports.report("read certificate and key", m.whyNoPair)
 	}
 	f.take(now, m)
 }

@@ -72,8 +72,8 @@ func errorIn(where, what, wrong string) error {
 
 // holder serves a rotation: callers read it while the source's goroutine changes it.
 type holder struct {
-	log  logr.Logger
-	tell teller
+	log     logr.Logger
+	reports reporter
 
 	mu       sync.RWMutex
 	rotation rotation
@@ -85,7 +85,7 @@ type holder struct {
 
 func newHolder(log logr.Logger, notYet error) holder {
 	return holder{
-		log: log, tell: teller{log: log}, rotation: rotation{settle: settle},
+		log: log, reports: reporter{log: log}, rotation: rotation{settle: settle},
 		noBundle: notYet, noPair: notYet,
 	}
 }
@@ -128,9 +128,9 @@ func (h *holder) take(now time.Time, m material) {
 	if why == waitsForCA {
 		why = ""
 	}
-	h.tell.when(why != "", "serve the new certificate", why)
-	h.tell.when(!known, "serve a certificate that the API server knows", "no CA of the bundle has signed it: requests of the API server fail")
-	h.tell.expired(now, serving)
+	h.reports.when(why != "", "serve the new certificate", why)
+	h.reports.when(!known, "serve a certificate that the API server knows", "no CA of the bundle has signed it: requests of the API server fail")
+	h.reports.expired(now, serving)
 }
 
 func (h *holder) publishLocked() (changed bool) {

@@ -8,15 +8,15 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// teller logs what is wrong once for as long as it lasts: sources try again every second or two. It belongs to one
+// reporter logs what is wrong once for as long as it lasts: sources try again every second or two. It belongs to one
 // goroutine.
-type teller struct {
+type reporter struct {
 	log  logr.Logger
 	last map[string]string // by what was tried: what is wrong with it
 }
 
-// tell logs err unless it was the last about the same, and the end of an error.
-func (t *teller) tell(what string, err error) {
+// report logs err unless it was the last about the same, and the end of an error.
+func (t *reporter) report(what string, err error) {
 	if err == nil {
 		if _, ok := t.last[what]; ok {
 			delete(t.last, what)
@@ -34,16 +34,16 @@ func (t *teller) tell(what string, err error) {
 	t.log.Error(err, "cannot "+what+"; trying again")
 }
 
-func (t *teller) when(wrong bool, what, why string) {
+func (t *reporter) when(wrong bool, what, why string) {
 	if wrong {
-		t.tell(what, errors.New(why))
+		t.report(what, errors.New(why))
 	} else {
-		t.tell(what, nil)
+		t.report(what, nil)
 	}
 }
 
 // expired tells of a certificate that is served for want of a better one.
-func (t *teller) expired(now time.Time, serving *tls.Certificate) {
+func (t *reporter) expired(now time.Time, serving *tls.Certificate) {
 	t.when(serving != nil && !now.Before(serving.Leaf.NotAfter), "serve a certificate that is valid",
 		"it has expired, and there is no newer one: requests of the API server fail")
 }

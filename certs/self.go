@@ -30,8 +30,8 @@ const (
 	// sign: as long as that one is away, nobody tells the API server about new CAs.
 	alone = time.Hour
 
-	// lookEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.
-	lookEvery = time.Second
+	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.
+	checkEvery = time.Second
 )
 
 // SelfOptions are those of Weir's own CA.
@@ -58,7 +58,7 @@ type self struct {
 	client    kubernetes.Interface
 	authority *authority.DynamicAuthority
 	leaf      *servertls.DynamicSource
-	tell      teller
+	reports   reporter
 
 	mu        sync.Mutex
 	ca        caRotation
@@ -81,8 +81,8 @@ func Self(o SelfOptions) Source {
 	}
 	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
 	s := &self{
-		o:    o,
-		tell: teller{log: o.Log},
+		o:       o,
+		reports: reporter{log: o.Log},
 		authority: &authority.DynamicAuthority{
 			SecretNamespace: o.Namespace, SecretName: o.Name, SecretLabels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
 			RESTConfig: o.Config, CommonName: "weir-webhook-ca", CADuration: o.CADuration, LeafDuration: o.LeafDuration,
@@ -92,7 +92,7 @@ func Self(o SelfOptions) Source {
 	if o.Serve && !o.Administer {
 		s.ca.patience = alone
 	}
-	s.leaf = &servertls.DynamicSource{DNSNames: o.Names, Authority: signer{s}, RetryInterval: lookEvery / 4}
+	s.leaf = &servertls.DynamicSource{DNSNames: o.Names, Authority: signer{s}, RetryInterval: checkEvery / 4}
 	return s
 }
 
@@ -131,17 +131,17 @@ func (s *self) runAuthority(ctx context.Context) error {
 
 // follow is the only goroutine that changes the CA rotation.
 func (s *self) follow(ctx context.Context, watch *secretWatch) {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case found := <-watch.found:
-			s.tell.tell("watch the Secret of the CA", nil)
+			s.reports.report("watch the Secret of the CA", nil)
 			s.change(func(now time.Time, c *caRotation) { c.observe(now, found) })
 		case err := <-watch.failed:
-			s.tell.tell("watch the Secret of the CA", err)
+			s.reports.report("watch the Secret of the CA", err)
 		case <-ticker.C:
 			s.change(func(time.Time, *caRotation) {})
 		}
@@ -178,7 +178,7 @@ func (s *self) change(do func(time.Time, *caRotation)) {
 		}
 	}
 	if pair, err := s.leaf.GetCertificate(nil); err == nil {
-		s.tell.expired(now, pair)
+		s.reports.expired(now, pair)
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *self) write(ctx context.Context) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
 		return
 	}
-	s.tell.tell("write the CAs that sign and that are trusted to their Secret", err)
+	s.reports.report("write the CAs that sign and that are trusted to their Secret", err)
 }
 
 func (s *self) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

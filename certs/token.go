@@ -39,8 +39,8 @@ type TokenOptions struct {
 //	written    old ────────┐
 //	                       └ new, once settled ─────────────▶
 type Token struct {
-	o    TokenOptions
-	tell teller // of Start's goroutine
+	o       TokenOptions
+	reports reporter // of Start's goroutine
 
 	mu      sync.Mutex
 	client  kubernetes.Interface
@@ -61,7 +61,7 @@ func NewToken(o TokenOptions) *Token {
 	} else {
 		t.o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
 	}
-	t.tell = teller{log: t.o.Log}
+	t.reports = reporter{log: t.o.Log}
 	return t
 }
 
@@ -86,16 +86,16 @@ func (t *Token) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if t.o.Make && !t.kept() {
-			t.tell.tell("make the Secret of the webhook's token", t.make(ctx))
+			t.reports.report("make the Secret of the webhook's token", t.make(ctx))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case found := <-watch.found:
-			t.tell.tell("watch the Secret of the webhook's token", nil)
+			t.reports.report("watch the Secret of the webhook's token", nil)
 			t.see(found)
 		case err := <-watch.failed:
-			t.tell.tell("watch the Secret of the webhook's token", err)
+			t.reports.report("watch the Secret of the webhook's token", err)
 		case <-ticker.C:
 		}
 	}

@@ -79,7 +79,7 @@ func TestTokensOfASecret(t *testing.T) {
 	}{
 		"nothing":               {nil, tokens{}},
 		"one":                   {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
-		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, besideKey: "a"}, tokens{newToken, oldToken, "a"}},
+		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, alongsideKey: "a"}, tokens{newToken, oldToken, "a"}},
 		"one that is too short": {map[string]string{tokenKey: "secret"}, tokens{}},
 		"one with a slash":      {map[string]string{tokenKey: newToken + "/"}, tokens{}},
 		"one with a line end":   {map[string]string{tokenKey: newToken + "\n"}, tokens{}},
@@ -207,7 +207,7 @@ func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
 	})
 }
 
-func TestSecretWithoutATokenIsMended(t *testing.T) {
+func TestSecretWithoutATokenIsFixed(t *testing.T) {
 	withTokens(t, func(b *bearers) {
 		ca := makeCA(time.Now(), time.Hour)
 		b.after(time.Second, ca)

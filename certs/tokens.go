@@ -26,9 +26,9 @@ type tokens struct {
 
 // The entries of the Secret.
 const (
-	tokenKey  = "token"
-	beforeKey = "before"
-	besideKey = "ca"
+	tokenKey     = "token"
+	beforeKey    = "before"
+	alongsideKey = "ca"
 )
 
 // stage is how far a replacement is, as a process has seen it: clocks of others do not count.
@@ -80,14 +80,14 @@ func (t tokens) data() map[string][]byte {
 		d[beforeKey] = []byte(t.before)
 	}
 	if t.ca != "" {
-		d[besideKey] = []byte(t.ca)
+		d[alongsideKey] = []byte(t.ca)
 	}
 	return d
 }
 
 // tokensIn is the zero value for a Secret that holds none.
 func tokensIn(s *corev1.Secret) tokens {
-	t := tokens{now: string(s.Data[tokenKey]), before: string(s.Data[beforeKey]), ca: string(s.Data[besideKey])}
+	t := tokens{now: string(s.Data[tokenKey]), before: string(s.Data[beforeKey]), ca: string(s.Data[alongsideKey])}
 	if !usable(t.now) {
 		return tokens{}
 	}
