@@ -399,8 +399,8 @@ func (c *Cluster) Hook(w admissionregistrationv1.ValidatingWebhook) {
 	c.hooks = append(c.hooks, w)
 }
 
-// Told are the Events that contain a text.
-func (c *Cluster) Told(text string) []string {
+// Reported are the Events that contain a text.
+func (c *Cluster) Reported(text string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.events), func(e string) bool { return !strings.Contains(e, text) })

@@ -44,8 +44,8 @@ func braked(t *testing.T, finalizers string, test func(c *clustertest.Cluster)) 
 					heldStatus(c, "conclusion") != "DeleteRequested" || heldStatus(c, "held") != "1" || heldStatus(c, "objects") != "3" {
 					c.Errorf("%v", c.API.Get(heldMaps)["status"])
 				}
-				if told := c.Told("a DeletionHeld"); len(told) != 1 || !strings.Contains(told[0], `2 objects would also be deleted, and DeletionPolicy "p" accepts 1`) {
-					c.Errorf("Events: %q", c.Told(""))
+				if told := c.Reported("a DeletionHeld"); len(told) != 1 || !strings.Contains(told[0], `2 objects would also be deleted, and DeletionPolicy "p" accepts 1`) {
+					c.Errorf("Events: %q", c.Reported(""))
 				}
 				wantChanges(c, nil)
 				test(c)

@@ -151,8 +151,8 @@ func TestPoliciesThatChangeWhileADeletionIsHeld(t *testing.T) {
 				c.API.Put("configmaps", heldMap("a", ""))
 				c.Pass(time.Second)
 				c.MustBeThere("configmaps/shop/a")
-				if x.held != "" && len(c.Told(x.held)) != 1 {
-					c.Errorf("Events: %q, want one that says %q", c.Told(""), x.held)
+				if x.held != "" && len(c.Reported(x.held)) != 1 {
+					c.Errorf("Events: %q, want one that says %q", c.Reported(""), x.held)
 				}
 				changes(c)
 				if c.API.Remove("deletionpolicies.weir.dev/p"); x.after != "" {
@@ -186,8 +186,8 @@ func TestFinalizerThatCannotBeTakenOff(t *testing.T) {
 				n := fmt.Sprint(len(all), all)
 				c.Errorf("tried %s times within a minute, companion=%t", n, companion)
 			}
-			if told := c.Told("a CollectionRefused"); len(told) != 1 || !strings.Contains(told[0], "never") {
-				c.Errorf("Events: %q, companion=%t", c.Told(""), companion)
+			if told := c.Reported("a CollectionRefused"); len(told) != 1 || !strings.Contains(told[0], "never") {
+				c.Errorf("Events: %q, companion=%t", c.Reported(""), companion)
 			}
 			c.Reply(nil)
 			c.Pass(time.Minute)

@@ -26,10 +26,10 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if step.Verb == drain.Discover {
 		rest = recheck(follow.DiscoveryRetry) // whoever finds out wakes it
 	}
-	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.told)); left > 0 {
+	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.reported)); left > 0 {
 		return recheck(left), nil
 	}
-	p.told = time.Now()
+	p.reported = time.Now()
 	p.nameFirst(step)
 	step = drain.Next(p.state)
 	p.tell(step)

@@ -38,7 +38,7 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	}
 	p.early = nil
 	if read {
-		ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
+		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
 		if ns == nil {
 			return false, err
 		}
@@ -115,11 +115,11 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 // right before and after. It cannot go meanwhile, because it carries our finalizer, unless somebody takes that
 // off: then what another one of its name holds may be hit, and this is all that can be said of it.
 func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took func(error)) (same bool, err error) {
-	if ns, err := p.again(ctx, p.ns.Name, p.ns.UID); ns == nil {
+	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {
 		return false, err
 	}
 	took(p.Requester.DeleteCollection(ctx, kind, p.ns.Name))
-	ns, err := p.again(ctx, p.ns.Name, p.ns.UID)
+	ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
 	if ns == nil && err == nil {
 		p.Log.Info("a namespace went while what cannot be listed in it was deleted, and if another has its name by now, that may be hit",
 			"namespace", p.ns.Name, "uid", p.ns.UID, "kind", kind.String())

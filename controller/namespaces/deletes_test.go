@@ -61,18 +61,18 @@ func TestWhatIsLeftWhenDrainingEndsIsTold(t *testing.T) {
 			for uid, in := range map[types.UID]string{"one": "shop", "two": "shop", "three": "other"} {
 				store.Apply(graph.Observed{Object: &graph.Object{Kind: pods, UID: uid, Namespace: in, Name: string(uid), ResourceVersion: "1"}})
 			}
-			var told []types.UID
+			var reported []types.UID
 			o := Options{Store: store}
 			if c.collects {
-				o.Left = func(uid types.UID) { told = append(told, uid) }
+				o.Left = func(uid types.UID) { reported = append(reported, uid) }
 			}
 			d := New(o)
 			defer d.Close()
 			d.begin("shop", "uid")
 			d.end(c.ends)
-			slices.Sort(told)
-			if !slices.Equal(told, c.want) {
-				t.Errorf("told of %v, want %v", told, c.want)
+			slices.Sort(reported)
+			if !slices.Equal(reported, c.want) {
+				t.Errorf("reported %v, want %v", reported, c.want)
 			}
 		})
 	}

@@ -40,9 +40,9 @@ const (
 	conditionsEvery = time.Second
 	// blockedAfter is for how long a wave waits for the same before an Event says so.
 	blockedAfter = 5 * time.Second
-	// nudgeEvery is how often the namespace controller is asked to look at an empty namespace. It does 5 s
+	// requeueEvery is how often the namespace controller is asked to look at an empty namespace. It does 5 s
 	// later (RB 7.7), and takes a moment then.
-	nudgeEvery = 7 * time.Second
+	requeueEvery = 7 * time.Second
 	// serversAgree is how long several API servers may take until all of them refuse to create in a
 	// namespace that is being deleted (RB 7.7). A single one refuses at once.
 	serversAgree = 5 * time.Second
@@ -86,10 +86,10 @@ type Drainer struct {
 	signals map[string]chan struct{} // closed and replaced when the content of a namespace changes
 	begun   map[string]*progress     // the namespaces under way
 	records *rate.Limiter            // of Events that tell what was deleted
-	// departed are namespaces that have gone, and when: what turns up in them late is deleted.
-	departed map[string]time.Time
-	others   others
-	servers  struct {
+	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
+	recentlyDeleted map[string]time.Time
+	others          others
+	servers         struct {
 		several bool
 		until   time.Time // when to look again
 	}
@@ -100,14 +100,14 @@ type Drainer struct {
 
 // progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
 type progress struct {
-	uid    types.UID
-	since  time.Time // when it was first looked at
-	told   time.Time // when its conditions were last looked after
-	why    string    // what it waits for, and since when
-	whyAt  time.Time
-	nudged time.Time
-	// lets: it was asked to let go, and that was not refused. The watch may show its end before the answer comes.
-	lets bool
+	uid      types.UID
+	since    time.Time // when it was first looked at
+	reported time.Time // when its conditions were last looked after
+	why      string    // what it waits for, and since when
+	whyAt    time.Time
+	requeued time.Time
+	// finalizing: it was finalized, and that was not refused. The watch may show its end before the answer comes.
+	finalizing bool
 	// relisted is when what it waits for was last compared with the API.
 	relisted relisted
 	// outside: what it waits for is not in it, but in what the cluster serves.
@@ -142,7 +142,7 @@ func New(o Options) *Drainer {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
-	d.departed = map[string]time.Time{}
+	d.recentlyDeleted = map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	d.others.left = map[string]types.UID{}
 	return d
@@ -154,8 +154,8 @@ func (d *Drainer) WebhooksChanged() { d.foreign.changed() }
 // Close ends the queue; Run does, where it has begun.
 func (d *Drainer) Close() { d.queue.ShutDown() }
 
-// touched is told which namespaces' content has changed.
-func (d *Drainer) touched(names []string) {
+// changed is told which namespaces' content has changed.
+func (d *Drainer) changed(names []string) {
 	d.mu.Lock()
 	for _, name := range names {
 		if c := d.signals[name]; c != nil {
@@ -184,7 +184,7 @@ func (d *Drainer) signal(name string) <-chan struct{} {
 
 // Run drains with n goroutines until ctx ends, and joins them.
 func (d *Drainer) Run(ctx context.Context, n int) {
-	d.Store.Drain(d.touched)
+	d.Store.Drain(d.changed)
 	d.mu.Lock()
 	d.leading, d.others.since = true, d.Clock.Now()
 	if len(d.ending) > 0 {
@@ -195,9 +195,9 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 		d.queue.Add(name)
 	}
 	d.forgetOldLocked(lateFor + lateTakeover)
-	departed := slices.Collect(maps.Keys(d.departed))
+	recentlyDeleted := slices.Collect(maps.Keys(d.recentlyDeleted))
 	d.mu.Unlock()
-	for _, name := range departed {
+	for _, name := range recentlyDeleted {
 		d.listen(name)
 		d.queue.Add(name)
 	}
@@ -292,8 +292,8 @@ func (d *Drainer) listen(name string) {
 	defer d.listening.Unlock()
 	d.mu.Lock()
 	_, begun := d.begun[name]
-	_, departed := d.departed[name]
-	on := begun || departed && d.leading
+	_, recentlyDeleted := d.recentlyDeleted[name]
+	on := begun || recentlyDeleted && d.leading
 	d.mu.Unlock()
 	d.Store.Apply(graph.Draining{Namespace: name, On: on})
 }

@@ -50,8 +50,8 @@ func TestARefusedPodHoldsUpTheRestAndIsNamed(t *testing.T) {
 		if diff := cmp.Diff(want, c.Condition("shop", corev1.NamespaceDeletionContentFailure)); diff != "" {
 			t.Errorf("the condition (-want +have):\n%s", diff)
 		}
-		if told := c.Told(events.ReasonWaveBlocked); len(told) != 1 || !strings.Contains(told[0], "not today") {
-			t.Errorf("Events: %v", told)
+		if reported := c.Reported(events.ReasonWaveBlocked); len(reported) != 1 || !strings.Contains(reported[0], "not today") {
+			t.Errorf("Events: %v", reported)
 		}
 		c.Reply(nil)
 		c.Pass(time.Minute)

@@ -16,7 +16,7 @@ import (
 // finish lets a namespace go in which nothing is left.
 func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	if p.Companion {
-		return p.nudge(ctx, step)
+		return p.requeue(ctx, step)
 	}
 	if len(p.ns.Finalizers) > 0 || len(p.ns.Spec.Finalizers) > 1 {
 		// Others hold it. What the conditions say is read for as long as they do.
@@ -31,24 +31,24 @@ func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	return o, err
 }
 
-// nudge makes the namespace controller look again, now that nothing is left and nothing of it is held: it
+// requeue makes the namespace controller look again, now that nothing is left and nothing of it is held: it
 // may have been refused so often that it would not for a minute (RB 7.8). Until it has let the namespace go,
 // it is asked again.
-func (p *pass) nudge(ctx context.Context, step drain.Step) (outcome, error) {
-	if left := nudgeEvery - time.Since(p.nudged); left > 0 {
+func (p *pass) requeue(ctx context.Context, step drain.Step) (outcome, error) {
+	if left := requeueEvery - time.Since(p.requeued); left > 0 {
 		return recheck(left), nil
 	}
 	if same, err := p.enter(ctx, step.Current); err != nil || !same {
 		return finished, err
 	}
-	p.nudged = time.Now()
+	p.requeued = time.Now()
 	if slices.ContainsFunc(p.ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == drain.Draining }) {
 		if _, err := p.describe(ctx, step); err != nil {
 			return pending, err
 		}
 	}
 	p.Log.Info("drained", "namespace", p.ns.Name, "uid", p.ns.UID, "why", step.Why)
-	return recheck(nudgeEvery), nil
+	return recheck(requeueEvery), nil
 }
 
 // finalize takes our finalizer off a namespace's spec: what is not held otherwise goes with it.
@@ -56,7 +56,7 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 	name, uid := ns.Name, ns.UID
 	for range 5 {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-		d.lets(name, true)
+		d.finalizing(name, true)
 		_, err := d.Namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
 		switch {
 		case err == nil:
@@ -64,25 +64,25 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 			d.ended(name, uid)
 			return finished, nil
 		case apierrors.IsNotFound(err):
-			d.tellAgain()
+			d.awaitNext()
 			return finished, nil
 		}
-		d.lets(name, false)
+		d.finalizing(name, false)
 		if !apierrors.IsConflict(err) {
 			return pending, fmt.Errorf("finalize namespace %s: %w", name, err)
 		}
-		if ns, err = d.again(ctx, name, uid); ns == nil {
+		if ns, err = d.reread(ctx, name, uid); ns == nil {
 			return finished, err
 		}
 	}
 	return pending, fmt.Errorf("finalize namespace %s: it changes all the time", name)
 }
 
-// lets notes that a namespace is asked to let go, or that this was refused.
-func (d *Drainer) lets(name string, asked bool) {
+// finalizing notes that a namespace is finalized, or that this was refused.
+func (d *Drainer) finalizing(name string, asked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p := d.begun[name]; p != nil {
-		p.lets = asked
+		p.finalizing = asked
 	}
 }

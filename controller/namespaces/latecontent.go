@@ -26,8 +26,8 @@ const (
 	// lateFor a new leader looks at what the one before may have left.
 	lateTrial    = 10 * time.Minute
 	lateTakeover = time.Minute
-	// mostDeparted bounds how many namespaces are remembered for that: 250 a second.
-	mostDeparted = 10_000
+	// mostRecentlyDeleted bounds how many namespaces are remembered for that: 250 a second.
+	mostRecentlyDeleted = 10_000
 	// mostDoubted bounds how many objects are read to find out whether a user is to be told of them.
 	mostDoubted = 20
 )
@@ -50,12 +50,12 @@ func (d *Drainer) departs(name string) {
 		return
 	}
 	d.mu.Lock()
-	if len(d.departed) >= mostDeparted {
+	if len(d.recentlyDeleted) >= mostRecentlyDeleted {
 		d.forgetOldLocked(lateFor)
 	}
-	full := len(d.departed) >= mostDeparted
+	full := len(d.recentlyDeleted) >= mostRecentlyDeleted
 	if !full {
-		d.departed[name] = time.Now()
+		d.recentlyDeleted[name] = time.Now()
 	}
 	leading := d.leading
 	d.mu.Unlock()
@@ -71,9 +71,9 @@ func (d *Drainer) departs(name string) {
 // forgetOldLocked drops namespaces that have been gone for longer than that. If the graph still tells of one,
 // that is when it ends.
 func (d *Drainer) forgetOldLocked(age time.Duration) {
-	for name, since := range d.departed {
+	for name, since := range d.recentlyDeleted {
 		if time.Since(since) > age {
-			delete(d.departed, name)
+			delete(d.recentlyDeleted, name)
 		}
 	}
 }
@@ -82,15 +82,15 @@ func (d *Drainer) forgetOldLocked(age time.Duration) {
 func (d *Drainer) forget(name string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.departed[name].Equal(since) {
-		delete(d.departed, name)
+	if d.recentlyDeleted[name].Equal(since) {
+		delete(d.recentlyDeleted, name)
 	}
 }
 
 // late deletes what has turned up in a namespace that is gone.
 func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	d.mu.Lock()
-	since, ok := d.departed[name]
+	since, ok := d.recentlyDeleted[name]
 	d.mu.Unlock()
 	if !ok {
 		return finished, nil

@@ -51,8 +51,8 @@ func TestWhatASlowWebhookLetsThroughWithin5sHoldsTheNamespace(t *testing.T) {
 		c.Pass(3 * time.Second)
 		c.MustBeGone("namespaces/shop", "configmaps/shop/late")
 		want = "shop Cascade: 2 objects in it were deleted (2 configmaps) within 5s"
-		if told := c.Told(""); len(told) != 1 || told[0] != want {
-			t.Errorf("Events: %v, want what was deleted with the namespace, and nothing else: %q", told, want)
+		if reported := c.Reported(""); len(reported) != 1 || reported[0] != want {
+			t.Errorf("Events: %v, want what was deleted with the namespace, and nothing else: %q", reported, want)
 		}
 	})
 }
@@ -235,8 +235,8 @@ func TestWhatMayBeLeftBehindIsKeptAndTold(t *testing.T) {
 		c.Reply(nil)
 		c.Pass(40 * time.Second)
 		c.MustBeThere("configmaps/shop/whose", "configmaps/shop/new")
-		if told := c.Told(events.ReasonLeftBehind); len(told) != 1 || !strings.HasPrefix(told[0], "whose LeftBehind: ") {
-			t.Errorf("Events: %v", told)
+		if reported := c.Reported(events.ReasonLeftBehind); len(reported) != 1 || !strings.HasPrefix(reported[0], "whose LeftBehind: ") {
+			t.Errorf("Events: %v", reported)
 		}
 	})
 }

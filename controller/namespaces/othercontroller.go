@@ -116,7 +116,7 @@ func (d *Drainer) wentByOthers(name string, ours bool) {
 	d.mu.Lock()
 	uid, ok := d.others.left[name]
 	delete(d.others.left, name)
-	if p := d.begun[name]; p != nil && !ours && !p.lets {
+	if p := d.begun[name]; p != nil && !ours && !p.finalizing {
 		d.others.passed = false // a person may have let it go; the next one tells
 	}
 	d.mu.Unlock()
@@ -125,8 +125,8 @@ func (d *Drainer) wentByOthers(name string, ours bool) {
 	}
 }
 
-// tellAgain has the next namespace tell: this one was gone before it was asked to let go.
-func (d *Drainer) tellAgain() {
+// awaitNext has the next namespace tell: this one was gone before it was finalized.
+func (d *Drainer) awaitNext() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.others.passed = false

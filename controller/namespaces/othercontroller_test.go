@@ -22,16 +22,16 @@ import (
 )
 
 // beside is a Drainer that leads, and what it told of another.
-func beside(companion bool, alone time.Duration) (d *Drainer, told *[]bool) {
+func beside(companion bool, alone time.Duration) (d *Drainer, reported *[]bool) {
 	recorder := record.NewFakeRecorder(100)
-	told = &[]bool{}
+	reported = &[]bool{}
 	d = New(Options{
 		Store:     follow.NewStore(),
-		Companion: companion, Alone: alone, Other: func(works bool) { *told = append(*told, works) }, Clock: &live.Clock{}, Log: logr.Discard(),
+		Companion: companion, Alone: alone, Other: func(works bool) { *reported = append(*reported, works) }, Clock: &live.Clock{}, Log: logr.Discard(),
 		Reporter: events.New(recorder, recorder, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} }),
 	})
 	d.others.since = d.Clock.Now()
-	return d, told
+	return d, reported
 }
 
 func terminating(name string) *corev1.Namespace {
@@ -58,7 +58,7 @@ func writtenAt(ns *corev1.Namespace, manager, subresource, fields string, at tim
 
 func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, told := beside(false, 10*time.Second)
+		d, reported := beside(false, 10*time.Second)
 		defer d.Close()
 		old := written(terminating("old"), "kube-controller-manager", "status", oneCondition) // before this one led
 		time.Sleep(time.Hour)
@@ -108,8 +108,8 @@ func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 		if wait := d.alone(terminating("ninth"), time.Now()); wait != 0 {
 			t.Errorf("after one that this one let go the next is left alone for %s", wait)
 		}
-		if want := []bool{false, true, true, false, false}; !slices.Equal(*told, want) {
-			t.Errorf("told %v, want %v", *told, want)
+		if want := []bool{false, true, true, false, false}; !slices.Equal(*reported, want) {
+			t.Errorf("reported %v, want %v", *reported, want)
 		}
 	})
 }
@@ -214,7 +214,7 @@ func TestWhoWritesAsANamespaceController(t *testing.T) {
 // TestOperatorOfNamespacesStopsNoDraining: one that has a finalizer and a condition of its own on each of them.
 func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, told := beside(false, 10*time.Second)
+		d, reported := beside(false, 10*time.Second)
 		defer d.Close()
 		seen := time.Now()
 		d.alone(terminating("first"), seen)
@@ -225,8 +225,8 @@ func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 				t.Errorf("namespace %s is left alone for %s because of an operator", name, wait)
 			}
 		}
-		if want := []bool{false}; !slices.Equal(*told, want) {
-			t.Errorf("told %v, want %v", *told, want)
+		if want := []bool{false}; !slices.Equal(*reported, want) {
+			t.Errorf("reported %v, want %v", *reported, want)
 		}
 	})
 }

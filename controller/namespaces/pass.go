@@ -190,8 +190,8 @@ func (d *Drainer) severalServers(ctx context.Context) bool {
 	return several
 }
 
-// again reads a namespace anew; nil if it is not there any more, or is another by now.
-func (d *Drainer) again(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
+// reread reads a namespace again; nil if it is not there any more, or is another by now.
+func (d *Drainer) reread(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
 	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case request.NoSuchObject(err, kinds.Namespaces, name) || err == nil && ns.UID != uid:

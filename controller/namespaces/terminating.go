@@ -26,10 +26,10 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 	case !known:
 		d.ending[name] = ending{seen: time.Now()}
 	}
-	_, comesAgain := d.departed[name]
+	_, comesAgain := d.recentlyDeleted[name]
 	leading := d.leading
 	if how == follow.Deleting || how == follow.There && !leading {
-		delete(d.departed, name) // all that is in it goes, or nothing of it can be told apart
+		delete(d.recentlyDeleted, name) // all that is in it goes, or nothing of it can be told apart
 	}
 	d.mu.Unlock()
 	switch {
