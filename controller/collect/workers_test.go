@@ -60,9 +60,9 @@ func numbered(prefix string, n int) []string {
 	return names
 }
 
-// TestKindInTroubleDoesNotSlowACascade: thousands of objects of a kind whose API, or a webhook, is in trouble
+// TestFailingKindDoesNotSlowACascade: thousands of objects of a kind whose API, or a webhook, fails
 // come first, and the ConfigMaps behind them are deleted as if they were alone.
-func TestKindInTroubleDoesNotSlowACascade(t *testing.T) {
+func TestFailingKindDoesNotSlowACascade(t *testing.T) {
 	const leaves, stuck = 1000, 2000
 	alone := cascadeBeside(t, leaves, 0, func(*http.Request) (*http.Response, error) { return nil, nil })
 	for name, f := range map[string]fault{
@@ -131,8 +131,8 @@ func cascadeBeside(t *testing.T, leaves, stuck int, f fault) (took time.Duration
 	return took
 }
 
-// TestKindIsTriedAgainWhenItsTroubleEnds: what was put off is neither lost nor late.
-func TestKindIsTriedAgainWhenItsTroubleEnds(t *testing.T) {
+// TestKindIsTriedAgainWhenItFailsNoMore: what was put off is neither lost nor late.
+func TestKindIsTriedAgainWhenItFailsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := time.Now().Add(time.Minute)
 		e := newEdge(t, fault(func(r *http.Request) (*http.Response, error) {

@@ -17,11 +17,11 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// backFillPatience is for how long nothing about a kind in trouble may go well until this pass gives the kind up. One that is only slow
+// backFillPatience is for how long nothing about a failing kind may go well until this pass gives the kind up. One that is only slow
 // is not.
 const backFillPatience = time.Minute
 
-// kindWork is what a pass does about one kind. Kinds are done one after the other, but a kind whose API or webhook is in trouble goes on
+// kindWork is what a pass does about one kind. Kinds are done one after the other, but a kind whose API or webhook fails goes on
 // beside those that come after it, or is given up: the next pass tries it again.
 type kindWork struct {
 	group  errgroup.Group // of the objects that are changed

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// troubled is a server whose ConfigMaps answer every change as said, with more of them than wait at once, and one Secret. Policies are about both.
-func troubled(t *testing.T, answer func() *apitest.Reply) (*apitest.Server, int) {
+// failingServer is a server whose ConfigMaps answer every change as said, with more of them than wait at once, and one Secret. Policies are about both.
+func failingServer(t *testing.T, answer func() *apitest.Reply) (*apitest.Server, int) {
 	t.Helper()
 	api := apitest.New()
 	n := 3 * request.DefaultConcurrency
@@ -33,9 +33,9 @@ func troubled(t *testing.T, answer func() *apitest.Reply) (*apitest.Server, int)
 }
 
 // One broken kind stops nothing: the next ones are done beside it, it is given up after a minute, and the next pass finds it well.
-func TestBackFillGoesOnBesideAKindInTrouble(t *testing.T) {
+func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
 	var well atomic.Bool
-	api, n := troubled(t, func() *apitest.Reply {
+	api, n := failingServer(t, func() *apitest.Reply {
 		if well.Load() {
 			return nil
 		}
@@ -91,7 +91,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 		if err := b.newPass(nil).run(t.Context()); err == nil || !strings.Contains(err.Error(), "busy") {
 			t.Errorf("error %v", err)
 		}
-		if got := b.requests.Limiter.Trouble(fixture.ConfigMaps); got != "requests about configmaps are answered 429" {
+		if got := b.requests.Limiter.Failing(fixture.ConfigMaps); got != "requests about configmaps are answered 429" {
 			t.Errorf("trouble: %q", got)
 		}
 		well.Store(true)
@@ -99,8 +99,8 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 		if err := b.newPass(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took == 0 || lists.Load() != 2 || b.requests.Limiter.Trouble(fixture.ConfigMaps) != "" {
-			t.Errorf("listed %d times, the second after %s; trouble: %q", lists.Load(), took, b.requests.Limiter.Trouble(fixture.ConfigMaps))
+		if took := time.Since(began); took == 0 || lists.Load() != 2 || b.requests.Limiter.Failing(fixture.ConfigMaps) != "" {
+			t.Errorf("listed %d times, the second after %s; failing: %q", lists.Load(), took, b.requests.Limiter.Failing(fixture.ConfigMaps))
 		}
 		if got := finalizersOf(api, "configmaps/shop/one"); got != "[weir.dev/propagation]" {
 			t.Errorf("finalizers %s", got)
@@ -110,7 +110,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 
 // A kind that is only slow is not given up, and has several requests under way.
 func TestBackFillOfASlowKindGoesOn(t *testing.T) {
-	api, n := troubled(t, func() *apitest.Reply {
+	api, n := failingServer(t, func() *apitest.Reply {
 		<-time.After(2 * time.Second)
 		return nil
 	})

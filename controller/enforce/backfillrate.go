@@ -19,7 +19,7 @@ type headway struct {
 	aSecond float64       // objects changed in a second, of late
 	left    time.Duration // about; 0: not known
 	still   bool          // objects wait, and none has been changed of late
-	trouble string        // why, or what is not done meanwhile; empty: nothing is in trouble
+	failing string        // why, or what is not done meanwhile; empty: nothing fails
 }
 
 // String is empty where nothing is known.
@@ -34,8 +34,8 @@ func (h headway) String() string {
 	default:
 		said = append(said, fmt.Sprintf("%.0f a second, about %s left", h.aSecond, h.left.Round(time.Second)))
 	}
-	if h.trouble != "" {
-		said = append(said, h.trouble)
+	if h.failing != "" {
+		said = append(said, h.failing)
 	}
 	return strings.Join(said, "; ")
 }
@@ -118,7 +118,7 @@ func (p *pass) headwayLocked() headway {
 	if took < time.Second {
 		return headway{}
 	}
-	h := headway{aSecond: float64(now.changed-p.since.changed) / took.Seconds(), trouble: p.troubleLocked()}
+	h := headway{aSecond: float64(now.changed-p.since.changed) / took.Seconds(), failing: p.failingLocked()}
 	h.still = took >= showAfter && now.changed == p.since.changed && p.pending > 0
 	all := int64(0)
 	for _, n := range p.ahead {
@@ -130,12 +130,12 @@ func (p *pass) headwayLocked() headway {
 	return h
 }
 
-// troubleLocked is what happens to requests about a kind whose objects wait, the first by name.
-func (p *pass) troubleLocked() string {
+// failingLocked is what happens to requests about a kind whose objects wait, the first by name.
+func (p *pass) failingLocked() string {
 	var said []string
 	for kind, n := range p.waiting {
-		if trouble := p.requests.Limiter.Trouble(kind); n > 0 && trouble != "" {
-			said = append(said, trouble)
+		if failing := p.requests.Limiter.Failing(kind); n > 0 && failing != "" {
+			said = append(said, failing)
 		}
 	}
 	if len(said) == 0 {

@@ -125,8 +125,8 @@ func TestHeadwayInWords(t *testing.T) {
 		{aSecond: 0.4, left: 5}:      "",
 		{aSecond: 752.4}:             "752 a second",
 		{still: true}:                "stands still",
-		{trouble: "x hangs"}:         "x hangs",
-		{aSecond: 7, trouble: "x"}:   "7 a second; x",
+		{failing: "x hangs"}:         "x hangs",
+		{aSecond: 7, failing: "x"}:   "7 a second; x",
 		{aSecond: 3, left: 90e9 + 1}: "3 a second, about 1m30s left",
 	} {
 		if got := h.String(); got != want {

@@ -232,8 +232,8 @@ func TestAggregatedAPIThatGoesBackIsListedAnewAlone(t *testing.T) {
 	})
 }
 
-// An aggregated API in trouble, whose resourceVersions are far ahead, does not keep the others from being written.
-func TestAggregatedAPIInTroubleHoldsNoWrites(t *testing.T) {
+// A failing aggregated API, whose resourceVersions are far ahead, does not keep the others from being written.
+func TestFailingAggregatedAPIHoldsNoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.serve("gadgets.aggregated.example.com", "Gadget v1")

@@ -21,9 +21,9 @@ const (
 	slowAnswer     = 4
 	// usualOf answers is what is usual. None counts for more than twice what is slow.
 	usualOf = 16
-	// learnAnew is for how long what is quick holds. Then it is learned anew, with no more under way than at the beginning: the API server may
+	// relearnAfter is for how long what is quick holds. Then it is learned anew, with no more under way than at the beginning: the API server may
 	// have other things to do than it had, and what is under way itself must not come to be taken for what there is.
-	learnAnew = 30 * time.Second
+	relearnAfter = 30 * time.Second
 )
 
 // newAllowance is half of the places at most: others find room at once.
@@ -34,7 +34,7 @@ func newAllowance(places float64) allowance {
 
 // answered is told of each good answer; full: no more were allowed to be under way.
 func (b *allowance) answered(latency time.Duration, full bool) {
-	if now := time.Now(); now.Sub(b.learned) > learnAnew {
+	if now := time.Now(); now.Sub(b.learned) > relearnAfter {
 		b.learned, b.seen, b.usual, b.quickest = now, -b.limit, 0, 0 // not from what is under way now
 		b.limit = min(b.limit, startAllowance)
 	}

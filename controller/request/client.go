@@ -34,7 +34,7 @@ type Client struct {
 	Limiter *Limiter
 	History *follow.History
 	metrics *metrics
-	// impatient: it does not wait for kinds in trouble; see limiter.acquire.
+	// impatient: it does not wait for failing kinds; see limiter.acquire.
 	impatient bool
 	// kinds are how each resource is written: in which version, and what its kind is called.
 	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]

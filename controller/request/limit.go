@@ -15,7 +15,7 @@ import (
 // that went well, a quarter fewer when it says 429. There is no fixed rate: on an idle server the bound
 // rises to its maximum within a second.
 //
-// Kinds are kept apart; see share. Those in trouble have a quarter of the places, all together and in turns,
+// Kinds are kept apart; see share. Those that fail have a quarter of the places, all together and in turns,
 // whether or not others want them. What is left over is for work that nobody waits for, within a bound of its own, and takes nothing from
 // the bound of others; see allowance. Requests that are late already do not count against it: they may hang for
 // long, and others must not wait for them. A kind may have a quarter of those, too, and all kinds as many as
@@ -26,7 +26,7 @@ type Limiter struct {
 	limit    float64
 	well     int           // under way, of kinds that are well, and not late
 	spared   int           // of these: those that have what was left over
-	ill      int           // the same of kinds in trouble, and those of theirs that are called back to be
+	ill      int           // the same of failing kinds, and those of theirs that are called back to be
 	late     int           // under way for long, of all kinds
 	quickest time.Duration // the best latency of late: it drifts up, so that one lucky answer is forgotten
 	slow     atomic.Int64  // after how long an answer is slow, and a request late
@@ -75,7 +75,7 @@ func (l *Limiter) CallBack(f func(types.UID)) {
 }
 
 // acquire waits for a place; every successful call must be followed by release. It waits as long as it takes
-// while the kind is well. For a kind in trouble only the patient wait, and not long: others have more to do
+// while the kind is well. For a failing kind only the patient wait, and not long: others have more to do
 // than that. They get a *busyError.
 func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patient bool) error {
 	if err := ctx.Err(); err != nil {
@@ -88,7 +88,7 @@ func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patien
 		l.mu.Unlock()
 		return nil
 	}
-	if s.trouble != "" && (!patient || s.hopelessLocked(l.quarter())) {
+	if s.failing != "" && (!patient || s.hopelessLocked(l.quarter())) {
 		err := s.busy()
 		l.mu.Unlock()
 		return err
@@ -112,7 +112,7 @@ func (l *Limiter) wait(ctx context.Context, s *share, w *waiter) error {
 		}
 		l.mu.Lock()
 		err := ctx.Err()
-		if err == nil && s.trouble != "" {
+		if err == nil && s.failing != "" {
 			err = s.busy()
 		}
 		switch {
@@ -154,17 +154,17 @@ func (l *Limiter) release(kind schema.GroupResource, a answer) {
 		s.most = min(s.most, l.quarter())
 		s.shrink(a.latency, 1)
 		s.rest(a.retryAfter, l.wake)
-		l.troubleLocked(s, "are answered 429")
+		l.failingLocked(s, "are answered 429")
 	case a.verdict == unanswered:
 		if s.failures++; float64(s.failures) >= s.most {
 			s.rest(0, l.wake)
-			l.troubleLocked(s, "fail")
+			l.failingLocked(s, "fail")
 		}
 	case a.late && a.long:
 	case !a.long && a.latency > time.Duration(l.slow.Load()):
 		s.failures = 0
 		if s.shrink(a.latency, l.quarter()); s.most <= l.quarter() {
-			l.troubleLocked(s, slowly)
+			l.failingLocked(s, slowly)
 		}
 	default:
 		if full {
@@ -205,7 +205,7 @@ func (l *Limiter) pauseLocked(pause time.Duration) {
 	}
 }
 
-// quarter is what all kinds in trouble have together, and what each kind begins with.
+// quarter is what all failing kinds have together, and what each kind begins with.
 func (l *Limiter) quarter() float64 { return max(1, l.most/4) }
 
 // roomLocked tells whether a request of a kind may be sent now. Places are kept for objects that were called
@@ -216,9 +216,9 @@ func (l *Limiter) roomLocked(s *share) bool {
 	switch {
 	case now.Before(l.pause), float64(s.under) >= s.most:
 		return false
-	case s.trouble == "" && !s.answered && s.under > 0 && float64(l.late) >= l.most:
+	case s.failing == "" && !s.answered && s.under > 0 && float64(l.late) >= l.most:
 		return false // not one more that may hang
-	case s.trouble == "":
+	case s.failing == "":
 		return float64(l.well-l.spared) < l.limit && float64(l.well) < l.most-min(float64(l.ill+l.late), l.quarter())
 	case now.Before(s.pause):
 		return false
@@ -230,7 +230,7 @@ func (l *Limiter) roomLocked(s *share) bool {
 
 func (l *Limiter) takeLocked(s *share) {
 	s.under++
-	if s.trouble != "" {
+	if s.failing != "" {
 		l.ill++
 	} else {
 		l.well++
@@ -243,7 +243,7 @@ func (l *Limiter) giveBackLocked(s *share, late bool) {
 	case late:
 		s.late--
 		l.late--
-	case s.trouble != "":
+	case s.failing != "":
 		l.ill--
 	default:
 		l.well--

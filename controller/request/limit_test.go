@@ -190,9 +190,9 @@ func TestKindThatHangsHoldsAQuarter(t *testing.T) {
 	})
 }
 
-// TestKindsThatHangLeavePlacesToThoseInLessTrouble: one that was slow once finds out that it is well again
+// TestKindsThatHangLeavePlacesToThoseThatFailLess: one that was slow once finds out that it is well again
 // while the requests of others hang, however many kinds that is.
-func TestKindsThatHangLeavePlacesToThoseInLessTrouble(t *testing.T) {
+func TestKindsThatHangLeavePlacesToThoseThatFailLess(t *testing.T) {
 	for _, hung := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			l := NewLimiter(64)
@@ -235,8 +235,8 @@ func (l *Limiter) acquireNow(kind schema.GroupResource) bool {
 	return room
 }
 
-// TestOnlyThePatientWaitForAKindInTrouble, and they not long, nor when it is known to be of no use.
-func TestOnlyThePatientWaitForAKindInTrouble(t *testing.T) {
+// TestOnlyThePatientWaitForAFailingKind, and they not long, nor when it is known to be of no use.
+func TestOnlyThePatientWaitForAFailingKind(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		rests   time.Duration
@@ -250,7 +250,7 @@ func TestOnlyThePatientWaitForAKindInTrouble(t *testing.T) {
 		{"for something that stays full", 0, true, patience, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := NewLimiter(4) // of which those in trouble have one
+			l := NewLimiter(4) // of which those that fail have one
 			if err := l.acquire(t.Context(), fixture.Pods, false); err != nil {
 				t.Fatal(err)
 			}
@@ -268,8 +268,8 @@ func TestOnlyThePatientWaitForAKindInTrouble(t *testing.T) {
 	}
 }
 
-// TestKindsInTroubleTakeTurns: one with thousands of objects leaves places to one with few.
-func TestKindsInTroubleTakeTurns(t *testing.T) {
+// TestFailingKindsTakeTurns: one with thousands of objects leaves places to one with few.
+func TestFailingKindsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
 		kinds := []schema.GroupResource{fixture.Gadgets, fixture.Secrets, fixture.Pods}
@@ -303,7 +303,7 @@ func TestKindWhoseRequestsFailIsLeftAlone(t *testing.T) {
 			run(l, fixture.Pods, 15, like(unanswered, time.Millisecond))
 			run(l, fixture.Pods, 1, like(fine, time.Millisecond))
 		}
-		if why := l.shares[fixture.Pods].trouble; why != "" {
+		if why := l.shares[fixture.Pods].failing; why != "" {
 			t.Errorf("requests about a kind whose objects sometimes fail %s", why)
 		}
 		began, sent := time.Now(), 0

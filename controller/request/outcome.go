@@ -24,7 +24,7 @@ const (
 	Gone      Outcome = "gone"      // 404: the object is not there any more; the watch will say so
 	Throttled Outcome = "throttled" // 429, or not even asked because of others of its kind: later
 	Refused   Outcome = "refused"   // by RBAC, a webhook, or validation
-	Failed    Outcome = "failed"    // the server, or the way there, is in trouble
+	Failed    Outcome = "failed"    // the server, or the way there, fails
 	Cancelled Outcome = "cancelled" // we are stopping
 )
 

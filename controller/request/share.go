@@ -11,11 +11,11 @@ import (
 )
 
 // share is what one kind may use of the limiter's places. A kind begins with a quarter, and has all once its
-// requests have gone well. It is in trouble while its requests hang or are slow, or fail one after another,
+// requests have gone well. It fails while its requests hang or are slow, or fail one after another,
 // or its API answers 429, until one goes well: an aggregated API or a webhook can do that to one kind, and
 // the others must not notice.
 //
-// Objects of a kind in trouble are put off: nobody waits for it with them, and they are called back as there
+// Objects of a failing kind are put off: nobody waits for it with them, and they are called back as there
 // is room. So a worker is free for others, and thousands of objects of such a kind cost nothing.
 type share struct {
 	kind     schema.GroupResource
@@ -30,7 +30,7 @@ type share struct {
 	backoff  time.Duration // the last rest without anybody asking for one
 	pause    time.Time     // rests until then
 	alarm    *time.Timer   // rings when it is over
-	trouble  string        // what happens to requests about the kind; "" if it is well
+	failing  string        // what happens to requests about the kind; "" if it is well
 
 	waiters []*waiter
 	off     []types.UID // objects that were put off, in order, each once
@@ -41,7 +41,7 @@ type share struct {
 // waiter is a goroutine that waits for a place.
 type waiter struct {
 	given   chan error // nil: it has it
-	patient bool       // it waits for a kind in trouble, too
+	patient bool       // it waits for a failing kind, too
 }
 
 // answer is what came of a request.
@@ -59,7 +59,7 @@ type verdict uint8
 const (
 	noVerdict         verdict = iota // we ended it
 	fine                             // an answer, whatever it says
-	unanswered                       // the API, or the way to it, is in trouble
+	unanswered                       // the API, or the way to it, fails
 	throttledByKind                  // 429 from the API that serves the kind
 	throttledByServer                // 429 from the API server itself: for all kinds
 )
@@ -78,20 +78,20 @@ const (
 // busyError is why a request about a kind was not sent. Nothing has happened to the object.
 type busyError struct {
 	kind    schema.GroupResource
-	trouble string
+	failing string
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("put off: requests about %s %s", e.kind, e.trouble)
+	return fmt.Sprintf("put off: requests about %s %s", e.kind, e.failing)
 }
 
-// IsBusy tells whether a request was not even sent, because requests about its kind are in trouble.
+// IsBusy tells whether a request was not even sent, because requests about its kind fail.
 func IsBusy(err error) bool {
 	var busy *busyError
 	return err != nil && errors.As(err, &busy)
 }
 
-func (s *share) busy() error { return &busyError{s.kind, s.trouble} }
+func (s *share) busy() error { return &busyError{s.kind, s.failing} }
 
 func (l *Limiter) shareLocked(kind schema.GroupResource) *share {
 	s := l.shares[kind]
@@ -115,7 +115,7 @@ func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 }
 
 // isLate tells that a request has not been answered for long. It holds its place for as long as it takes, so
-// others must not wait for it. When a quarter of all places is held like this, the kind is in trouble: few
+// others must not wait for it. When a quarter of all places is held like this, the kind fails: few
 // late answers are usual.
 func (l *Limiter) isLate(kind schema.GroupResource, spare bool) {
 	l.mu.Lock()
@@ -126,26 +126,26 @@ func (l *Limiter) isLate(kind schema.GroupResource, spare bool) {
 	}
 	s.late++
 	l.late++
-	if s.trouble == "" {
+	if s.failing == "" {
 		l.well--
 	} else {
 		l.ill--
 	}
 	if float64(s.late) >= l.quarter() {
-		l.troubleLocked(s, "hang")
+		l.failingLocked(s, "hang")
 	}
 	l.wakeLocked()
 }
 
-// troubleLocked moves what a kind has under way to the places of those in trouble, and sends away those who
+// failingLocked moves what a kind has under way to the places of those that fail, and sends away those who
 // do not wait for such.
-func (l *Limiter) troubleLocked(s *share, why string) {
-	if s.trouble == "" {
+func (l *Limiter) failingLocked(s *share, why string) {
+	if s.failing == "" {
 		l.well -= s.under - s.late
 		l.spared -= s.spared
 		l.ill += s.under - s.late + s.called
 	}
-	s.trouble = why
+	s.failing = why
 	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
 		if !w.patient {
 			w.given <- s.busy()
@@ -159,10 +159,10 @@ func (l *Limiter) troubleLocked(s *share, why string) {
 // is an answer to what was sent before.
 func (l *Limiter) healLocked(s *share) {
 	s.failures = 0
-	if s.trouble == "" || float64(s.late) >= l.quarter() || time.Now().Before(s.pause) {
+	if s.failing == "" || float64(s.late) >= l.quarter() || time.Now().Before(s.pause) {
 		return
 	}
-	s.trouble, s.backoff = "", 0
+	s.failing, s.backoff = "", 0
 	l.ill -= s.under - s.late + s.called
 	l.well += s.under - s.late
 	l.spared += s.spared
@@ -208,13 +208,13 @@ func (s *share) rest(retryAfter time.Duration, over func()) {
 	}
 }
 
-// hopelessLocked tells whether to wait for the kind, in trouble, is no use: it rests for longer, or enough
+// hopelessLocked tells whether to wait for the kind, which fails, is no use: it rests for longer, or enough
 // wait already.
 func (s *share) hopelessLocked(enough float64) bool {
 	return time.Until(s.pause) > patience || float64(len(s.waiters)) >= enough
 }
 
-// PutOff has an object called back when there is room for its kind, which has been in trouble. That may be
+// PutOff has an object called back when there is room for its kind, which has failed. That may be
 // now.
 func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
 	l.mu.Lock()
@@ -245,7 +245,7 @@ func (l *Limiter) Arrived(uid types.UID) {
 	delete(l.called, uid)
 	l.calls.Add(-1)
 	s.called--
-	if s.trouble != "" {
+	if s.failing != "" {
 		l.ill--
 	}
 }
@@ -292,7 +292,7 @@ func (l *Limiter) callLocked(s *share) {
 	s.off = s.off[1:]
 	delete(s.isOff, uid)
 	s.called++
-	if s.trouble != "" {
+	if s.failing != "" {
 		l.ill++
 	}
 	l.called[uid] = s
@@ -314,23 +314,23 @@ func (l *Limiter) leaveLocked(s *share) {
 	}
 }
 
-// Trouble is what happens to requests about a kind, in words; empty if it is well.
-func (l *Limiter) Trouble(kind schema.GroupResource) string {
+// Failing is what happens to requests about a kind, in words; empty if it is well.
+func (l *Limiter) Failing(kind schema.GroupResource) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.shares[kind]; s != nil && s.trouble != "" {
-		return fmt.Sprintf("requests about %s %s", s.kind, s.trouble)
+	if s := l.shares[kind]; s != nil && s.failing != "" {
+		return fmt.Sprintf("requests about %s %s", s.kind, s.failing)
 	}
 	return ""
 }
 
-// PutOffs is how many objects wait for their turn, of each kind in trouble.
+// PutOffs is how many objects wait for their turn, of each failing kind.
 func (l *Limiter) PutOffs() map[schema.GroupResource]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := map[schema.GroupResource]int{}
 	for kind, s := range l.shares {
-		if s.trouble != "" {
+		if s.failing != "" {
 			n[kind] = len(s.off) + s.called
 		}
 	}

@@ -15,7 +15,7 @@ type spare struct {
 }
 
 // acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of all places and half of the kind's
-// are left free, or more; see allowance. A kind in trouble is asked one at a time whether it is well again, if nobody else asks; one that is only slow has half
+// are left free, or more; see allowance. A failing kind is asked one at a time whether it is well again, if nobody else asks; one that is only slow has half
 // of what it may have then. Who has waited long for either gets a *busyError. Successful calls must be followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
@@ -35,7 +35,7 @@ func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) e
 		case <-enough.C:
 		}
 		l.mu.Lock()
-		ill, err := w.share.trouble != "", w.share.busy()
+		ill, err := w.share.failing != "", w.share.busy()
 		l.mu.Unlock()
 		if ill {
 			return l.leaveSpares(w, err)
@@ -61,8 +61,8 @@ func (l *Limiter) leaveSpares(w *spare, err error) error {
 
 // wakeSparesLocked gives away what is left over. It is called when others have been given what they wait for.
 func (l *Limiter) wakeSparesLocked() {
-	if len(l.spares) == 0 || slices.ContainsFunc(l.turns, func(s *share) bool { return s.trouble == "" }) {
-		return // what waits for a kind in trouble waits for that, and for no place
+	if len(l.spares) == 0 || slices.ContainsFunc(l.turns, func(s *share) bool { return s.failing == "" }) {
+		return // what waits for a failing kind waits for that, and for no place
 	}
 	l.spares = slices.DeleteFunc(l.spares, func(w *spare) bool {
 		if !l.leftLocked(w.share) {
@@ -76,19 +76,19 @@ func (l *Limiter) wakeSparesLocked() {
 	})
 }
 
-// leftLocked tells whether there is a place for a spare. Nobody else may ever send a request about a kind in trouble, and without one it
+// leftLocked tells whether there is a place for a spare. Nobody else may ever send a request about a failing kind, and without one it
 // is never found out that it is well again.
 func (l *Limiter) leftLocked(s *share) bool {
-	if s.trouble != "" {
+	if s.failing != "" {
 		return float64(s.under+s.called) < l.mostIllLocked(s) && !s.wantedLocked() && l.roomLocked(s)
 	}
 	return float64(l.spared) < l.allowed.limit && float64(l.well) < l.allowed.most && float64(s.under) < max(1, s.most/2) && l.roomLocked(s)
 }
 
-// mostIllLocked is how many spares a kind in trouble may have under way. Where it is the API server that is slow, the allowance is down to one as well;
+// mostIllLocked is how many spares a failing kind may have under way. Where it is the API server that is slow, the allowance is down to one as well;
 // where it is a webhook of that kind, more at once get more done.
 func (l *Limiter) mostIllLocked(s *share) float64 {
-	if s.trouble != slowly {
+	if s.failing != slowly {
 		return 1
 	}
 	return max(1, min(s.most/2, l.allowed.limit))
@@ -97,14 +97,14 @@ func (l *Limiter) mostIllLocked(s *share) float64 {
 // beginSpareLocked and endSpareLocked count what has a place that was left over, until it is late.
 func (l *Limiter) beginSpareLocked(s *share) {
 	s.spared++
-	if s.trouble == "" {
+	if s.failing == "" {
 		l.spared++
 	}
 }
 
 func (l *Limiter) endSpareLocked(s *share) {
 	s.spared--
-	if s.trouble == "" {
+	if s.failing == "" {
 		l.spared--
 	}
 }
@@ -113,7 +113,7 @@ func (l *Limiter) endSpareLocked(s *share) {
 func (l *Limiter) spareAnsweredLocked(s *share, a answer) {
 	if a.verdict == fine && !a.long {
 		under := l.spared
-		if s.trouble == slowly {
+		if s.failing == slowly {
 			under = max(under, s.under)
 		}
 		l.allowed.answered(a.latency, float64(under) >= l.allowed.limit-1)

@@ -152,7 +152,7 @@ func TestSparesMakeWayWhenAnswersComeLate(t *testing.T) {
 			{50 * time.Millisecond, 2 * time.Second, 1, 2},
 			{10 * time.Millisecond, 2 * time.Second, 32, 32},
 			{50 * time.Millisecond, 2 * time.Second, 1, 2},
-			{50 * time.Millisecond, learnAnew + 20*time.Second, 32, 32}, // it has nothing to do with what is under way
+			{50 * time.Millisecond, relearnAfter + 20*time.Second, 32, 32}, // it has nothing to do with what is under way
 		} {
 			b.latency.Store(int64(step.latency))
 			<-time.After(step.after + time.Millisecond)
@@ -244,8 +244,8 @@ func TestOneAnswerAmongOthersCutsNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForLongForAKindInTrouble, be it for a place that is left over.
-func TestNobodyWaitsForLongForAKindInTrouble(t *testing.T) {
+// TestNobodyWaitsForLongForAFailingKind, be it for a place that is left over.
+func TestNobodyWaitsForLongForAFailingKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
 		l.release(fixture.Pods, answer{verdict: throttledByKind, retryAfter: time.Minute}.of(l, fixture.Pods))
@@ -325,8 +325,8 @@ func TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing(t *testing.T) {
 	})
 }
 
-// TestObjectsOfAKindInTroubleKeepNoSparePlaceFromOthers, though they wait for it.
-func TestObjectsOfAKindInTroubleKeepNoSparePlaceFromOthers(t *testing.T) {
+// TestObjectsOfAFailingKindKeepNoSparePlaceFromOthers, though they wait for it.
+func TestObjectsOfAFailingKindKeepNoSparePlaceFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
 		if err := l.acquire(t.Context(), fixture.Gadgets, true); err != nil {
@@ -335,7 +335,7 @@ func TestObjectsOfAKindInTroubleKeepNoSparePlaceFromOthers(t *testing.T) {
 		l.release(fixture.Gadgets, answer{verdict: throttledByKind, latency: time.Millisecond, retryAfter: time.Minute})
 		l.PutOff(fixture.Gadgets, "a")
 		if !has(l.spareSoon(t.Context(), fixture.Pods)) {
-			t.Error("a kind in trouble has back-fill of another stand still")
+			t.Error("a failing kind has back-fill of another stand still")
 		}
 		l.releaseSpare(fixture.Pods, like(fine, time.Millisecond))
 	})
