@@ -38,7 +38,7 @@ const (
 // cascades record what was collected because one object went, over all generations, for people who ask later.
 type cascades struct {
 	events *rate.Limiter
-	tell   func(root graph.Claim, text, collected string)
+	record func(root graph.Claim, text, collected string)
 	log    logr.Logger
 
 	mu     sync.Mutex
@@ -60,17 +60,17 @@ type collected struct {
 
 // cascade is one root with what went because of it.
 type cascade struct {
-	root        graph.Claim
-	counts      map[schema.GroupResource]int
-	total, told int
-	begun, last time.Time
-	uids        []types.UID // under which it is found
-	names       []collected // the first
-	policy      string      // what one says of the root's deletion, in words
+	root            graph.Claim
+	counts          map[schema.GroupResource]int
+	total, reported int
+	begun, last     time.Time
+	uids            []types.UID // under which it is found
+	names           []collected // the first
+	policy          string      // what one says of the root's deletion, in words
 }
 
-func newCascades(tell func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
-	return &cascades{events: rate.NewLimiter(cascadeEvents, cascadeBurst), tell: tell, log: log, of: map[types.UID]*cascade{}, ruled: map[types.UID]string{}}
+func newCascades(record func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
+	return &cascades{events: rate.NewLimiter(cascadeEvents, cascadeBurst), record: record, log: log, of: map[types.UID]*cascade{}, ruled: map[types.UID]string{}}
 }
 
 // rule takes in what a policy says of the deletion of an object, in words.
@@ -129,7 +129,7 @@ func (c *cascades) collected(a graph.Action) (root graph.Claim) {
 // remember has a cascade be found under a uid; false if there are too many.
 func (c *cascades) remember(uid types.UID, one *cascade) bool {
 	if len(c.of) >= mostRemembered && !c.full {
-		c.forget(func(old *cascade) bool { return old.told == old.total })
+		c.forget(func(old *cascade) bool { return old.reported == old.total })
 		c.full = len(c.of) >= mostRemembered // and is not asked again before the next report
 	}
 	if len(c.of) >= mostRemembered {
@@ -146,12 +146,12 @@ func (c *cascades) report(while time.Duration) {
 	now := time.Now()
 	var due []cascade
 	for _, one := range c.open {
-		if one.total > one.told && now.Sub(one.last) >= while {
-			one.told = one.total
+		if one.total > one.reported && now.Sub(one.last) >= while {
+			one.reported = one.total
 			due = append(due, cascade{root: one.root, counts: maps.Clone(one.counts), total: one.total, begun: one.begun, last: one.last, names: slices.Clone(one.names), policy: one.policy})
 		}
 	}
-	c.forget(func(old *cascade) bool { return old.told == old.total && now.Sub(old.last) >= remembered })
+	c.forget(func(old *cascade) bool { return old.reported == old.total && now.Sub(old.last) >= remembered })
 	missed := c.missed
 	c.missed, c.full = 0, false
 	c.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *cascades) report(while time.Duration) {
 		c.log.Info("cascade", "root", due[i].root.String(), "uid", due[i].root.UID, "what", text)
 		if c.events.AllowN(now, 1) {
 			names, _ := json.Marshal(due[i].names) // strings can be encoded
-			c.tell(due[i].root, text, string(names))
+			c.record(due[i].root, text, string(names))
 		}
 	}
 	if missed > 0 {

@@ -19,12 +19,12 @@ import (
 // records is what cascades tell.
 type records struct {
 	*cascades
-	told []string
+	reported []string
 }
 
 func newRecords(log logr.Logger) *records {
 	r := &records{}
-	r.cascades = newCascades(func(root graph.Claim, text, _ string) { r.told = append(r.told, root.String()+": "+text) }, log)
+	r.cascades = newCascades(func(root graph.Claim, text, _ string) { r.reported = append(r.reported, root.String()+": "+text) }, log)
 	return r
 }
 
@@ -39,11 +39,11 @@ func (r *records) collect(uid, owner string, dependents int32) string {
 // expect makes sure that this was told since the last time, and nothing else.
 func (r *records) expect(t *testing.T, want ...string) {
 	t.Helper()
-	slices.Sort(r.told)
-	if !slices.Equal(r.told, want) {
-		t.Errorf("told %q, want %q", r.told, want)
+	slices.Sort(r.reported)
+	if !slices.Equal(r.reported, want) {
+		t.Errorf("told %q, want %q", r.reported, want)
 	}
-	r.told = nil
+	r.reported = nil
 }
 
 func TestCascadeIsToldOnItsRootOnceItRests(t *testing.T) {
@@ -92,8 +92,8 @@ func TestCascadesAreBounded(t *testing.T) {
 			t.Errorf("%d are remembered, want at most %d", len(r.of), mostRemembered)
 		}
 		r.report(0)
-		if len(r.told) != cascadeBurst {
-			t.Errorf("%d Events at once, want %d", len(r.told), cascadeBurst)
+		if len(r.reported) != cascadeBurst {
+			t.Errorf("%d Events at once, want %d", len(r.reported), cascadeBurst)
 		}
 		if last := lines[len(lines)-1]; len(lines) != mostRemembered+1 || !strings.Contains(last, `"objects"=7`) {
 			t.Errorf("%d lines in the log; the last one: %s", len(lines), last)
@@ -109,7 +109,7 @@ func TestCascadeTellsThePolicyAndTheFirstObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecords(logr.Discard())
 		var names string
-		r.tell = func(_ graph.Claim, text, collected string) { r.told, names = append(r.told, text), collected }
+		r.record = func(_ graph.Claim, text, collected string) { r.reported, names = append(r.reported, text), collected }
 		r.rule("boss", "policy keep: Foreground")
 		r.rule("another", "policy other: Orphan")
 		for i := range mostNames + 5 {

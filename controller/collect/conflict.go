@@ -30,7 +30,7 @@ func (w *Workers) request(ctx context.Context, a graph.Action) error {
 			return err
 		}
 		last := try == versionedTries
-		if last && (a.Verb != graph.Delete || !w.nobodyOwns(ctx, a.Object)) {
+		if last && (a.Verb != graph.Delete || !w.ownersGone(ctx, a.Object)) {
 			return err
 		}
 		live, readErr := w.requester.GetObject(ctx, a.Object)
@@ -43,12 +43,12 @@ func (w *Workers) request(ctx context.Context, a graph.Action) error {
 	}
 }
 
-// mostOwnersRead bounds the live reads of nobodyOwns. What has more owners waits until it is left alone.
+// mostOwnersRead bounds the live reads of ownersGone. What has more owners waits until it is left alone.
 const mostOwnersRead = 8
 
-// nobodyOwns tells, by live reads, whether each owner that the graph has of an object is gone, or is being
+// ownersGone tells, by live reads, whether each owner that the graph has of an object is gone, or is being
 // deleted foreground and waits for it.
-func (w *Workers) nobodyOwns(ctx context.Context, ref graph.Ref) bool {
+func (w *Workers) ownersGone(ctx context.Context, ref graph.Ref) bool {
 	v, ok := w.store.Find(ref.UID)
 	if !ok || len(v.Owners) > mostOwnersRead {
 		return false

@@ -306,7 +306,7 @@ func repair(f *follow.Feed, live *metav1.PartialObjectMetadata, before held) (re
 		return graph.Observed{Object: o}
 	})
 	if repaired {
-		f.Tell(live)
+		f.Notify(live)
 	}
 	return repaired
 }

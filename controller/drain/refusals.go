@@ -22,8 +22,8 @@ type refusal struct {
 
 // Not more reasons are told, or kept.
 const (
-	mostReasonsTold = 3
-	mostReasonsKept = 100
+	mostReasonsReported = 3
+	mostReasonsKept     = 100
 )
 
 // Add takes in why an object could not be deleted. That texts name different objects makes them no different reasons.
@@ -49,20 +49,20 @@ func (r *Refusals) String() string {
 	all := slices.SortedFunc(maps.Values(r.reasons), func(a, b *refusal) int {
 		return cmp.Or(cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
 	})
-	var told []string
+	var reported []string
 	others := r.others
 	for i, reason := range all {
 		switch {
-		case i >= mostReasonsTold:
+		case i >= mostReasonsReported:
 			others += reason.objects
 		case reason.objects > 1:
-			told = append(told, fmt.Sprintf("%s (and %d more like it)", reason.text, reason.objects-1))
+			reported = append(reported, fmt.Sprintf("%s (and %d more like it)", reason.text, reason.objects-1))
 		default:
-			told = append(told, reason.text)
+			reported = append(reported, reason.text)
 		}
 	}
 	if others > 0 {
-		told = append(told, fmt.Sprintf("and %d more for other reasons", others))
+		reported = append(reported, fmt.Sprintf("and %d more for other reasons", others))
 	}
-	return strings.Join(told, "; ")
+	return strings.Join(reported, "; ")
 }

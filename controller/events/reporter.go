@@ -52,8 +52,8 @@ type Reporter struct {
 	events, asReference record.EventRecorder
 	kindOf              func(schema.GroupResource) schema.GroupVersionKind
 
-	mu   sync.Mutex
-	told map[topic]string // what was last said
+	mu       sync.Mutex
+	reported map[topic]string // what was last said
 	// waits are the objects whose deletion waits for kinds that are not all seen, and since when.
 	waits map[types.UID]time.Time
 }
@@ -72,7 +72,7 @@ type topic struct {
 
 // New makes a Reporter. asReference records the Events that tools know from kube-controller-manager.
 func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
-	return &Reporter{events: events, asReference: asReference, kindOf: kindOf, told: map[topic]string{}, waits: map[types.UID]time.Time{}}
+	return &Reporter{events: events, asReference: asReference, kindOf: kindOf, reported: map[topic]string{}, waits: map[types.UID]time.Time{}}
 }
 
 // Decided says what is wrong with the references of an object, if anything is.
@@ -104,7 +104,7 @@ func (r *Reporter) Succeeded(a graph.Action) {
 	defer r.mu.Unlock()
 	delete(r.waits, a.Object.UID)
 	for _, reason := range []string{ReasonInvalidNamespace, ReasonUnresolvable, ReasonRefused, heldUnseen} {
-		delete(r.told, topic{a.Object.UID, reason})
+		delete(r.reported, topic{a.Object.UID, reason})
 	}
 }
 
@@ -114,7 +114,7 @@ func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 	r.mu.Lock()
 	since, ok := r.waits[a.Object.UID]
 	if !ok {
-		if len(r.waits) >= mostTold {
+		if len(r.waits) >= mostReported {
 			clear(r.waits)
 		}
 		since = time.Now()
@@ -230,20 +230,20 @@ func (r *Reporter) Policy(object map[string]any, eventType, reason, message stri
 	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, message)
 }
 
-// mostTold bounds the memory of what was said. Past it everything may be said once more.
-const mostTold = 100_000
+// mostReported bounds the memory of what was said. Past it everything may be said once more.
+const mostReported = 100_000
 
 func (r *Reporter) first(uid types.UID, reason, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	about := topic{uid, reason}
-	if r.told[about] == text {
+	if r.reported[about] == text {
 		return false
 	}
-	if len(r.told) >= mostTold {
-		clear(r.told)
+	if len(r.reported) >= mostReported {
+		clear(r.reported)
 	}
-	r.told[about] = text
+	r.reported[about] = text
 	return true
 }
 

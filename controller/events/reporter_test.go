@@ -23,12 +23,12 @@ func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 	r.Blocked(shop, "waiting for 1 pods")
 	r.Blocked(other, "waiting for 1 pods") // the namespace of the same name that came later
 	close(events.Events)
-	var told []string
+	var reported []string
 	for e := range events.Events {
-		told = append(told, e)
+		reported = append(reported, e)
 	}
-	if len(told) != 3 || told[0] != "Warning WaveBlocked waiting for 2 pods" {
-		t.Errorf("told: %q", told)
+	if len(reported) != 3 || reported[0] != "Warning WaveBlocked waiting for 2 pods" {
+		t.Errorf("told: %q", reported)
 	}
 }
 

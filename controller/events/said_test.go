@@ -62,9 +62,9 @@ func TestAnOwnerInAnotherNamespaceIsToldInTheReferencesWordsAndOnce(t *testing.T
 func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 	a := graph.Action{Verb: graph.Delete, Object: web, Why: "its owner is gone"}
 	for name, c := range map[string]struct {
-		outcome request.Outcome
-		tries   int
-		told    bool
+		outcome  request.Outcome
+		tries    int
+		reported bool
 	}{
 		"a failure that may pass": {request.Failed, failuresBeforeEvent - 1, false},
 		"a failure that lasts":    {request.Failed, failuresBeforeEvent, true},
@@ -72,8 +72,8 @@ func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 	} {
 		r, own, _ := newReporter()
 		r.Refused(a, c.outcome, errors.New("no"), c.tries)
-		if told := len(own.lines) == 1; told != c.told {
-			t.Errorf("%s: told: %t: %q", name, told, own.lines)
+		if reported := len(own.lines) == 1; reported != c.reported {
+			t.Errorf("%s: told: %t: %q", name, reported, own.lines)
 		}
 	}
 	r, own, _ := newReporter()
@@ -123,12 +123,12 @@ func TestWhatMayBeLeftBehindIsToldOnce(t *testing.T) {
 func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	r, own, _ := newReporter()
 	r.OnHold(web, "waits")
-	for i := range mostTold {
-		r.told[topic{reason: fmt.Sprint(i)}] = "x"
+	for i := range mostReported {
+		r.reported[topic{reason: fmt.Sprint(i)}] = "x"
 	}
 	r.OnHold(graph.Ref{Kind: web.Kind, Name: "other", UID: "2"}, "waits")
 	r.OnHold(web, "waits")
-	if len(own.lines) != 3 || len(r.told) != 2 {
-		t.Errorf("said %d times, and remembers %d", len(own.lines), len(r.told))
+	if len(own.lines) != 3 || len(r.reported) != 2 {
+		t.Errorf("said %d times, and remembers %d", len(own.lines), len(r.reported))
 	}
 }

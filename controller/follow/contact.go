@@ -97,8 +97,8 @@ type witness struct{ next http.RoundTripper }
 type witnessKey struct{}
 
 // witnessed has tell told of such answers to requests under the context.
-func witnessed(ctx context.Context, tell func(error)) context.Context {
-	return context.WithValue(ctx, witnessKey{}, tell)
+func witnessed(ctx context.Context, report func(error)) context.Context {
+	return context.WithValue(ctx, witnessKey{}, report)
 }
 
 // WrappedRoundTripper is where client-go finds out how to cancel requests.
@@ -107,8 +107,8 @@ func (w *witness) WrappedRoundTripper() http.RoundTripper { return w.next }
 // RoundTrip implements http.RoundTripper.
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(req)
-	if tell, ok := req.Context().Value(witnessKey{}).(func(error)); ok && err == nil && resp.Header.Get("Retry-After") != "" {
-		tell(fmt.Errorf("the API server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	if report, ok := req.Context().Value(witnessKey{}).(func(error)); ok && err == nil && resp.Header.Get("Retry-After") != "" {
+		report(fmt.Errorf("the API server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	}
 	return resp, err
 }

@@ -90,7 +90,7 @@ func (f *Feed) Update(obj any) error {
 		shown()
 	}
 	f.latest.Store(m)
-	f.Tell(m)
+	f.Notify(m)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (f *Feed) Replace(list []any, resourceVersion string) error {
 	const piece = 256
 	events := make([]graph.Event, 0, piece)
 	events = append(events, graph.ListBegins{Kind: f.Kind})
-	var told []*metav1.PartialObjectMetadata // those to tell of, once the graph has them
+	var changed []*metav1.PartialObjectMetadata // those to tell of, once the graph has them
 	var latest *metav1.PartialObjectMetadata
 	for i, obj := range list {
 		m, ok := obj.(*metav1.PartialObjectMetadata)
@@ -131,7 +131,7 @@ func (f *Feed) Replace(list []any, resourceVersion string) error {
 		}
 		events = append(events, graph.Observed{Object: graph.ObjectOf(f.Kind, m)})
 		if f.seen != nil || m.DeletionTimestamp != nil {
-			told = append(told, m)
+			changed = append(changed, m)
 		}
 		if len(events) == piece {
 			f.Store.Apply(events...)
@@ -142,8 +142,8 @@ func (f *Feed) Replace(list []any, resourceVersion string) error {
 	f.reach(VersionNumber(resourceVersion))
 	f.latest.Store(latest)
 	f.level(true)
-	for _, m := range told {
-		f.Tell(m)
+	for _, m := range changed {
+		f.Notify(m)
 	}
 	return nil
 }
@@ -169,8 +169,8 @@ func (f *Feed) reading() reading { return reading{f.Reached.Load(), f.reachedAt}
 // Resync does nothing: the graph is level with the watch, and nothing is delivered twice.
 func (f *Feed) Resync() error { return nil }
 
-// Tell has those told who ask about objects by name, or about deletions.
-func (f *Feed) Tell(m *metav1.PartialObjectMetadata) {
+// Notify has those told who ask about objects by name, or about deletions.
+func (f *Feed) Notify(m *metav1.PartialObjectMetadata) {
 	if f.terminating != nil && m.DeletionTimestamp != nil {
 		f.terminating(m)
 	}

@@ -18,8 +18,8 @@ type Store struct {
 	graph *graph.Graph
 	// dirty receives the objects to decide about anew; nil while this process only follows.
 	dirty atomic.Pointer[func([]types.UID)]
-	// touched receives the draining namespaces whose content has changed; nil while nothing drains.
-	touched atomic.Pointer[func([]string)]
+	// changed receives the draining namespaces whose content has changed; nil while nothing drains.
+	changed atomic.Pointer[func([]string)]
 }
 
 // NewStore makes a Store with an empty graph.
@@ -52,9 +52,9 @@ func (s *Store) Apply(events ...graph.Event) {
 			dirty = append(dirty, d...)
 		}
 	}
-	touched := s.graph.Touched()
+	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
-	s.tell(dirty, touched)
+	s.notify(dirty, changed)
 }
 
 // ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in between.
@@ -64,20 +64,20 @@ func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
 	if ev := f(s.graph); ev != nil {
 		dirty = s.graph.Apply(ev)
 	}
-	touched := s.graph.Touched()
+	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
-	s.tell(dirty, touched)
+	s.notify(dirty, changed)
 }
 
 // Drain has f told of the draining namespaces whose content changes, from now on.
-func (s *Store) Drain(f func(names []string)) { s.touched.Store(&f) }
+func (s *Store) Drain(f func(names []string)) { s.changed.Store(&f) }
 
-func (s *Store) tell(dirty []types.UID, touched []string) {
+func (s *Store) notify(dirty []types.UID, changed []string) {
 	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
 		(*f)(dirty)
 	}
-	if f := s.touched.Load(); f != nil && len(touched) > 0 {
-		(*f)(touched)
+	if f := s.changed.Load(); f != nil && len(changed) > 0 {
+		(*f)(changed)
 	}
 }
 

@@ -15,7 +15,7 @@ func (g *Graph) Clone() *Graph {
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
 	c.textVersions, c.rulings, c.causes, c.ending = maps.Clone(g.textVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
 	c.orphaned, c.recentlyDeleted = g.orphaned.clone(), g.recentlyDeleted.clone()
-	c.draining, c.touched = maps.Clone(g.draining), maps.Clone(g.touched)
+	c.draining, c.changed = maps.Clone(g.draining), maps.Clone(g.changed)
 	c.dirty = slices.Clone(g.dirty)
 	c.inventories = make(map[uint32]*inventory, len(g.inventories))
 	for ns, inv := range g.inventories {

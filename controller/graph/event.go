@@ -133,7 +133,7 @@ type (
 	// only when it is Ruled how it goes on, because dependents may have to be released before. Without it, it begins at once.
 	Holds struct{ Finalizer string }
 
-	// Draining begins or ends telling of changes to what a namespace holds; see Touched.
+	// Draining begins or ends telling of changes to what a namespace holds; see ChangedNamespaces.
 	Draining struct {
 		Namespace string
 		On        bool

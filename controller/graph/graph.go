@@ -46,7 +46,7 @@ type Graph struct {
 
 	inventories map[uint32]*inventory // by namespace
 	draining    map[string]struct{}   // namespaces whose changes are told
-	touched     map[string]struct{}   // those that have changed
+	changed     map[string]struct{}   // those that have changed
 
 	dirty []uint32 // nodes marked since the last Apply
 }
@@ -72,7 +72,7 @@ func New() *Graph {
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
 		inventories:      map[uint32]*inventory{},
 		draining:         map[string]struct{}{},
-		touched:          map[string]struct{}{},
+		changed:          map[string]struct{}{},
 	}
 }
 

@@ -134,7 +134,7 @@ func (h *history) whichChangeIsNotCounted() string {
 }
 
 func (h *history) whatIsMiscounted() string {
-	touched := h.Graph.Touched()
+	changed := h.Graph.ChangedNamespaces()
 	for _, ns := range []string{"", "x", "y"} {
 		want, got := h.model.inventory(ns), h.Graph.Inventory(ns)
 		if !reflect.DeepEqual(want, got) {
@@ -143,7 +143,7 @@ func (h *history) whatIsMiscounted() string {
 		if diff := h.contentDiffers(ns); diff != "" {
 			return diff
 		}
-		told, due := slices.Contains(touched, ns), !reflect.DeepEqual(h.stock[ns], got)
+		told, due := slices.Contains(changed, ns), !reflect.DeepEqual(h.stock[ns], got)
 		if h.stock[ns].Finalizers != nil && due && h.model.draining[ns] && !told {
 			return fmt.Sprintf("the inventory of %q changed, and it was not told", ns)
 		}

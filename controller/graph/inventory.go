@@ -83,7 +83,7 @@ func (g *Graph) countEnding(id uint32, by int32) {
 	}
 	if name := g.namespaces.val(n.namespace); len(g.draining) > 0 {
 		if _, ok := g.draining[name]; ok {
-			g.touched[name] = struct{}{}
+			g.changed[name] = struct{}{}
 		}
 	}
 }
@@ -128,13 +128,13 @@ func (g *Graph) Inventory(namespace string) Inventory {
 	return out
 }
 
-// Touched returns the namespaces under Draining whose inventory has changed since the last call, sorted.
-func (g *Graph) Touched() []string {
-	if len(g.touched) == 0 {
+// ChangedNamespaces returns the namespaces under Draining whose inventory has changed since the last call, sorted.
+func (g *Graph) ChangedNamespaces() []string {
+	if len(g.changed) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(g.touched))
-	clear(g.touched)
+	names := slices.Sorted(maps.Keys(g.changed))
+	clear(g.changed)
 	return names
 }
 
@@ -145,7 +145,7 @@ func (g *Graph) drain(ev Draining) {
 		return
 	}
 	delete(g.draining, ev.Namespace)
-	delete(g.touched, ev.Namespace)
+	delete(g.changed, ev.Namespace)
 }
 
 // Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and returns the

@@ -96,7 +96,7 @@ func (r *Runner) apply(events ...graph.Event) string {
 		}
 	}
 	answer := r.decisions(slices.Collect(maps.Keys(dirty)))
-	for _, ns := range r.Graph.Touched() {
+	for _, ns := range r.Graph.ChangedNamespaces() {
 		answer += "namespace " + escape(ns) + ": changed\n"
 	}
 	return answer
