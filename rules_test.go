@@ -286,7 +286,6 @@ var ownGoroutines = map[string]string{
 	"controller/enforce/webhookconfig.go run": "its end is waited for",
 	"controller/beside/migration.go Hold":     "its end is waited for",
 	"policies/apitest/watch.go watch":         "an API server in memory: they end with the request",
-	"webhook/arm.go collection":               "bounded in number and in time, and nothing waits for what it does",
 }
 
 // TestGoroutinesAreJoined: what is over when its caller is over can be told, and stopped.

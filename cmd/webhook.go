@@ -194,6 +194,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
 	}
+	m.follow("collections", handler.Run)
 	var ending atomic.Bool
 	var clients *webhook.Clients
 	if f.clientCA != "" {

@@ -35,11 +35,14 @@ type armer struct {
 
 	mu          sync.Mutex
 	collections map[place]*collection
+	ended       bool           // with run: no more are armed
+	arming      sync.WaitGroup // those that are being armed
 }
 
-// collection is one that is being armed, or was of late.
+// collection is one that is being armed, or was recently.
 type collection struct {
-	last time.Time // when the last object got the finalizer; zero while it is under way
+	cancel context.CancelFunc
+	last   time.Time // when the last object got the finalizer; zero while it is under way
 }
 
 // place is a resource in a namespace.
@@ -68,6 +71,20 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 	}
 	return &armer{writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
 		collections: map[place]*collection{}}, nil
+}
+
+// run waits until ctx ends, and then until no collection is being armed any more: what is left is armed object by object, by whoever
+// answers the next review.
+func (a *armer) run(ctx context.Context) error {
+	<-ctx.Done()
+	a.mu.Lock()
+	a.ended = true
+	for _, c := range a.collections {
+		c.cancel()
+	}
+	a.mu.Unlock()
+	a.arming.Wait()
+	return nil
 }
 
 // hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer holds, and with a time to
@@ -123,7 +140,7 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", finalizers.MetaOf(q.OldObject).Name,
 		"user", q.User.Name, "propagation", d.Propagation, "by", d.Wanted.By, "finalizer", result)
 	if q.Name == "" && (result == finalizers.Done || result == finalizers.Already) {
-		a.collection(ctx, q) // goes on by itself
+		a.collection(ctx, q) // goes on after the answer
 	}
 	wait := a.windowOf(q)
 	return held(q, d, wait), wait, nil
@@ -185,6 +202,9 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.ended {
+		return
+	}
 	under := 0
 	for _, c := range a.collections {
 		if c.last.IsZero() {
@@ -192,9 +212,14 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 		}
 	}
 	if c := a.collections[at]; under < mostCollections && (c == nil || !c.last.IsZero()) {
-		c = &collection{}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectionTime)
+		c = &collection{cancel: cancel}
 		a.collections[at] = c
-		go a.armAll(context.WithoutCancel(ctx), at, q.Kind, q.NamespaceObject, c)
+		a.arming.Go(func() {
+			defer a.finished(c)
+			defer cancel()
+			a.armAll(ctx, at, q.Kind, q.NamespaceObject)
+		})
 	}
 }
 
@@ -220,10 +245,7 @@ func (a *armer) finished(c *collection) {
 	maps.DeleteFunc(a.collections, func(_ place, c *collection) bool { return !c.last.IsZero() && time.Since(c.last) > collectionTime })
 }
 
-func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any, c *collection) {
-	ctx, cancel := context.WithTimeout(ctx, collectionTime)
-	defer cancel()
-	defer a.finished(c)
+func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any) {
 	set := a.state.Set()
 	_, full := set.AddsFinalizer(at.GroupResource())
 	var group errgroup.Group

@@ -1,8 +1,10 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,6 +196,53 @@ func TestWebhookNeedsItsParts(t *testing.T) {
 	if _, err := New(Options{}); err == nil || err.Error() != "make a webhook: an API server, policies and a token are needed" {
 		t.Errorf("error %v", err)
 	}
+}
+
+// The arming of a collection outlives the review that began it, but not the handler: what is under way is waited for, and nothing is
+// sent after that.
+func TestCollectionsEndWithTheHandler(t *testing.T) {
+	withFixture(t, func(b *fixture) {
+		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
+		const all, took = 10 * atOnce, 10 * time.Second
+		for i := range all {
+			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: shop}}", i))
+		}
+		var patches atomic.Int64
+		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" {
+				<-time.After(took)
+				patches.Add(1)
+			}
+			return nil
+		})
+		h, err := New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		review, answered := context.WithCancel(b.Context())
+		h.arm.collection(review, armedAgo("", 0))
+		answered()
+		elapse(took + took/2)
+		if n := patches.Load(); n != atOnce {
+			b.Errorf("%d objects were written after the review was answered, want %d", n, atOnce)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+		last := patches.Load()
+		if last != 2*atOnce {
+			b.Errorf("%d objects were written when the handler ended, want the %d of before and those under way", last, atOnce)
+		}
+		h.arm.collection(b.Context(), armedAgo("", 0))
+		elapse(time.Hour)
+		if n := patches.Load(); n != last {
+			b.Errorf("%d objects were written after the handler had ended", n-last)
+		}
+	})
 }
 
 func TestFewCollectionsAreArmedAtATime(t *testing.T) {

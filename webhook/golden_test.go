@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +29,7 @@ type fixture struct {
 	*testing.T
 	api     *apitest.Server
 	state   *live.State
-	handler http.Handler
+	handler *Handler
 	uids    int
 
 	mu      sync.Mutex
@@ -65,13 +65,15 @@ func withFixtureOf(t *testing.T, facts policies.Facts, test func(*fixture)) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
+		handler := b.handler
+		done := make(chan error, 2)
+		go func() { done <- handler.Run(ctx) }()
 		changed := state.Changed()
 		go func() { done <- state.Run(ctx) }()
 		<-changed
 		test(b)
 		cancel()
-		if err := <-done; err != nil {
+		if err := errors.Join(<-done, <-done); err != nil {
 			t.Error(err)
 		}
 	})

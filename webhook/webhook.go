@@ -4,6 +4,10 @@
 // policies it serves: a request is never allowed by accident. Nothing is sent to the API server but what a decision asks
 // for: access reviews, the namespace of an object when it is not known yet, pods that are to be evicted, and arming. That a
 // policy could not be judged is told beside the answer (blame.go).
+//
+// Reviews come on goroutines of the server. What goes on after an answer are Events (on the goroutines of the recorder) and the arming of
+// collections, on a few goroutines of Handler.Run. Each lock is of one small thing: what is being armed (arm.go), who collects (collector.go), what was
+// reported (blame.go, say.go), what policies were counted (metrics.go); none is held during a request.
 package webhook
 
 import (
@@ -66,8 +70,18 @@ type Options struct {
 	Log      logr.Logger
 }
 
+// Handler answers the reviews of all webhooks. While it serves, Run runs.
+type Handler struct {
+	http.Handler
+	arm *armer
+}
+
+// Run does what goes on after an answer: the objects of a deletecollection get the finalizer. It ends with ctx, and by then nothing of it
+// is under way any more.
+func (h *Handler) Run(ctx context.Context) error { return h.arm.run(ctx) }
+
 // New makes the handler of all webhooks.
-func New(o Options) (http.Handler, error) {
+func New(o Options) (*Handler, error) {
 	if o.Config == nil || o.Policies == nil || o.Takes == nil {
 		return nil, errors.New("make a webhook: an API server, policies and a token are needed")
 	}
@@ -97,7 +111,7 @@ func New(o Options) (http.Handler, error) {
 	log := arm.log
 	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, pace: pace, metrics: m,
 		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries, saw: o.Saw}
-	return router(func(asked policies.Webhook) reviewer {
+	routes := router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:
 			return canary
@@ -107,7 +121,8 @@ func New(o Options) (http.Handler, error) {
 			return brake(o.Brake)
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
-	}, o.Takes, o.Policies.Ready, newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) }), m, log), nil
+	}, o.Takes, o.Policies.Ready, newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) }), m, log)
+	return &Handler{routes, arm}, nil
 }
 
 // router is the HTTP of it.
