@@ -50,7 +50,7 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 	return q, q.check()
 }
 
-// read decodes what policies read of an object themselves, its essence: its metadata without managedFields, and what names
+// read decodes what policies read of an object themselves: its metadata without managedFields, and what names
 // its kind. The rest is most of the work, and most policies need none of it. The text is for conditions that do.
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
@@ -62,7 +62,7 @@ func read(raw []byte) (map[string]any, *text, error) {
 		err := decode(raw, &full)
 		return full, nil, err
 	}
-	essence, err := mapOf(o, func(key string, value gjson.Result) (any, bool, error) {
+	known, err := mapOf(o, func(key string, value gjson.Result) (any, bool, error) {
 		switch key {
 		case "apiVersion", "kind":
 			return keep(valueOf(value, 0))
@@ -71,7 +71,7 @@ func read(raw []byte) (map[string]any, *text, error) {
 		}
 		return nil, false, nil
 	})
-	return essence, &text{raw: raw}, err
+	return known, &text{raw: raw}, err
 }
 
 // halves tells whether a letter may be written as halves (\ud83d\ude00), or only one of them be there: like letters that are
@@ -145,9 +145,9 @@ type text struct {
 }
 
 // full is all of an object of a question: decoded, if it has not been yet.
-func (t *text) full(essence map[string]any) (map[string]any, error) {
+func (t *text) full(known map[string]any) (map[string]any, error) {
 	if t == nil {
-		return essence, nil
+		return known, nil
 	}
 	t.once.Do(func() { t.err = decode(t.raw, &t.all) })
 	return t.all, t.err

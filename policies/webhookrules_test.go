@@ -202,8 +202,8 @@ func selected(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 }
 
 func TestExemptRequestsCostNoCall(t *testing.T) {
-	const odd = `it's \odd`
-	set := Build(nil, sources(t, "f", rulesPolicies), Options{Self: []string{odd, ""}})
+	const quoted = `it's \odd`
+	set := Build(nil, sources(t, "f", rulesPolicies), Options{Self: []string{quoted, ""}})
 	for name, c := range map[string]struct {
 		user   User
 		dying  bool
@@ -215,7 +215,7 @@ func TestExemptRequestsCostNoCall(t *testing.T) {
 		"the collector":            {User{Name: "system:serviceaccount:kube-system:generic-garbage-collector"}, false, true},
 		"the namespace controller": {User{Name: namespaceController}, false, true},
 		"a node":                   {User{Name: "system:node:n", Groups: []string{"system:nodes"}}, false, true},
-		"weir":                     {User{Name: odd}, false, true},
+		"weir":                     {User{Name: quoted}, false, true},
 		"anonymous":                {User{}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

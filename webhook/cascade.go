@@ -41,17 +41,17 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	if c == nil {
 		return policies.Decision{Allowed: true}, nil
 	}
-	lookingUp, cancel := context.WithTimeout(ctx, lookupTimeout)
+	bounded, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	for _, o := range c.Owners() {
-		owner, err := j.owner(lookingUp, o)
+		owner, err := j.owner(bounded, o)
 		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
 		}
 		c.Owner(o, owner, err)
 	}
 	for _, l := range c.Lookups() {
-		enough, err := j.lookup(lookingUp, c, &l)
+		enough, err := j.lookup(bounded, c, &l)
 		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
 		}

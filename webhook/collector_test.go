@@ -15,15 +15,15 @@ import (
 // Users can have it asked as often as they like; what cannot be found out is unknown, and is asked for again.
 func TestWhoCollectsIsAskedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, answer, trouble := 0, policies.WeirCollects, error(nil)
+		asked, answer, failure := 0, policies.WeirCollects, error(nil)
 		c := newCollector(func(context.Context) (policies.Collector, error) {
 			asked++
-			return answer, trouble
+			return answer, failure
 		}, newSayer(logr.Discard()))
 		for _, step := range []struct {
 			after   time.Duration
 			answer  policies.Collector
-			trouble error
+			failure error
 			want    policies.Collector
 			asked   int
 		}{
@@ -35,7 +35,7 @@ func TestWhoCollectsIsAskedOnceASecond(t *testing.T) {
 			{rememberCollector, policies.WeirCollects, nil, policies.WeirCollects, 4},
 		} {
 			time.Sleep(step.after)
-			answer, trouble = step.answer, step.trouble
+			answer, failure = step.answer, step.failure
 			if got := c.who(t.Context()); got != step.want || asked != step.asked {
 				t.Errorf("%+v: %v, asked %d times", step, got, asked)
 			}

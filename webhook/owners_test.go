@@ -37,7 +37,7 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rules, review string
-		trouble       int  // the API server's answer about owners; 0: what is there
+		failure       int  // the API server's answer about owners; 0: what is there
 		refused       bool // because it does not exist
 		reads         int
 	}{
@@ -62,8 +62,8 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 					if strings.Contains(r.Path, "/deployments/") {
 						reads.Add(1)
-						if c.trouble != 0 {
-							return &apitest.Reply{Code: c.trouble}
+						if c.failure != 0 {
+							return &apitest.Reply{Code: c.failure}
 						}
 					}
 					return b.review(r)

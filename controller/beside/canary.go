@@ -32,8 +32,8 @@ const (
 	firstLook, mostLook = 50 * time.Millisecond, time.Second // between looks at a canary that is expected to go
 	// calmLook is between two looks while Weir collects: a request each.
 	calmLook = 10 * time.Second
-	// troubleRetry is how soon a request that failed is made again.
-	troubleRetry   = 5 * time.Second
+	// failureRetry is how soon a request that failed is made again.
+	failureRetry   = 5 * time.Second
 	requestTimeout = 10 * time.Second
 )
 
@@ -201,7 +201,7 @@ func (c *Canary) Await(ctx context.Context) error {
 	var said string
 	for told := false; ; {
 		uid, alone, err := c.alone(ctx)
-		again := troubleRetry
+		again := failureRetry
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -258,7 +258,7 @@ func (c *Canary) Watch(ctx context.Context) error {
 			return err
 		case err != nil:
 			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again", "err", err.Error())
-			if await.Pause(ctx, troubleRetry) != nil {
+			if await.Pause(ctx, failureRetry) != nil {
 				return nil
 			}
 		}

@@ -27,7 +27,7 @@ func (c *Canary) Measure(ctx context.Context) {
 		default:
 			silent = is
 			if silent {
-				wait = troubleRetry
+				wait = failureRetry
 			}
 		}
 		if await.Pause(ctx, wait) != nil {

@@ -30,13 +30,13 @@ func (b *Brake) Heed(ctx context.Context) {
 
 type heeder struct {
 	*Brake
-	said time.Time // when trouble was logged
+	said time.Time // when a failure was logged
 }
 
 func (h *heeder) look(ctx context.Context) {
 	items, err := h.list(ctx)
 	if err != nil {
-		if ctx.Err() == nil && time.Since(h.said) >= troubleEvery {
+		if ctx.Err() == nil && time.Since(h.said) >= failureEvery {
 			h.said = time.Now()
 			h.Log.Error(err, "cannot read what is held: what was held before stays held")
 		}

@@ -28,8 +28,8 @@ const (
 	countEvery, countShare = 5 * time.Second, 50
 	// calm is for how long nothing may be held before a hold ends.
 	calm = 10 * time.Second
-	// requestTimeout bounds a request; troubleEvery is how often trouble is logged.
-	requestTimeout, troubleEvery = 10 * time.Second, time.Minute
+	// requestTimeout bounds a request; failureEvery is how often a failure is logged.
+	requestTimeout, failureEvery = 10 * time.Second, time.Minute
 )
 
 // Resource is the kind of HeldCollections.
@@ -40,7 +40,7 @@ type keeper struct {
 	*Brake
 	records map[cause]*record
 	history int       // how often it had gone back
-	said    time.Time // when trouble was logged
+	said    time.Time // when a failure was logged
 }
 
 // record is what the keeper knows of one cause.
@@ -164,7 +164,7 @@ func (k *keeper) look(ctx context.Context) {
 	}
 	items, err := k.list(ctx)
 	if err != nil {
-		k.trouble(ctx, err)
+		k.failure(ctx, err)
 	}
 	for _, c := range slices.SortedFunc(maps.Keys(k.records), func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }) {
 		r := k.records[c]
@@ -182,7 +182,7 @@ func (k *keeper) look(ctx context.Context) {
 			continue // it cannot be written either
 		}
 		if err := k.write(ctx, r, object); err != nil {
-			k.trouble(ctx, err)
+			k.failure(ctx, err)
 		}
 	}
 }
@@ -210,8 +210,8 @@ func (r *record) begin(object *v1alpha1.HeldCollection) {
 	r.sets = newSets(void)
 }
 
-func (k *keeper) trouble(ctx context.Context, err error) {
-	if ctx.Err() != nil || time.Since(k.said) < troubleEvery {
+func (k *keeper) failure(ctx context.Context, err error) {
+	if ctx.Err() != nil || time.Since(k.said) < failureEvery {
 		return
 	}
 	k.said = time.Now()
@@ -315,7 +315,7 @@ func (k *keeper) carryOut(r *record, items []item) bool {
 	case k.history != k.Brake.history:
 		return false
 	case r.requested:
-		k.letGo(items)
+		k.proceed(items)
 	default:
 		k.ledger.Decided(r.kind, uidsOf(items))
 	}

@@ -142,8 +142,8 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 // mostLimits is how many policies a message names.
 const mostLimits = 5
 
-// letGo takes in that a person has let roots go, with as much as was told.
-func (q *requested) letGo(roots []item) {
+// proceed takes in that a person has decided that roots are deleted, with as much as was shown.
+func (q *requested) proceed(roots []item) {
 	for _, r := range roots {
 		if _, held := q.roots[r.uid]; held {
 			q.decided[r.uid] = r.counted

@@ -62,7 +62,7 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	config.Timeout = releaseTimeout
 	config.WarningHandler = rest.NoWarnings{} // of versions that are on their way out; they are read all the same
 	if !r.DryRun && !r.Force {
-		if err := r.nobodyWorks(ctx, config); err != nil {
+		if err := r.noControllerWorks(ctx, config); err != nil {
 			return Released{}, err
 		}
 	}
@@ -88,15 +88,15 @@ func (r *Release) work(config *rest.Config) (*releasing, error) {
 	if err != nil {
 		return nil, err
 	}
-	stamper, err := finalizers.New(config)
+	writer, err := finalizers.New(config)
 	if err != nil {
 		return nil, err
 	}
-	return &releasing{Release: r, discovery: disco, lister: lister, stamper: stamper}, nil
+	return &releasing{Release: r, discovery: disco, lister: lister, writer: writer}, nil
 }
 
-// nobodyWorks makes sure that no controller is alive: it would put back what is taken off.
-func (r *Release) nobodyWorks(ctx context.Context, config *rest.Config) error {
+// noControllerWorks makes sure that no controller is alive: it would put back what is taken off.
+func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) error {
 	client, err := typedcoordinationv1.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a leases client: %w", err)

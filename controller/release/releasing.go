@@ -39,7 +39,7 @@ type releasing struct {
 	*Release
 	discovery discovery.DiscoveryInterface
 	lister    *finalizers.Lister
-	stamper   *finalizers.Writer
+	writer    *finalizers.Writer
 
 	mu       sync.Mutex
 	result   Released
@@ -149,7 +149,7 @@ func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *er
 		return
 	}
 	patches.Go(func() error {
-		switch result, err := k.stamper.Take(ctx, k.gvr, m); {
+		switch result, err := k.writer.Take(ctx, k.gvr, m); {
 		case err != nil && ctx.Err() == nil:
 			k.failed(k.gvr.GroupResource(), 1, err)
 		case result == finalizers.Done:

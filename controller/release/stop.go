@@ -45,7 +45,7 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 			last = fmt.Errorf("%d of its pods are left", d.Status.Replicas)
 			return false, nil
 		}
-		last = lease.nobodyWorks(ctx, config)
+		last = lease.noControllerWorks(ctx, config)
 		return last == nil, nil
 	})
 	if err != nil {

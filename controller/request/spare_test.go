@@ -226,19 +226,19 @@ func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
 // TestOneAnswerAmongOthersCutsNothing, be it late, or so early that all others seem to be late: how soon the others come says how much the
 // API server has to do.
 func TestOneAnswerAmongOthersCutsNothing(t *testing.T) {
-	for _, odd := range []time.Duration{time.Second, time.Millisecond} {
+	for _, single := range []time.Duration{time.Second, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newAllowance(64)
 			for i := range 2000 {
 				latency := time.Duration(1+i%2) * 10 * time.Millisecond
 				if i%20 == 0 {
-					latency = odd
+					latency = single
 				}
 				b.answered(latency, true)
 				<-time.After(time.Millisecond)
 			}
 			if b.limit != 32 {
-				t.Errorf("%.1f are allowed with some that take %s, want 32", b.limit, odd)
+				t.Errorf("%.1f are allowed with some that take %s, want 32", b.limit, single)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// world is a graph of which only uids, kinds and numbers of dependents are known.
-func world(t *testing.T, dependents int) (r *Record, told *[]string) {
+// recording is a graph of which only uids, kinds and numbers of dependents are known.
+func recording(t *testing.T, dependents int) (r *Record, told *[]string) {
 	t.Helper()
 	told = &[]string{}
 	r = New(func(uid types.UID) (graph.View, bool) {
@@ -29,7 +29,7 @@ func world(t *testing.T, dependents int) (r *Record, told *[]string) {
 
 func TestWhoseRequestItWasIsToldOnceTheWatchShowsTheDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, told := world(t, 2)
+		r, told := recording(t, 2)
 		r.Saw("configmaps-1", "anna", "Foreground")
 		r.Saw("configmaps-2", "anna", "Background")
 		r.Saw("unknown-3", "anna", "Background")
@@ -49,7 +49,7 @@ func TestWhoseRequestItWasIsToldOnceTheWatchShowsTheDeletion(t *testing.T) {
 }
 
 func TestOfSeveralRequestsNoneIsTakenForTheOne(t *testing.T) {
-	r, told := world(t, 1)
+	r, told := recording(t, 1)
 	for _, user := range []string{"anna", "ben", "anna", "a\nname\x1b[2J", "dora"} {
 		r.Saw("configmaps-1", user, "Background")
 	}
@@ -61,7 +61,7 @@ func TestOfSeveralRequestsNoneIsTakenForTheOne(t *testing.T) {
 
 // TestOnlyWhatTakesOthersAlongIsTold: of each pod that goes there would be an Event else.
 func TestOnlyWhatTakesOthersAlongIsTold(t *testing.T) {
-	r, told := world(t, 0)
+	r, told := recording(t, 0)
 	r.Saw("pods-1", "anna", "Background")
 	r.Saw("namespaces-1", "anna", "Background")
 	r.Deleted("pods-1")
@@ -73,7 +73,7 @@ func TestOnlyWhatTakesOthersAlongIsTold(t *testing.T) {
 
 func TestRequestsAreRememberedInABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, told := world(t, 1)
+		r, told := recording(t, 1)
 		saw := func(from, n int) {
 			for i := range n {
 				r.Saw(types.UID(fmt.Sprintf("configmaps-%d", from+i)), strings.Repeat("ä", 10_000), "Background")

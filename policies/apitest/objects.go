@@ -196,7 +196,7 @@ func (s *Server) deleteLocked(p place, o object, body string, as func(object) ob
 		return status(409, "Conflict", "the precondition does not hold")
 	}
 	fresh := clone(o)
-	course(fresh, options.PropagationPolicy)
+	propagate(fresh, options.PropagationPolicy)
 	if len(finalizers(fresh)) == 0 {
 		s.removeLocked(p)
 		return &Reply{200, as(clone(o))}
@@ -209,8 +209,8 @@ func (s *Server) deleteLocked(p place, o object, body string, as func(object) ob
 	return &Reply{200, as(clone(fresh))}
 }
 
-// course is what a propagation policy does to an object's finalizers.
-func course(o object, policy string) {
+// propagate is what a propagation policy does to an object's finalizers.
+func propagate(o object, policy string) {
 	wanted := map[string]string{"Orphan": metav1.FinalizerOrphanDependents, "Foreground": metav1.FinalizerDeleteDependents}[policy]
 	if policy == "" {
 		return

@@ -25,23 +25,23 @@ var parser = sync.OnceValue(func() *cel.Env {
 	return env
 })
 
-// metadataOnly tells whether an expression looks at nothing of objects but their essence. Of one that it does not
+// metadataOnly tells whether an expression looks at nothing of objects but their metadata. Of one that it does not
 // understand it says no.
 func metadataOnly(expression string) bool {
 	parsed, issues := parser().Parse(expression)
-	return issues.Err() == nil && touchesEssence(parsed.NativeRep().Expr())
+	return issues.Err() == nil && onlyMetadata(parsed.NativeRep().Expr())
 }
 
-func touchesEssence(e ast.Expr) bool {
+func onlyMetadata(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind, ast.UnspecifiedExprKind:
 		return true
 	case ast.IdentKind:
 		return !namesObject(e)
 	case ast.SelectKind:
-		return selectsEssence(e.AsSelect()) || touchesEssence(e.AsSelect().Operand())
+		return selectsMetadata(e.AsSelect()) || onlyMetadata(e.AsSelect().Operand())
 	case ast.CallKind:
-		return comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || touchesEssence(e.AsCall().Target()))
+		return comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || onlyMetadata(e.AsCall().Target()))
 	case ast.ListKind:
 		return touchTheirs(e.AsList().Elements())
 	case ast.ComprehensionKind:
@@ -53,7 +53,7 @@ func touchesEssence(e ast.Expr) bool {
 
 func touchTheirs(list []ast.Expr) bool {
 	for _, e := range list {
-		if !touchesEssence(e) {
+		if !onlyMetadata(e) {
 			return false
 		}
 	}
@@ -68,8 +68,8 @@ func namesObject(e ast.Expr) bool {
 	return name == admissioncel.ObjectVarName || name == admissioncel.OldObjectVarName
 }
 
-// selectsEssence: object.kind, has(object.metadata), object.metadata.labels.
-func selectsEssence(s ast.SelectExpr) bool {
+// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels.
+func selectsMetadata(s ast.SelectExpr) bool {
 	if namesObject(s.Operand()) {
 		return s.FieldName() == "apiVersion" || s.FieldName() == "kind" || s.FieldName() == "metadata" && s.IsTestOnly()
 	}

@@ -59,7 +59,7 @@ func kindWord(gr schema.GroupResource) string {
 
 // resourceOf reads a kind as "serve" has it: a usual one, or one that is spelled out.
 func resourceOf(word string) (graph.Resource, error) {
-	name, spelled, ok := strings.Cut(word, ":")
+	name, written, ok := strings.Cut(word, ":")
 	gr, err := kindOf(name)
 	if err != nil {
 		return graph.Resource{}, err
@@ -72,7 +72,7 @@ func resourceOf(word string) (graph.Resource, error) {
 		}
 		return graph.Resource{}, fmt.Errorf("kind %q has to be spelled out: RESOURCE.GROUP:KIND:VERSION", word)
 	}
-	parts := strings.Split(spelled, ":")
+	parts := strings.Split(written, ":")
 	if len(parts) < 2 || gr.Resource == "" || parts[0] == "" || parts[1] == "" {
 		return graph.Resource{}, fmt.Errorf("kind %q is not RESOURCE.GROUP:KIND:VERSION", word)
 	}

@@ -36,9 +36,9 @@ func (s *server) note(o *object) {
 	}
 }
 
-// letGo notes that a collector took the references of an object to orphaning owners off. unknown tells of an
+// tookOff notes that a collector took the references of an object to orphaning owners off. unknown tells of an
 // owner that is gone, and of whose end the collector had not been told when it decided.
-func (s *server) letGo(o *object, before []metav1.OwnerReference, unknown func(types.UID) bool) {
+func (s *server) tookOff(o *object, before []metav1.OwnerReference, unknown func(types.UID) bool) {
 	orphaned := false
 	for _, r := range before {
 		if slices.ContainsFunc(o.Owners, func(stays metav1.OwnerReference) bool { return words(stays) == words(r) }) {

@@ -74,7 +74,7 @@ func (w *cluster) execute(t *task) error {
 		w.stats["releases accepted"]++
 		before := o.Owners
 		w.server.setOwners(o, a.Owners)
-		w.server.letGo(o, before, func(uid types.UID) bool { return w.unheard(t, uid) })
+		w.server.tookOff(o, before, func(uid types.UID) bool { return w.unheard(t, uid) })
 	case graph.Unblock:
 		w.stats["unblocks accepted"]++
 		w.server.setOwners(o, a.Owners)
