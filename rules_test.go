@@ -186,6 +186,50 @@ func TestEveryPackageHasOnePackageComment(t *testing.T) {
 	}
 }
 
+// TestPackageCommentsTellOfLocksAndGoroutines: a package that has a lock, or begins goroutines, says in its comment what the lock guards, and
+// who joins the goroutines. Whoever changes it has to know.
+func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
+	locks, goroutines, comments := map[string]string{}, map[string]string{}, map[string]string{}
+	eachGoFile(t, func(dir, path string, _ []string) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			comments[dir] = strings.ToLower(f.Doc.Text())
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				goroutines[dir] = files.Position(n.Pos()).String()
+			case *ast.CallExpr:
+				if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Go" {
+					goroutines[dir] = files.Position(n.Pos()).String()
+				}
+			case *ast.Field:
+				if mutexes(n.Type, len(n.Names)) > 0 {
+					locks[dir] = files.Position(n.Pos()).String()
+				}
+			}
+			return true
+		})
+	})
+	for what, found := range map[string]map[string]string{"lock": locks, "goroutine": goroutines} {
+		for dir, where := range found {
+			if !strings.Contains(comments[dir], what) {
+				t.Errorf("the comment of package %q tells nothing of its %ss, as at %s", dir, what, where)
+			}
+		}
+		if len(found) < 10 {
+			t.Errorf("found %ss in %d packages only", what, len(found))
+		}
+	}
+}
+
 // eachGoFile visits the root module's files: e2e is a module of its own.
 func eachGoFile(t *testing.T, visit func(dir, path string, imports []string)) {
 	t.Helper()

@@ -10,6 +10,9 @@
 //	                          new ─────────────────────────────────────────▶
 //	certificate served    old ────────┐
 //	                                  └ new, once settled ─────────────────▶
+//
+// Goroutines: Source.Start and Token.Start each run on the caller's, and Weir's own CA has one more, which Start joins. Each has one lock, of what
+// the server and the configurations read of it meanwhile; no request is made under one.
 package certs
 
 import (

@@ -3,4 +3,6 @@
 // graph, drain and policies do, and do no I/O.
 //
 // Every replica follows the cluster and keeps a warm graph (Following); a Controller is one that may lead, and then works.
+//
+// Goroutines: one for each part that works, joined by Lead, and for each that follows, joined by Follow. It has no locks: each part has its own.
 package controller

@@ -2,6 +2,9 @@
 //
 // It is no part of the weir command: what kubectl's flags and ways to name objects take along is a third of the binary, and
 // weighs on a controller that has no use for it.
+//
+// A command is one goroutine, but for those that forward a port (forward.go), joined when it is closed. One lock guards what is remembered
+// of workloads (components.go), for the page, which asks from many; they are read under it, and whoever else wants them waits.
 package ask
 
 import (

@@ -6,5 +6,6 @@
 // Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
 // what Weir keeps because it is in doubt the other deletes, and nobody finds out why.
 //
-// Goroutines: none of its own; Await, Watch and Measure run until their context ends. One caller at a time.
+// Goroutines: none of its own; Await, Watch and Measure run until their context ends. One caller at a time. The election of the migration
+// Lease has one, joined by Hold. One lock guards what is measured of the built-in collector (lag.go).
 package beside

@@ -1,5 +1,7 @@
 // Package clustertest is a cluster in memory in which whole Controllers run, for tests of what they do together: an API server that
 // serves the kinds it is told to, namespaces that end as the real ones do, and a clock that stands still until all have settled.
+//
+// Each Controller runs on goroutines that end with its test. One lock guards what the API server is told to do.
 package clustertest
 
 import (

@@ -4,4 +4,6 @@
 // cluster comes by. So a watch here decodes an object's names, uid, versions, owners and finalizers, and skips the rest where
 // it lies. What it does not understand it leaves to client-go's decoder, and its own words for what is kept are
 // client-go's, too: it only chooses which bytes to hand over. Lists and single reads are client-go's alone.
+//
+// There are no locks and no goroutines of its own.
 package slim

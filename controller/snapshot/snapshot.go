@@ -1,5 +1,9 @@
 // Package snapshot reads a cluster, or one namespace of it, for insight: one metadata-only list a kind, all at the same
 // time, with the rights of whoever asks.
+//
+// Goroutines: one for each list, joined when they are read; of a Follower, discovery and a reflector for each kind, joined by Close. Locks: one
+// of what has been read, under which nothing is asked; and one of Worlds that are being brought up to date, for which others wait that
+// want the same.
 package snapshot
 
 import (

@@ -4,6 +4,8 @@
 // It knows no kinds: what is put into it, or created, can be read, listed, watched, updated, patched and deleted, with the preconditions,
 // conflicts and finalizers of the real one as far as Weir rests on them. It does not replace the end-to-end tests, which
 // run against the real one.
+//
+// One lock guards all that is stored. A watch has two goroutines, which end with its request.
 package apitest
 
 import (

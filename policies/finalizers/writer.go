@@ -1,5 +1,7 @@
 // Package finalizers puts Weir's finalizer on stored objects and takes it off them, one request an object, and never on
 // another object than the one that was looked at.
+//
+// It has no locks. A list reads its next page on a goroutine while a page is used, and joins it before it returns.
 package finalizers
 
 import (

@@ -4,6 +4,9 @@
 // It changes nothing in the cluster: there is no request by which it could. Who may open it is who has the address: it listens
 // on the loopback interface only, and the path begins with a random token. Browsers send requests of other pages, too, so Host,
 // Origin and Sec-Fetch-Site are checked, and nothing on the page comes from, or goes to, anywhere else.
+//
+// Questions come on goroutines of the server, a few at the same time; one more closes it at the end, joined by Serve. One lock guards the plans
+// that are remembered; nothing is answered under it.
 package page
 
 import (
