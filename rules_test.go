@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"controller/drain":         {},
 	"webhook":                  {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"certs":                    {"controller/await"},
-	"policies":                 {"controller/words", "policies/cel", "policies/v1alpha1"},
+	"policies":                 {"controller/drain", "controller/words", "policies/cel", "policies/v1alpha1"},
 	"policies/apitest":         {},
 	"policies/casefile":        {"policies"},
 	"policies/cel":             {},

@@ -67,7 +67,7 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 		switch {
 		case c.deletion != nil:
 			e = &asDelete
-		case c.drain != nil && drained:
+		case c.waves != nil && drained:
 			continue
 		}
 		ok, err := c.matches(e)
@@ -77,7 +77,7 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 		case ok && c.asked():
 			keys = append(keys, c.key)
 		}
-		drained = drained || c.drain != nil && ok
+		drained = drained || c.waves != nil && ok
 	}
 	return keys, errs
 }
@@ -85,5 +85,5 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 // asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it depends on the others.
 func (c *compiled) asked() bool {
 	some := c.scope == v1alpha1.NamespacedScope || c.scope == v1alpha1.ClusterScope
-	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.drain != nil
+	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil
 }

@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -32,7 +32,7 @@ type compiled struct {
 	// One of these, by kind.
 	deletion *deletion
 	owners   *v1alpha1.OwnerReferencePolicySpec
-	drain    *drain
+	waves    []wave // of a DrainPolicy; nil: it is none
 }
 
 // deletion is what a DeletionPolicy asks for.
@@ -43,15 +43,11 @@ type deletion struct {
 	brake       *v1alpha1.Brake
 }
 
-// drain is what a DrainPolicy asks for.
-type drain struct {
-	waves []wave
-}
-
+// wave is one of a DrainPolicy, and what goes with it.
 type wave struct {
-	v1alpha1.Wave
-	objects labels.Selector
-	timeout time.Duration
+	drain.Wave
+	resources []v1alpha1.ResourceRule
+	objects   labels.Selector // nil: all
 }
 
 func (c *compiled) ready() bool {
@@ -227,14 +223,15 @@ func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
 	c.failurePolicy = v1alpha1.Ignore
 	var errs field.ErrorList
 	c.namespaces = compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"), &errs)
-	c.drain = &drain{}
+	c.waves = make([]wave, 0, len(p.Waves))
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
-		cw := wave{Wave: w, objects: compileSelector(w.ObjectSelector, at.Child("objectSelector"), &errs)}
+		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1alpha1.Proceed}, resources: w.Resources,
+			objects: compileSelector(w.ObjectSelector, at.Child("objectSelector"), &errs)}
 		if w.Timeout != nil {
-			cw.timeout = w.Timeout.Duration
+			cw.Timeout = w.Timeout.Duration
 		}
-		c.drain.waves = append(c.drain.waves, cw)
+		c.waves = append(c.waves, cw)
 		c.checkResources(w.Resources, at.Child("resources"))
 		c.resources = append(c.resources, w.Resources...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -14,15 +15,8 @@ import (
 type Drain struct {
 	// Policy is the DrainPolicy.
 	Policy string
-	Waves  []DrainWave
+	Waves  []drain.Wave
 	c      *compiled
-}
-
-// DrainWave is one wave. A Timeout of 0 is none.
-type DrainWave struct {
-	Name    string
-	Timeout time.Duration
-	Proceed bool // after Timeout
 }
 
 // DrainOf is the drain of a namespace, given as its object; nil where no policy selects it.
@@ -32,8 +26,8 @@ func (s *Set) DrainOf(namespace map[string]any) *Drain {
 			continue
 		}
 		d := &Drain{Policy: c.key.Name, c: c}
-		for _, w := range c.drain.waves {
-			d.Waves = append(d.Waves, DrainWave{Name: w.Name, Timeout: w.timeout, Proceed: w.OnTimeout == v1alpha1.Proceed})
+		for _, w := range c.waves {
+			d.Waves = append(d.Waves, w.Wave)
 		}
 		return d
 	}
@@ -42,20 +36,20 @@ func (s *Set) DrainOf(namespace map[string]any) *Drain {
 
 // Wave is the index of the wave that an object goes with: the first that names it, or the last.
 func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
-	for i, w := range d.c.drain.waves {
-		if namesResource(w.Resources, gr) && (w.objects == nil || w.objects.Matches(object(obj).labels())) {
+	for i, w := range d.c.waves {
+		if namesResource(w.resources, gr) && (w.objects == nil || w.objects.Matches(object(obj).labels())) {
 			return i
 		}
 	}
-	return len(d.c.drain.waves) - 1
+	return len(d.c.waves) - 1
 }
 
 // WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more than one where the
 // labels of the object decide.
 func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 	var out []int
-	for i, w := range d.c.drain.waves {
-		if !namesResource(w.Resources, gr) {
+	for i, w := range d.c.waves {
+		if !namesResource(w.resources, gr) {
 			continue
 		}
 		out = append(out, i)
@@ -63,7 +57,7 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 			return out
 		}
 	}
-	if last := len(d.c.drain.waves) - 1; !slices.Contains(out, last) {
+	if last := len(d.c.waves) - 1; !slices.Contains(out, last) {
 		out = append(out, last)
 	}
 	return out
@@ -81,7 +75,7 @@ func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(tex
 	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1alpha1.DrainAnnotation), ns.annotation(v1alpha1.DrainSinceAnnotation)), ns.annotation(v1alpha1.DrainSealAnnotation)) {
 		return 0, time.Time{}
 	}
-	wave = slices.IndexFunc(d.Waves, func(w DrainWave) bool { return w.Name == ns.annotation(v1alpha1.DrainAnnotation) })
+	wave = slices.IndexFunc(d.Waves, func(w drain.Wave) bool { return w.Name == ns.annotation(v1alpha1.DrainAnnotation) })
 	since, noTime := time.Parse(time.RFC3339, ns.annotation(v1alpha1.DrainSinceAnnotation))
 	deleted, alive := time.Parse(time.RFC3339, ns.str("metadata", "deletionTimestamp"))
 	switch {

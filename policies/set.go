@@ -79,7 +79,7 @@ func Build(previous *Set, sources []Source, opts Options) *Set {
 			deletions = append(deletions, c)
 		case c.owners != nil:
 			owners = append(owners, c)
-		case c.drain != nil && c.ready():
+		case c.waves != nil && c.ready():
 			s.drains = append(s.drains, c)
 		}
 	}
@@ -146,8 +146,8 @@ func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
-			FailsClosed: c.drain == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
-			Propagates: c.deletion != nil && c.deletion.propagation != nil, Brakes: c.deletion != nil && c.deletion.brake != nil, Conditions: len(c.conditions) > 0, Waves: c.waves()}
+			FailsClosed: c.waves == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
+			Propagates: c.deletion != nil && c.deletion.propagation != nil, Brakes: c.deletion != nil && c.deletion.brake != nil, Conditions: len(c.conditions) > 0, Waves: c.waveNames()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)
 		}
@@ -155,13 +155,10 @@ func (s *Set) Statuses() []Status {
 	return out
 }
 
-// waves names the waves of a DrainPolicy, in their order.
-func (c *compiled) waves() string {
-	if c.drain == nil {
-		return ""
-	}
+// waveNames are those of a DrainPolicy, in their order.
+func (c *compiled) waveNames() string {
 	var names []string
-	for _, w := range c.drain.waves {
+	for _, w := range c.waves {
 		names = append(names, w.Name)
 	}
 	return strings.Join(names, ", ")

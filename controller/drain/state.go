@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Wave is what goes at the same time.
+// Wave is what goes at the same time: by a DrainPolicy, or as Kubernetes has it. Which objects go with it is said by whoever orders them.
 type Wave struct {
 	Name string
 	// Timeout is how long the wave may take; 0 is as long as it takes.

@@ -50,11 +50,7 @@ func (o order) waves() []drain.Wave {
 	if o.policy == nil {
 		return drain.DefaultWaves()
 	}
-	waves := make([]drain.Wave, len(o.policy.Waves))
-	for i, w := range o.policy.Waves {
-		waves[i] = drain.Wave{Name: w.Name, Timeout: w.Timeout, Proceed: w.Proceed}
-	}
-	return waves
+	return o.policy.Waves
 }
 
 // named is the name by which a policy orders a kind: that of its twins which goes first.
