@@ -1,6 +1,7 @@
-// Package await has what goroutines of every room wait by: a time that may pass, and a change that many wait for.
+// Package await has what goroutines of every room wait by: a time that may pass, a change that many wait for, and a queue of what is to be done.
 //
-// A Change has a lock of its own, under which nothing is called. There are no goroutines. It imports nothing of ours.
+// A Change has a lock of its own, under which nothing is called. The goroutines of Work are joined by whoever waits for their group. It imports
+// nothing of ours.
 package await
 
 import (

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -40,20 +41,11 @@ func newCoOwners(look func(context.Context, types.UID)) *coOwners {
 // run looks until ctx ends, and joins its goroutines.
 func (c *coOwners) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for range lowPriorityWorkers {
-		wg.Go(func() {
-			for {
-				uid, closed := c.queue.Get()
-				if closed {
-					return
-				}
-				if c.pace.Wait(ctx) == nil {
-					c.look(ctx, uid)
-				}
-				c.queue.Done(uid)
-			}
-		})
-	}
+	await.Work(&wg, lowPriorityWorkers, c.queue, func(uid types.UID) {
+		if c.pace.Wait(ctx) == nil {
+			c.look(ctx, uid)
+		}
+	})
 	<-ctx.Done()
 	c.queue.ShutDown()
 	wg.Wait()

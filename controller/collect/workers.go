@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -121,20 +122,11 @@ func (w *Workers) Run(ctx context.Context, n int) {
 		}
 	})
 	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			for {
-				uid, closed := w.queue.Get()
-				if closed {
-					return
-				}
-				w.requester.Limiter.Arrived(uid)
-				w.work(ctx, uid)
-				w.requester.Limiter.Left()
-				w.queue.Done(uid)
-			}
-		})
-	}
+	await.Work(&wg, n, w.queue, func(uid types.UID) {
+		w.requester.Limiter.Arrived(uid)
+		w.work(ctx, uid)
+		w.requester.Limiter.Left()
+	})
 	wg.Go(func() { w.recheck(ctx) })
 	wg.Go(func() { w.coOwners.run(ctx) })
 	wg.Go(func() { w.cascades.run(ctx) })

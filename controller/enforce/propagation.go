@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -102,18 +103,7 @@ func (s *propagator) run(ctx context.Context) {
 	s.mu.Unlock()
 	s.all()
 	var wg sync.WaitGroup
-	for range s.requester.Limiter.Places() {
-		wg.Go(func() {
-			for {
-				uid, closed := s.queue.Get()
-				if closed {
-					return
-				}
-				s.work(ctx, uid)
-				s.queue.Done(uid)
-			}
-		})
-	}
+	await.Work(&wg, s.requester.Limiter.Places(), s.queue, func(uid types.UID) { s.work(ctx, uid) })
 	wg.Go(func() { s.requeueOnChange(ctx) })
 	<-ctx.Done()
 	s.queue.ShutDown()

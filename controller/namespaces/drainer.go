@@ -17,6 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -202,18 +203,7 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 		d.queue.Add(name)
 	}
 	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			for {
-				name, closed := d.queue.Get()
-				if closed {
-					return
-				}
-				d.work(ctx, name)
-				d.queue.Done(name)
-			}
-		})
-	}
+	await.Work(&wg, n, d.queue, func(name string) { d.work(ctx, name) })
 	if d.Policies != nil {
 		wg.Go(func() { d.followPolicies(ctx) })
 	}
