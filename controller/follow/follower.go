@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
@@ -82,10 +84,8 @@ func (f *follower) run(ctx context.Context, client metadata.Interface) {
 			f.log.V(1).Info("watch ended", "kind", f.gvr.String(), "err", err.Error())
 			f.unlisted(err)
 		}
-		select {
-		case <-ctx.Done():
+		if await.Pause(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

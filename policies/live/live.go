@@ -120,10 +120,8 @@ func (s *State) Run(ctx context.Context) error {
 			return nil
 		case <-s.recheck:
 		}
-		select {
-		case <-ctx.Done():
+		if await.Pause(ctx, gather) != nil {
 			return nil
-		case <-time.After(gather):
 		}
 		select {
 		case <-s.recheck: // what came meanwhile is compiled with the rest

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 // objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
@@ -191,10 +193,8 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 		default:
 			pause = first
 		}
-		select {
-		case <-ctx.Done():
+		if await.Pause(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
