@@ -1,7 +1,11 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -108,6 +112,60 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 			t.Errorf("%s: found %d names of files only", document, len(named))
 		}
 	}
+}
+
+// TestReasonsOfEventsAreDocumented: whoever sees an Event finds its reason in docs/operating.md.
+func TestReasonsOfEventsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Events\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	shared := map[string]string{}
+	files, err := filepath.Glob("policies/v1alpha1/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		maps.Copy(shared, reasonsIn(t, f, nil))
+	}
+	reasons := reasonsIn(t, "controller/events/reporter.go", shared)
+	for name, reason := range reasons {
+		if !strings.Contains(table, "`"+reason+"`") {
+			t.Errorf("the Events of docs/operating.md have no %s (%s)", reason, name)
+		}
+	}
+	if len(reasons) < 15 {
+		t.Errorf("found %d reasons only", len(reasons))
+	}
+}
+
+// reasonsIn are the constants of a file whose names begin with Reason: strings, and those of another package, by their name.
+func reasonsIn(t *testing.T, path string, shared map[string]string) map[string]string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || len(v.Values) != 1 || !strings.HasPrefix(v.Names[0].Name, "Reason") {
+			return true
+		}
+		switch value := v.Values[0].(type) {
+		case *ast.BasicLit:
+			found[v.Names[0].Name], err = strconv.Unquote(value.Value)
+		case *ast.SelectorExpr:
+			found[v.Names[0].Name] = shared[value.Sel.Name]
+		}
+		if err != nil || found[v.Names[0].Name] == "" {
+			t.Fatalf("%s: %s is no string", path, v.Names[0].Name)
+		}
+		return true
+	})
+	return found
 }
 
 // TestCitationsOfTheReferenceResolve: RB n.n is a statement of docs/reference-behaviour.md, wherever it is cited.
