@@ -40,7 +40,7 @@ const (
 type backFill struct {
 	store    *follow.Store
 	lister   *finalizers.Lister
-	stamper  *finalizers.Writer
+	writer   *finalizers.Writer
 	requests *request.Client
 	policies *live.State
 	pace     *rate.Limiter // a cap; what the API server and everything else that is done leave over decides below it
@@ -52,13 +52,13 @@ type backFill struct {
 	told await.Change // when that changes
 }
 
-// newBackFill stamps at most qps objects a second; 0: as many as there is room for.
-func newBackFill(s *follow.Store, lister *finalizers.Lister, stamper *finalizers.Writer, r *request.Client, p *live.State, qps float64, m *metrics, log logr.Logger) *backFill {
+// newBackFill adds the finalizer to at most qps objects a second; 0: as many as there is room for.
+func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.Writer, r *request.Client, p *live.State, qps float64, m *metrics, log logr.Logger) *backFill {
 	pace := rate.NewLimiter(rate.Inf, 1)
 	if qps > 0 {
 		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
 	}
-	return &backFill{store: s, lister: lister, stamper: stamper, requests: r, policies: p, metrics: m, log: log,
+	return &backFill{store: s, lister: lister, writer: writer, requests: r, policies: p, metrics: m, log: log,
 		pace: pace}
 }
 
@@ -137,7 +137,7 @@ func (b *backFill) run(ctx context.Context) {
 	}
 }
 
-// pass is one look at everything that policies are about, and at everything that is stamped.
+// pass is one look at everything that policies are about, and at everything that carries the finalizer.
 type pass struct {
 	*backFill
 	set   *policies.Set
@@ -175,16 +175,16 @@ func (p *pass) run(ctx context.Context) error {
 	stop := p.show(ctx)
 	defer stop()
 	carry := p.countAll(kinds)
-	stamped := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
+	carrying := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
 	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
 		carry.found(v)
 		if v.Deleting {
 			continue
 		}
-		if stamped[v.Kind] == nil {
-			stamped[v.Kind] = map[types.UID]graph.Ref{}
+		if carrying[v.Kind] == nil {
+			carrying[v.Kind] = map[types.UID]graph.Ref{}
 		}
-		stamped[v.Kind][v.UID] = v.Ref
+		carrying[v.Kind][v.UID] = v.Ref
 	}
 	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
 	for _, k := range kinds {
@@ -200,7 +200,7 @@ func (p *pass) run(ctx context.Context) error {
 		}
 		p.begin(k.GroupResource())
 		p.inTurn(ctx, func(ctx context.Context, w *kindWork) error {
-			return p.kind(ctx, w, k, full, stamped[k.GroupResource()])
+			return p.kind(ctx, w, k, full, carrying[k.GroupResource()])
 		})
 	}
 	p.takeRest(ctx, about, versions)
@@ -209,20 +209,20 @@ func (p *pass) run(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// kind looks at the objects of a kind that policies may be about, and at those that are stamped although no policy selects them.
-func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, stamped map[types.UID]graph.Ref) error {
+// kind looks at the objects of a kind that policies may be about, and at those that carry the finalizer although no policy selects them.
+func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, carrying map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.FinalizerSelector(k.GroupResource())
 	namespaces, lister := p.namespaces(k), p.reader(w)
 	if !k.Collected || k.State != graph.Synced {
-		selector, some, namespaces = "", true, everywhere // the graph does not know what is stamped
+		selector, some, namespaces = "", true, everywhere // the graph does not know what carries the finalizer
 	}
 	if some {
 		for _, namespace := range namespaces {
 			of := &listed{}
 			again := func() { of = p.forget(k.GroupResource(), of) }
 			if err := lister.EachOf(ctx, gvr, namespace, selector, full, again, func(object map[string]any, m *metav1.ObjectMeta) error {
-				delete(stamped, m.UID)
+				delete(carrying, m.UID)
 				p.object(ctx, w, gvk, gvr, object, m, of)
 				return ctx.Err()
 			}); err != nil {
@@ -235,16 +235,16 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bo
 	}
 	of := &listed{} // each object is judged once, however often it is listed
 	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
-		if _, left := stamped[m.UID]; left {
-			delete(stamped, m.UID)
+		if _, left := carrying[m.UID]; left {
+			delete(carrying, m.UID)
 			p.object(ctx, w, gvk, gvr, object, m, of)
 		}
 		return ctx.Err()
 	}
-	if len(stamped) > mostGets {
+	if len(carrying) > mostGets {
 		return lister.Each(ctx, gvr, "", full, judge)
 	}
-	for _, ref := range stamped {
+	for _, ref := range carrying {
 		object, m, err := lister.Get(ctx, gvr, ref.Namespace, ref.Name, full)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -328,7 +328,7 @@ func (p *pass) end(ctx context.Context) error {
 	}
 	tallies, total := p.totalsLocked(), int64(0) // nobody else counts any more
 	for _, t := range tallies {
-		total += t.stamped
+		total += t.carrying
 	}
 	p.metrics.backFill.WithLabelValues("done").Set(float64(total))
 	p.metrics.backFill.WithLabelValues("failed").Set(float64(p.changed[finalizers.Failed]))

@@ -33,8 +33,8 @@ func settlePolicies(*live.State) {
 	}
 }
 
-// filler is a back-fill over ConfigMaps and Secrets. The graph is told what is stamped.
-func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, stamped ...graph.Object) *backFill {
+// filler is a back-fill over ConfigMaps and Secrets. The graph is told what carries the finalizer.
+func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, carrying ...graph.Object) *backFill {
 	t.Helper()
 	s := follow.NewStore()
 	events := []graph.Event{graph.Serving{Resources: []graph.Resource{
@@ -44,15 +44,15 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, s
 	for _, k := range []schema.GroupResource{fixture.ConfigMaps, fixture.Secrets} {
 		events = append(events, graph.ListBegins{Kind: k}, graph.ListEnds{Kind: k})
 	}
-	for i := range stamped {
-		events = append(events, graph.Observed{Object: &stamped[i]})
+	for i := range carrying {
+		events = append(events, graph.Observed{Object: &carrying[i]})
 	}
 	s.Apply(events...)
 	lister, err := finalizers.NewLister(api.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stamper, err := finalizers.New(api.Config())
+	writer, err := finalizers.New(api.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBackFill(s, lister, stamper, req, state, qps, testEnforcementMetrics(t), logr.Discard())
+	return newBackFill(s, lister, writer, req, state, qps, testEnforcementMetrics(t), logr.Discard())
 }
 
 const (
-	withStamp = ", finalizers: [weir.dev/propagation]"
-	kept      = ", labels: {kept: 'yes'}"
+	withFinalizer = ", finalizers: [weir.dev/propagation]"
+	kept          = ", labels: {kept: 'yes'}"
 )
 
 // keptOnly is a policy about ConfigMaps with a label.
@@ -90,10 +90,10 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 		want     map[string]string
 		tallies  map[string]tally
 	}{
-		"stamps what matches, un-stamps the rest": {[]string{keptOnly},
+		"adds it to what matches, removes it from the rest": {[]string{keptOnly},
 			map[string]string{"configmaps/shop/matches": weirs, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
 			map[string]tally{"p": {2, 2}}},
-		"un-stamps all without policies": {nil,
+		"removes it from all without policies": {nil,
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
 			map[string]tally{}},
 		// Without the finalizer a deletion would go another way than the policy says, once it is mended.
@@ -109,25 +109,25 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 			fixture.PutConfigMap(api, "matches", kept)
 			fixture.PutConfigMap(api, "plain", "")
-			fixture.PutConfigMap(api, "stale", withStamp)
-			fixture.PutConfigMap(api, "right", kept+withStamp)
+			fixture.PutConfigMap(api, "stale", withFinalizer)
+			fixture.PutConfigMap(api, "right", kept+withFinalizer)
 			fixture.PutConfigMap(api, "going", kept+", finalizers: [a], deletionTimestamp: '2000-01-01T00:00:00Z'")
 			// Its deletion goes as policies say, and the finalizer comes off when that is done.
-			fixture.PutConfigMap(api, "ending", withStamp+", deletionTimestamp: '2000-01-01T00:00:00Z'")
-			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop"+withStamp+"}}")
+			fixture.PutConfigMap(api, "ending", withFinalizer+", deletionTimestamp: '2000-01-01T00:00:00Z'")
+			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop"+withFinalizer+"}}")
 			for _, p := range c.policies {
 				api.Put("deletionpolicies", p)
 			}
 			inForce(t, api, func(t *testing.T, state *live.State) {
-				var stamped []graph.Object
+				var carrying []graph.Object
 				for _, at := range []struct {
 					kind schema.GroupResource
 					name string
 				}{{fixture.ConfigMaps, "stale"}, {fixture.ConfigMaps, "right"}, {fixture.Secrets, "other"}} {
 					m := finalizers.MetaOf(api.Get(at.kind.Resource + "/shop/" + at.name))
-					stamped = append(stamped, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+					carrying = append(carrying, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 				}
-				b := filler(t, api, state, 1000, stamped...)
+				b := filler(t, api, state, 1000, carrying...)
 				if err := b.newPass(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +146,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 				}
 				for _, r := range api.Requests() {
 					if r.Method == "PATCH" && strings.Contains(r.Body, "weir.dev/propagation") {
-						t.Errorf("a second pass stamps again: %s", r)
+						t.Errorf("a second pass adds it again: %s", r)
 					}
 				}
 			})
@@ -154,25 +154,25 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 	}
 }
 
-// Of very many objects those are read that a policy may be about, and what is stamped though none is.
+// Of very many objects those are read that a policy may be about, and what carries the finalizer though none is.
 func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	const all, selected = 10_000, 600
-	for stray, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
-		t.Run(fmt.Sprint(stray, " strays"), func(t *testing.T) {
+	for unselected, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
+		t.Run(fmt.Sprint(unselected, " unselected"), func(t *testing.T) {
 			api := apitest.New()
 			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-			var stamped []graph.Object
+			var carrying []graph.Object
 			for i := range all {
 				name, labelled := fmt.Sprintf("c%05d", i), ""
 				switch {
 				case i < selected:
-					labelled = kept + withStamp
-				case i < selected+stray:
-					labelled = withStamp
+					labelled = kept + withFinalizer
+				case i < selected+unselected:
+					labelled = withFinalizer
 				}
 				fixture.PutConfigMap(api, name, labelled)
 				if m := finalizers.MetaOf(api.Get("configmaps/shop/" + name)); len(m.Finalizers) > 0 {
-					stamped = append(stamped, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+					carrying = append(carrying, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 				}
 			}
 			api.Put("deletionpolicies", keptOnly)
@@ -184,7 +184,7 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 					}
 					return nil
 				})
-				b := filler(t, api, state, 1000, stamped...)
+				b := filler(t, api, state, 1000, carrying...)
 				if err := b.newPass(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -194,7 +194,7 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 				if now, _ := b.progress(); now.tallies["p"] != (tally{selected, selected}) {
 					t.Errorf("%v, want %d of %[2]d", now.tallies, selected)
 				}
-				for i := selected; i < selected+stray; i++ {
+				for i := selected; i < selected+unselected; i++ {
 					if got := finalizersOf(api, fmt.Sprintf("configmaps/shop/c%05d", i)); got != "[]" {
 						t.Errorf("c%05d has %s, and no policy is about it", i, got)
 					}
@@ -204,7 +204,7 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	}
 }
 
-// Of very many namespaces those are listed that policies select; what is stamped elsewhere is read one by one.
+// Of very many namespaces those are listed that policies select; what carries the finalizer elsewhere is read one by one.
 func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 	for selected, want := range map[int][]string{
 		1:                  {"namespaces/n000/configmaps", "namespaces/other/configmaps/stray"},
@@ -220,8 +220,8 @@ func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 			for i := range 1200 {
 				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: other}}", i))
 			}
-			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, namespace: other"+withStamp+"}}")
-			stray := finalizers.MetaOf(api.Get("configmaps/other/stray"))
+			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, namespace: other"+withFinalizer+"}}")
+			unselected := finalizers.MetaOf(api.Get("configmaps/other/stray"))
 			api.Put("deletionpolicies", strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1))
 			inForce(t, api, func(t *testing.T, state *live.State) {
 				var mu sync.Mutex
@@ -234,7 +234,7 @@ func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 					}
 					return nil
 				})
-				b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: stray.UID, Namespace: "other", Name: "stray", ResourceVersion: stray.ResourceVersion, Finalizers: stray.Finalizers})
+				b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: unselected.UID, Namespace: "other", Name: "stray", ResourceVersion: unselected.ResourceVersion, Finalizers: unselected.Finalizers})
 				if err := b.newPass(nil).run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -289,7 +289,7 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if now, _ := b.progress(); now.done || now.tallies["p"] != (tally{2, 1}) {
-			t.Errorf("done=%t, %v; want 1 of 2 stamped", now.done, now.tallies)
+			t.Errorf("done=%t, %v; want 1 of 2 with the finalizer", now.done, now.tallies)
 		}
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Path == "/api/v1/configmaps" {
@@ -303,11 +303,11 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 	})
 }
 
-// What a policy is about stays stamped while its kind cannot be listed: that says nothing about what is wanted.
+// What a policy is about keeps the finalizer while its kind cannot be listed: that says nothing about what is wanted.
 func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-	fixture.PutConfigMap(api, "right", kept+withStamp)
+	fixture.PutConfigMap(api, "right", kept+withFinalizer)
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		m := finalizers.MetaOf(api.Get("configmaps/shop/right"))
@@ -322,11 +322,11 @@ func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 	})
 }
 
-// Whoever changes an object has it judged, and it may be wanted stamped by then.
+// Whoever changes an object has it judged, and the finalizer may be wanted by then.
 func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-	fixture.PutConfigMap(api, "one", withStamp)
+	fixture.PutConfigMap(api, "one", withFinalizer)
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		m := finalizers.MetaOf(api.Get("configmaps/shop/one"))
@@ -335,7 +335,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" && !changed {
 				changed = true
-				fixture.PutConfigMap(api, "one", kept+withStamp)
+				fixture.PutConfigMap(api, "one", kept+withFinalizer)
 			}
 			return nil
 		})
@@ -359,10 +359,10 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 	api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}")
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		stamping := make(chan struct{}, n)
+		adding := make(chan struct{}, n)
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" && strings.HasPrefix(r.Path, "/api/v1/namespaces/shop/configmaps/") {
-				stamping <- struct{}{}
+				adding <- struct{}{}
 			}
 			return nil
 		})
@@ -387,7 +387,7 @@ func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
 			close(ended)
 		}()
 		for range 3 {
-			<-stamping
+			<-adding
 		}
 		api.Put("deletionpolicies", strings.ReplaceAll(strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1), "configmaps", "secrets"))
 		tallies := awaitPass(changed)

@@ -142,7 +142,7 @@ func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionK
 	case mark.By != "":
 		p.count(gvr.GroupResource(), mark.By, tally{1, 0}, of)
 		p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) {
-			result, err := p.stamper.Put(ctx, gvr, m, mark)
+			result, err := p.writer.Put(ctx, gvr, m, mark)
 			switch result {
 			case finalizers.Done, finalizers.Already:
 				p.count(gvr.GroupResource(), mark.By, tally{0, 1}, of)
@@ -157,10 +157,10 @@ func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionK
 	}
 }
 
-// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted stamped by
+// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted with the finalizer by
 // now, and is for the next pass to judge.
 func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
-	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.stamper.TakeUnchanged(ctx, gvr, m) })
+	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.writer.TakeUnchanged(ctx, gvr, m) })
 }
 
 // do changes an object when its turn has come. What waits for the pace has its time reserved, which is not given back when policies change:

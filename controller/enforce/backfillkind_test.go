@@ -57,14 +57,14 @@ func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "put off: requests about configmaps are answered 429") {
 			t.Errorf("error %v", err)
 		}
-		if now, _ := b.progress(); now.done || now.tallies["p"].stamped != 1 {
+		if now, _ := b.progress(); now.done || now.tallies["p"].carrying != 1 {
 			t.Errorf("done %t, %+v", now.done, now.tallies)
 		}
 		well.Store(true)
 		if err := b.newPass(nil).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if now, _ := b.progress(); !now.done || now.tallies["p"].stamped != int64(n+1) {
+		if now, _ := b.progress(); !now.done || now.tallies["p"].carrying != int64(n+1) {
 			t.Errorf("done %t, %+v", now.done, now.tallies)
 		}
 	})
@@ -127,7 +127,7 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := time.Since(began)
-		if now, _ := b.progress(); !now.done || now.tallies["p"].stamped != int64(n+1) {
+		if now, _ := b.progress(); !now.done || now.tallies["p"].carrying != int64(n+1) {
 			t.Errorf("done %t, %+v, after %s", now.done, now.tallies, took)
 		}
 		if most := time.Duration(n) * time.Second; took > most {

@@ -37,7 +37,7 @@ func TestBackFillTellsItsRateAndWhatIsLeft(t *testing.T) {
 			<-changed // a hundred are done
 			now, changed := b.progress()
 			c := backFilled(now, 1)
-			if now.tallies["p"].stamped != 100 || !strings.HasSuffix(c.Message, "status.stamped says how far: "+want) {
+			if now.tallies["p"].carrying != 100 || !strings.HasSuffix(c.Message, "status.stamped says how far: "+want) {
 				t.Errorf("%v: %q, want %q", now.tallies, c.Message, want)
 			}
 			<-changed
@@ -92,7 +92,7 @@ func TestBackFillThatStandsStillSaysSo(t *testing.T) {
 func TestBackFillThatOnlyLooksTellsNothing(t *testing.T) {
 	api := apitest.New()
 	for i := range 600 { // more than a page
-		fixture.PutConfigMap(api, fmt.Sprintf("c%03d", i), kept+withStamp)
+		fixture.PutConfigMap(api, fmt.Sprintf("c%03d", i), kept+withFinalizer)
 	}
 	api.Put("deletionpolicies", keptOnly)
 	var lists atomic.Int64

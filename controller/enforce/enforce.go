@@ -26,7 +26,7 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Enforcer is what the leader does for policies: it has the API server ask Weir, stamps what is there already, carries
+// Enforcer is what the leader does for policies: it has the API server ask Weir, adds the finalizer to what is there already, carries
 // out deletions, and says on the policies how far all that is.
 type Enforcer struct {
 	policies     *live.State
@@ -59,7 +59,7 @@ type Options struct {
 	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
 	FilesIn string
-	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
+	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
 	Registry    prometheus.Registerer
 	Log         logr.Logger
@@ -88,7 +88,7 @@ func New(o Options) (*Enforcer, error) {
 	}
 	guarded := rest.CopyConfig(limited)
 	guarded.Wrap(r.History.Guard)
-	stamper, err := finalizers.New(guarded)
+	writer, err := finalizers.New(guarded)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func New(o Options) (*Enforcer, error) {
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
 	e.propagator.enforced = o.Enforced
-	e.backFill = newBackFill(s, lister, stamper, r, o.Policies, o.BackFillQPS, m, o.Log)
+	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, m, o.Log)
 	e.census = newCensus(s, lister.Through(patiently(r)), o.Policies, o.Log)
 	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
 	core, err := typedcorev1.NewForConfigAndClient(config, client)
@@ -131,7 +131,7 @@ func New(o Options) (*Enforcer, error) {
 func ordererOf(o Options) orderer {
 	switch {
 	case !o.Drains:
-		return byNobody
+		return byNone
 	case o.Collects:
 		return byDrainer
 	}
@@ -177,7 +177,7 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// awaitPolicies waits until it is known which policies there are: without them all stamps would come off.
+// awaitPolicies waits until it is known which policies there are: without them all finalizers would come off.
 func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
 	for e.policies.Ready() != nil {
 		select {

@@ -157,7 +157,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
 	}
 	if t, ok := f.filled.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.filled.done) && (s.Propagates || !s.Ready) {
-		want.Matched, want.Stamped = &t.matched, &t.stamped
+		want.Matched, want.Stamped = &t.matched, &t.carrying
 		set(backFilled(f.filled, generation))
 	} else if s.Brakes && f.filled.done {
 		set(backFilled(f.filled, generation))

@@ -100,12 +100,12 @@ func TestStatusOfPolicies(t *testing.T) {
 			"Enforced=False NotReady generation 1: the policy is not in force")
 		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.stamped says how far"
 		done := "BackFilled=True Done generation 1: all objects that the policy is about are as it asks"
-		step("under way", map[string]tally{"good": {matched: 5, stamped: 2}}, false, 1, good, ready, progress, "2 of 5")
-		step("further", map[string]tally{"good": {matched: 5, stamped: 3}}, false, 1, good, ready, progress, "3 of 5")
+		step("under way", map[string]tally{"good": {matched: 5, carrying: 2}}, false, 1, good, ready, progress, "2 of 5")
+		step("further", map[string]tally{"good": {matched: 5, carrying: 3}}, false, 1, good, ready, progress, "3 of 5")
 		step("between two passes nothing is forgotten", nil, false, 0, good, ready, progress, "3 of 5")
 		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", ready,
 			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, what the policy is about is refused for pods, those included that Weir, or the network, waits for")
-		step("done", map[string]tally{"good": {matched: 5, stamped: 5}}, true, 2, good, ready, done, "5 of 5")
+		step("done", map[string]tally{"good": {matched: 5, carrying: 5}}, true, 2, good, ready, done, "5 of 5")
 		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
 		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
 		seen = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
@@ -118,7 +118,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		order = byDrainer
 		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", ready,
 			"Enforced=True Drained generation 1: "+saysDrained, "all")
-		order = byNobody
+		order = byNone
 		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		order = byWebhook
@@ -144,7 +144,7 @@ func TestStatusOfPolicies(t *testing.T) {
 	})
 }
 
-// What has been counted, of policies that stamp nothing; and Events about what has come to be wrong, or right again.
+// What has been counted, of policies that add no finalizer; and Events about what has come to be wrong, or right again.
 func TestStatusOfWhatWasCounted(t *testing.T) {
 	api := apitest.New()
 	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
@@ -184,7 +184,7 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		counts = map[policies.PolicyKey]counted{guard: {matched: 1, unknown: true}}
 		step("it does no more, and not all could be counted", facts{counts: counts}, []string{"guard Normal Evaluates Evaluated"}, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
-		step("back-fill says nothing of a policy that stamps nothing", facts{filled: progress{done: true, tallies: map[string]tally{}}}, nil, guards,
+		step("back-fill says nothing of a policy that adds no finalizer", facts{filled: progress{done: true, tallies: map[string]tally{}}}, nil, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
 		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,
@@ -199,14 +199,14 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 // Beside the built-in namespace controller waves hold by the webhook only, whatever else this process does.
 func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
 	for want, o := range map[orderer]Options{
-		byWebhook: {Drains: true}, byDrainer: {Drains: true, Collects: true}, byNobody: {Collects: true},
+		byWebhook: {Drains: true}, byDrainer: {Drains: true, Collects: true}, byNone: {Collects: true},
 	} {
 		if got := ordererOf(o); got != want {
 			t.Errorf("collects %t, drains %t: %d, want %d", o.Collects, o.Drains, got, want)
 		}
 	}
-	if got := ordererOf(Options{}); got != byNobody {
-		t.Errorf("neither: %d, want %d", got, byNobody)
+	if got := ordererOf(Options{}); got != byNone {
+		t.Errorf("neither: %d, want %d", got, byNone)
 	}
 }
 

@@ -31,12 +31,12 @@ const enforceTries = 3
 // sweepEvery is how often objects that went unseen are forgotten.
 const sweepEvery = time.Minute
 
-// propagator has the deletions of stamped objects carried out as policies say.
+// propagator has the deletions of objects with the finalizer carried out as policies say.
 //
 // Weir's finalizer holds the object until it is known how, and until dependents that are to be kept are released. Where
 // Weir collects, the graph is told, and ends the object like any other: one PATCH when nothing is left to wait for. Where
 // the built-in collector does, the object is deleted once more with another propagation policy, by which the API server
-// lets a deletion that is under way take another course (RB 6.34), and let go when the watch shows that; one that nothing
+// lets a deletion that is under way take another propagation (RB 6.34), and its finalizer is removed when the watch shows that; one that nothing
 // refers to needs no course. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
 // written down where the next leader, another collector, and who takes Weir's finalizer off by hand will find it.
 // A crash at any point leaves an object that is held, which the next leader finds.
@@ -83,10 +83,10 @@ func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *event
 
 // terminating is told of every object that is seen to terminate, when the graph has it.
 func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
-	stamped := slices.Contains(m.Finalizers, v1alpha1.Finalizer)
+	carrying := slices.Contains(m.Finalizers, v1alpha1.Finalizer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.leading || s.held[m.UID] == nil && !stamped {
+	if !s.leading || s.held[m.UID] == nil && !carrying {
 		return
 	}
 	kept := *m
@@ -96,7 +96,7 @@ func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
 	s.queue.Add(m.UID)
 }
 
-// run shapes until ctx ends, beginning with what is terminating already.
+// run enforces until ctx ends, beginning with what is terminating already.
 func (s *propagator) run(ctx context.Context) {
 	s.mu.Lock()
 	s.leading = true
@@ -110,7 +110,7 @@ func (s *propagator) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// all puts down everything that terminates and is stamped.
+// all puts down everything that terminates and carries the finalizer.
 func (s *propagator) all() {
 	for _, v := range s.store.Finalized(v1alpha1.Finalizer) {
 		if v.Deleting {
@@ -190,20 +190,20 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		return nil
 	}
 	gvk := s.requester.KindOf(v.Kind)
-	shaping := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
-	state := deletionState{enforcement: shaping, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Holding(uid)}
-	if shaping.KeepsSome() {
+	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
+	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Holding(uid)}
+	if enforcement.KeepsSome() {
 		state.dependents = s.store.Dependents(uid)
 	}
-	s.limit(v.Ref, shaping, &state)
+	s.limit(v.Ref, enforcement, &state)
 	state.referred = v.Dependents > 0
 	state.alone = !state.referred && state.unlisted == ""
 	step := nextStep(state)
-	if shaping.By != "" && s.enforced != nil {
-		s.enforced(uid, fmt.Sprintf("policy %s: %s", shaping.By, shaping.Propagation))
+	if enforcement.By != "" && s.enforced != nil {
+		s.enforced(uid, fmt.Sprintf("policy %s: %s", enforcement.By, enforcement.Propagation))
 	}
 	s.log.V(1).Info("enforcing propagation", "object", v.Ref.String(), "uid", uid, "step", step.why)
-	return s.carryOut(ctx, v, m, shaping.Propagation, step)
+	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
 
 // limit finds whether the deletion of an object is to be held because too much would also be deleted.

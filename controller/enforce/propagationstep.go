@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// deletionState is everything that the next step of a stamped object's deletion depends on.
+// deletionState is everything that the next step of the deletion of an object with the finalizer depends on.
 type deletionState struct {
 	enforcement policies.Enforcement
 	finalizers  []string
@@ -32,7 +32,7 @@ type deletionState struct {
 	given bool
 }
 
-// deletionStep is one of: wait, release dependents, give the deletion a course, or, without any, let go of the object.
+// deletionStep is one of: wait, release dependents, give the deletion a propagation, or, without any, remove the finalizer.
 type deletionStep struct {
 	wait        bool
 	release     []graph.View

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// shapingOf is what a policy makes of the deletion of a Deployment with finalizers. more is the rest of its spec.
-func shapingOf(t *testing.T, more string, finalizers []string) policies.Enforcement {
+// enforcementOf is what a policy makes of the deletion of a Deployment with finalizers. more is the rest of its spec.
+func enforcementOf(t *testing.T, more string, finalizers []string) policies.Enforcement {
 	t.Helper()
 	text := ""
 	if more != "" {
@@ -92,18 +92,18 @@ func TestNextStepOfADeletion(t *testing.T) {
 		"cannot be judged, and nobody minds":    {`match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "oldObject.spec.x"}]}, propagation: {default: Orphan}`, []string{weirs}, dependents, "", false, "let go: Background: no policy says otherwise"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shaping := shapingOf(t, c.policy, c.finalizers)
-			step := nextStep(deletionState{enforcement: shaping, finalizers: c.finalizers, dependents: c.dependents, unlisted: c.unlisted, given: c.given, referred: len(c.dependents) > 0})
+			enforcement := enforcementOf(t, c.policy, c.finalizers)
+			step := nextStep(deletionState{enforcement: enforcement, finalizers: c.finalizers, dependents: c.dependents, unlisted: c.unlisted, given: c.given, referred: len(c.dependents) > 0})
 			got := step.text()
-			if name == "undecided" && len(shaping.Errors) == 1 {
-				c.want += shaping.Errors[0].Err
+			if name == "undecided" && len(enforcement.Errors) == 1 {
+				c.want += enforcement.Errors[0].Err
 			}
 			if got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
 		})
 	}
-	brake := shapingOf(t, "brake: {maxObjects: 5}, propagation: {default: Foreground}", []string{weirs})
+	brake := enforcementOf(t, "brake: {maxObjects: 5}, propagation: {default: Foreground}", []string{weirs})
 	for want, s := range map[string]deletionState{
 		"wait: " + held[:len(held)-2] + ` until a person decides (kubectl get held -o wide): 6 objects would also be deleted, and DeletionPolicy "p" accepts 5`: {goes: 6, held: true},
 		"wait: " + held + `DeletionPolicy "p" limits what is deleted with it, and not all kinds are listed yet: pods`:                                           {goes: 4, uncounted: true, unlisted: "pods"},

@@ -24,8 +24,8 @@ const (
 	byWebhook orderer = iota
 	// byDrainer: who empties namespaces is Weir itself, and asks nobody.
 	byDrainer
-	// byNobody: no wave is ever begun.
-	byNobody
+	// byNone: no wave is ever begun.
+	byNone
 )
 
 // kept is whether waves hold. Where Weir empties namespaces itself that is said, not left out: who waits for Enforced need not
@@ -34,7 +34,7 @@ func (o orderer) kept(asked reach) reach {
 	switch o {
 	case byDrainer:
 		return reach{metav1.ConditionTrue, v1alpha1.ReasonDrained, saysDrained}
-	case byNobody:
+	case byNone:
 		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotDrained, saysNotDrained}
 	case byWebhook:
 	}

@@ -3,9 +3,9 @@ package enforce
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
-type tally struct{ matched, stamped int64 }
+type tally struct{ matched, carrying int64 }
 
-func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.stamped + o.stamped} }
+func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.carrying + o.carrying} }
 
 func (p *pass) begin(kind schema.GroupResource) {
 	p.mu.Lock()
@@ -24,7 +24,7 @@ func (p *pass) forget(kind schema.GroupResource, of *listed) *listed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for by, t := range of.tallies {
-		p.tallies[kind][by] = p.tallies[kind][by].plus(tally{-t.matched, -t.stamped})
+		p.tallies[kind][by] = p.tallies[kind][by].plus(tally{-t.matched, -t.carrying})
 	}
 	of.void = true
 	return &listed{}

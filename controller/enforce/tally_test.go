@@ -13,7 +13,7 @@ import (
 // A list that grows too old goes on where it was, or begins anew where the API does not offer that: nothing is counted twice.
 func TestBackFillCountsNothingTwice(t *testing.T) {
 	const n = 1200
-	for offered, with := range map[bool]string{true: kept + withStamp, false: kept} {
+	for offered, with := range map[bool]string{true: kept + withFinalizer, false: kept} {
 		t.Run(fmt.Sprint("the API says where it goes on: ", offered), func(t *testing.T) {
 			api := apitest.New()
 			for i := range n {

@@ -152,7 +152,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		client.ClearActions()
 
 		policy(delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
-		step("a policy that stamps nothing", "", "delete mutatingwebhookconfigurations")
+		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations")
 		policy("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
 		step("a '*' before it is known what there is", "the kinds are not known that the API server serves")
 		resources := func() string {
@@ -225,9 +225,9 @@ func TestEntriesOfAWebhookConfiguration(t *testing.T) {
 				}
 			}
 			owners := conf.validating(policies.WebhookRules{Webhook: policies.WebhookOwners}, called{})
-			stamp := conf.mutating(policies.WebhookRules{Webhook: policies.WebhookAddFinalizer, FailurePolicy: admissionregistrationv1.Fail}, called{}, 3)
-			if *owners.SideEffects != admissionregistrationv1.SideEffectClassNone || *stamp.SideEffects != admissionregistrationv1.SideEffectClassNone {
-				t.Errorf("side effects of owners %s, of stamp %s", *owners.SideEffects, *stamp.SideEffects)
+			adds := conf.mutating(policies.WebhookRules{Webhook: policies.WebhookAddFinalizer, FailurePolicy: admissionregistrationv1.Fail}, called{}, 3)
+			if *owners.SideEffects != admissionregistrationv1.SideEffectClassNone || *adds.SideEffects != admissionregistrationv1.SideEffectClassNone {
+				t.Errorf("side effects of owners %s, of the finalizer %s", *owners.SideEffects, *adds.SideEffects)
 			}
 		})
 	}
