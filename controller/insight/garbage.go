@@ -58,7 +58,7 @@ func (w *World) exceeds(v *graph.View, e Enforcement) bool {
 	if e.Limit == nil || e.Propagation == metav1.DeletePropagationOrphan {
 		return false
 	}
-	counted, _ := w.Graph.Cascade(v.UID, e.Spares)
+	counted, _ := w.Graph.Cascade(v.UID, e.Keeps)
 	n := 0
 	for _, f := range counted {
 		n += f.Count

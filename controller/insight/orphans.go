@@ -55,7 +55,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 		return Orphan{}, false
 	}
 	now, _ := w.Graph.Find(v.UID)
-	o.Stray = w.stray(&now)
+	o.Stray = w.mismatched(&now)
 	return o, true
 }
 

@@ -167,7 +167,7 @@ type part struct {
 
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
-	c := newCourse(w, d.Enforce)
+	c := newPlaying(w, d.Enforce)
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
 	c.step = 1
 	var later []part // what takes along more than its dependents
@@ -205,7 +205,7 @@ func (w *World) Plan(d Deletion) *Plan {
 }
 
 // drain deletes what is in a namespace, wave by wave, and then the namespace.
-func (c *course) drain(i *Item, ns *graph.View, waves func(string) func(graph.View) int) {
+func (c *playing) drain(i *Item, ns *graph.View, waves func(string) func(graph.View) int) {
 	of := func(v graph.View) int {
 		if v.Kind == pods {
 			return 0
@@ -232,7 +232,7 @@ func (c *course) drain(i *Item, ns *graph.View, waves func(string) func(graph.Vi
 }
 
 // instances deletes all objects of a definition, and then the definition.
-func (c *course) instances(i *Item, crd *graph.View, propagation metav1.DeletionPropagation) {
+func (c *playing) instances(i *Item, crd *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage, i.Propagation = Deleted, c.stage, propagation
 	var all []graph.View
 	kind := schema.ParseGroupResource(crd.Name) // by which a definition is named
@@ -247,7 +247,7 @@ func (c *course) instances(i *Item, crd *graph.View, propagation metav1.Deletion
 }
 
 // takeAlong deletes objects that go because they are in something, or of it.
-func (c *course) takeAlong(via types.UID, why string, all []graph.View) {
+func (c *playing) takeAlong(via types.UID, why string, all []graph.View) {
 	for _, v := range all {
 		at := c.world.Graph.Handle(v.UID)
 		now, ok := c.world.Graph.FindAt(at)
@@ -267,7 +267,7 @@ func (c *course) takeAlong(via types.UID, why string, all []graph.View) {
 }
 
 // finish ends what had to wait for all that it takes along.
-func (c *course) finish(i *Item, v *graph.View, finalizers []string) {
+func (c *playing) finish(i *Item, v *graph.View, finalizers []string) {
 	c.step++
 	v.Deleting = true
 	c.write(i, v, finalizers)
@@ -275,7 +275,7 @@ func (c *course) finish(i *Item, v *graph.View, finalizers []string) {
 }
 
 // content is all that is in a namespace.
-func (c *course) content(namespace string) (all []graph.View) {
+func (c *playing) content(namespace string) (all []graph.View) {
 	g := c.world.Graph
 	for _, k := range g.Inventory(namespace).Kinds {
 		for from := uint32(0); ; {
@@ -292,7 +292,7 @@ func (c *course) content(namespace string) (all []graph.View) {
 }
 
 // end looks at what is left when nothing happens any more, and sorts everything by when it happens.
-func (c *course) end() []*Item {
+func (c *playing) end() []*Item {
 	for _, i := range c.order {
 		if i.Outcome == "" { // only met on the way
 			continue

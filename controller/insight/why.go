@@ -118,7 +118,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		a.State = "is not being deleted"
 		a.Causes = append(w.stays(&v), facts.refused()...)
 		a.Causes = append(a.Causes, facts.told([]Cause{{uids: []types.UID{uid}}}, &v, now)...)
-		a.Causes = append(a.Causes, w.anew(&v, facts.Events, now)...)
+		a.Causes = append(a.Causes, w.again(&v, facts.Events, now)...)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -166,9 +166,9 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 // stays are the causes for which an object that nobody deletes is there.
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
-	look, stray := treeCommand(v), w.stray(v)
+	look, mismatched := treeCommand(v), w.mismatched(v)
 	switch {
-	case a.Verb == graph.Delete && stray != "":
+	case a.Verb == graph.Delete && mismatched != "":
 		out = append(out, Cause{What: "no owner that it names is in its namespace, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look})
 	case a.Verb == graph.Delete:
 		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look, Evidence: w.successors(v)})
@@ -181,9 +181,9 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	default:
 		out = append(out, Cause{What: "it stays as long as its owner: " + a.Why, Look: look})
 	}
-	if stray != "" {
+	if mismatched != "" {
 		out = append(out, Cause{
-			What:  fmt.Sprintf("an owner that it names is in the namespace %q; owners are looked for in its own only", stray),
+			What:  fmt.Sprintf("an owner that it names is in the namespace %q; owners are looked for in its own only", mismatched),
 			Actor: "who wrote the owner reference",
 		})
 	}
@@ -210,8 +210,8 @@ func (w *World) successors(v *graph.View) (out []string) {
 	return out
 }
 
-// anew tells of an object whose controller lives: deleting it brings it back, and it may be back.
-func (w *World) anew(v *graph.View, events []corev1.Event, now time.Time) []Cause {
+// again tells of an object whose controller lives: deleting it brings it back, and it may be back.
+func (w *World) again(v *graph.View, events []corev1.Event, now time.Time) []Cause {
 	for _, o := range v.Owners {
 		owner, m := w.Meta(o.UID), w.Meta(v.UID)
 		if o.Controller == nil || !*o.Controller || owner == nil || m == nil || owner.DeletionTimestamp != nil {

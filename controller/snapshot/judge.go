@@ -36,7 +36,7 @@ func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
 
 func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) (insight.Verdict, error) {
 	ns, err := p.namespace(ctx, object.GetNamespace())
-	if err = cmp.Or(p.nobody, err); err != nil {
+	if err = cmp.Or(p.unknownUser, err); err != nil {
 		return insight.Verdict{}, err
 	}
 	q := policies.Question{

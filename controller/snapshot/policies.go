@@ -23,17 +23,17 @@ import (
 
 // Policies are those of a cluster, with what it takes to ask them about deletes of one user: whoever reads.
 type Policies struct {
-	set        *policies.Set
-	world      *insight.World
-	clients    kubernetes.Interface
-	objects    dynamic.Interface
-	user       policies.User
-	namespaces map[string]map[string]any
-	stamps     map[schema.GroupResource]bool
-	unread     map[string]error   // namespaces that could not be read
-	whole      int                // objects that were read whole so far
-	collects   policies.Collector // unknown until somebody asks
-	nobody     error              // why it is not known who reads; nil: it is
+	set           *policies.Set
+	world         *insight.World
+	clients       kubernetes.Interface
+	objects       dynamic.Interface
+	user          policies.User
+	namespaces    map[string]map[string]any
+	addsFinalizer map[schema.GroupResource]bool
+	unread        map[string]error   // namespaces that could not be read
+	whole         int                // objects that were read whole so far
+	collects      policies.Collector // unknown until somebody asks
+	unknownUser   error              // why it is not known who reads; nil: it is
 }
 
 // policyKinds are the kinds of policies that have a say about deletes.
@@ -42,7 +42,7 @@ var policyKinds = []string{"deletionpolicies", "drainpolicies"}
 // Policies reads the policies of the cluster that a World is of. nil: it has none. What could not be read is noted in the
 // World.
 func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
-	p := &Policies{world: w, namespaces: map[string]map[string]any{}, unread: map[string]error{}, stamps: map[schema.GroupResource]bool{}}
+	p := &Policies{world: w, namespaces: map[string]map[string]any{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
 	var err error
 	if p.objects, err = dynamic.NewForConfig(r.Config); err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
@@ -75,7 +75,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		// How deletions go on does not depend on who asks.
-		p.nobody = fmt.Errorf("the API server does not say who you are: %s", ReasonOf(err))
+		p.unknownUser = fmt.Errorf("the API server does not say who you are: %s", ReasonOf(err))
 		w.Missed("who you are, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
 		return p, nil
 	}
@@ -141,12 +141,12 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 // Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is as the DELETE leaves it.
 func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
 	return func(v graph.View) insight.Enforcement {
-		stamps, known := p.stamps[v.Kind]
+		addsFinalizer, known := p.addsFinalizer[v.Kind]
 		if !known {
-			stamps, _ = p.set.AddsFinalizer(v.Kind)
-			p.stamps[v.Kind] = stamps
+			addsFinalizer, _ = p.set.AddsFinalizer(v.Kind)
+			p.addsFinalizer[v.Kind] = addsFinalizer
 		}
-		if !stamps {
+		if !addsFinalizer {
 			return insight.Enforcement{}
 		}
 		gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
@@ -177,7 +177,7 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 			out.Limit = &s.Limit.Most
 		}
 		if s.KeepsSome() {
-			out.Spares = s.Keeps
+			out.Keeps = s.Keeps
 			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
 				out.Doubt = "a garbage collector that is not Weir may delete dependents before they are released"
 			}

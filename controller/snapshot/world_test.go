@@ -138,14 +138,14 @@ func TestKeptWorldsAnswerAsNewOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		anew, err := c.anew(scope{kept.Namespace, kept.Namespace == ""})
+		again, err := c.again(scope{kept.Namespace, kept.Namespace == ""})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if anew.widens {
+		if again.widens {
 			t.Fatalf("step %d: the namespace %q is to be looked at as a part of the cluster", step, namespace)
 		}
-		if diff := cmp.Diff(answers(t, anew.world), answers(t, kept)); diff != "" {
+		if diff := cmp.Diff(answers(t, again.world), answers(t, kept)); diff != "" {
 			t.Fatalf("step %d, namespace %q (-made anew +kept):\n%s", step, namespace, diff)
 		}
 		if err := kept.Graph.Check(); err != nil {

@@ -87,9 +87,9 @@ func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetada
 	}
 }
 
-// stray is the namespace of the first owner that an object names, and that is in another one. It is asked after the owners were looked
+// mismatched is the namespace of the first owner that an object names, and that is in another one. It is asked after the owners were looked
 // up, when they count as gone. Empty: there is none, as far as was read.
-func (w *World) stray(v *graph.View) string {
+func (w *World) mismatched(v *graph.View) string {
 	for _, o := range v.Owners {
 		if in := w.strayed(o, v.Namespace); in != "" {
 			return in

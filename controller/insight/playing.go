@@ -14,22 +14,22 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// course plays a deletion. The graph decides as it does in the collector; what it asks for is done at once.
+// playing plays a deletion. The graph decides as it does in the collector; what it asks for is done at once.
 //
 // It goes in steps: all that can happen happens, and what follows from it is the next step. When nothing more happens,
 // objects may be left that are held by finalizers which neither the collector nor Weir takes off. They are noted, and
 // it goes on as if those came off: that is the next stage.
-type course struct {
-	world *World
-	shape func(graph.View) Enforcement // nil: nothing is known of policies
-	next  []*Item                      // whose decision may have changed
-	items []*Item                      // by the handles of their objects, which stay good: nothing comes into the graph meanwhile
-	room  []Item                       // for further ones
-	order []*Item                      // as they were met
-	step  int
-	stage int
-	held  map[types.UID]*Item
-	rv    uint64
+type playing struct {
+	world   *World
+	enforce func(graph.View) Enforcement // nil: nothing is known of policies
+	next    []*Item                      // whose decision may have changed
+	items   []*Item                      // by the handles of their objects, which stay good: nothing comes into the graph meanwhile
+	room    []Item                       // for further ones
+	order   []*Item                      // as they were met
+	step    int
+	stage   int
+	held    map[types.UID]*Item
+	rv      uint64
 
 	told    []graph.Handle       // room for what the graph tells
 	decided []decision           // room for what it decides
@@ -43,24 +43,24 @@ type course struct {
 // Enforcement is what a policy says about the deletion of an object.
 type Enforcement struct {
 	Propagation metav1.DeletionPropagation // empty: as was asked
-	// Spares tells which kinds of dependents lose their reference to the object instead; nil: none.
-	Spares func(schema.GroupResource) bool
-	By     string
+	// Keeps tells which kinds of dependents lose their reference to the object instead; nil: none.
+	Keeps func(schema.GroupResource) bool
+	By    string
 	// Limit is how many objects may also be deleted before the deletion is held; nil: any number.
 	Limit *int
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string
 }
 
-func newCourse(w *World, shape func(graph.View) Enforcement) *course {
-	return &course{world: w, shape: shape, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62}
+func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
+	return &playing{world: w, enforce: enforce, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62}
 }
 
 // manyItems is for how many items room is made at once.
 const manyItems = 128
 
 // item is what is said about an object; it is made at the first time that something about it may change.
-func (c *course) item(at graph.Handle) *Item {
+func (c *playing) item(at graph.Handle) *Item {
 	i := c.items[at]
 	if i == nil {
 		if len(c.room) == 0 {
@@ -74,7 +74,7 @@ func (c *course) item(at graph.Handle) *Item {
 }
 
 // meet fills an item in, when something happens to the object: as it was then.
-func (c *course) meet(i *Item, v *graph.View) {
+func (c *playing) meet(i *Item, v *graph.View) {
 	if i.Name != "" {
 		return
 	}
@@ -97,7 +97,7 @@ func (c *course) meet(i *Item, v *graph.View) {
 }
 
 // run carries out all that follows, until nothing does.
-func (c *course) run() {
+func (c *playing) run() {
 	for {
 		for len(c.next) > 0 {
 			now := c.next
@@ -120,7 +120,7 @@ func (c *course) run() {
 }
 
 // removeFinalizers takes finalizers off that nobody here takes off, which begins a stage.
-func (c *course) removeFinalizers() bool {
+func (c *playing) removeFinalizers() bool {
 	if len(c.held) == 0 {
 		return false
 	}
@@ -164,7 +164,7 @@ func collectors(finalizer string) bool {
 }
 
 // do carries out a decision about an object.
-func (c *course) do(i *Item, d *decision) {
+func (c *playing) do(i *Item, d *decision) {
 	switch d.verb {
 	case graph.Keep:
 		if d.whole == nil {
@@ -204,31 +204,31 @@ func (c *course) do(i *Item, d *decision) {
 }
 
 // uidOf is the uid of an item's object, which it has only once something has happened to it.
-func (c *course) uidOf(i *Item) types.UID {
+func (c *playing) uidOf(i *Item) types.UID {
 	v, _ := c.world.Graph.FindAt(i.at)
 	return v.UID
 }
 
 // happens says what becomes of an object now.
-func (i *Item) happens(o Outcome, why string, c *course) {
+func (i *Item) happens(o Outcome, why string, c *playing) {
 	i.Outcome, i.Why, i.Step, i.Stage = o, why, c.step, c.stage
 }
 
 // delete is what the API server does with a DELETE (RB 5), and Weir besides where policies say how it is to go on.
-func (c *course) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
+func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
-	// By its finalizer Weir shapes a deletion, and none can be put on what is being deleted.
-	shaped := c.shape != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1alpha1.Finalizer))
+	// By its finalizer Weir enforces a propagation, and none can be added to what is being deleted.
+	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1alpha1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)
-	if shaped {
-		s := c.shape(*v)
+	if enforced {
+		s := c.enforce(*v)
 		if s.By != "" {
 			i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
 		}
 		i.Doubt = s.Doubt
-		if s.Spares != nil {
-			c.spare(v, s)
+		if s.Keeps != nil {
+			c.keep(v, s)
 		}
 		// Weir's own finalizer holds the object until that is carried out, which is now.
 		v.Finalizers = slices.DeleteFunc(asked(v.Finalizers, propagation), func(f string) bool { return f == v1alpha1.Finalizer })
@@ -252,10 +252,10 @@ func asked(finalizers []string, propagation metav1.DeletionPropagation) []string
 	return out
 }
 
-// spare takes the reference to an object off its dependents of some kinds.
-func (c *course) spare(v *graph.View, s Enforcement) {
+// keep takes the reference to an object off its dependents of some kinds.
+func (c *playing) keep(v *graph.View, s Enforcement) {
 	for _, d := range c.world.Graph.Dependents(v.UID) {
-		if !s.Spares(d.Kind) {
+		if !s.Keeps(d.Kind) {
 			continue
 		}
 		var rest []metav1.OwnerReference
@@ -274,7 +274,7 @@ func (c *course) spare(v *graph.View, s Enforcement) {
 }
 
 // write leaves an object with these finalizers; without any it is gone, if it was being deleted.
-func (c *course) write(i *Item, v *graph.View, finalizers []string) {
+func (c *playing) write(i *Item, v *graph.View, finalizers []string) {
 	if v.Deleting && len(finalizers) == 0 {
 		i.Outcome, i.Step, i.Stage = Deleted, c.step, c.stage
 		c.apply(graph.Gone{Kind: v.Kind, UID: v.UID})
@@ -287,7 +287,7 @@ func (c *course) write(i *Item, v *graph.View, finalizers []string) {
 	c.observe(i, v, ownersOf(v), finalizers)
 }
 
-func (c *course) observe(i *Item, v *graph.View, owners []metav1.OwnerReference, finalizers []string) {
+func (c *playing) observe(i *Item, v *graph.View, owners []metav1.OwnerReference, finalizers []string) {
 	c.rv++
 	c.apply(graph.Observed{Object: &graph.Object{
 		Kind: v.Kind, UID: v.UID, Namespace: v.Namespace, Name: v.Name, ResourceVersion: strconv.FormatUint(c.rv, 10),
@@ -296,7 +296,7 @@ func (c *course) observe(i *Item, v *graph.View, owners []metav1.OwnerReference,
 	c.changed(i)
 }
 
-func (c *course) apply(e graph.Event) {
+func (c *playing) apply(e graph.Event) {
 	c.told = c.world.Graph.ApplyTo(c.told[:0], e)
 	for _, at := range c.told {
 		c.changed(c.item(at))
@@ -304,7 +304,7 @@ func (c *course) apply(e graph.Event) {
 }
 
 // changed notes that the decision about an object may have changed: what follows from that is another step.
-func (c *course) changed(i *Item) {
+func (c *playing) changed(i *Item) {
 	if i.fresh != c.step {
 		i.fresh = c.step
 		c.next = append(c.next, i)
