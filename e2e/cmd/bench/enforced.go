@@ -19,7 +19,7 @@ import (
 // An enforcing is deletions that go as a policy says, by its default.
 type enforcing struct {
 	name string
-	// propagation is the default of the policy, which is about what carries the label enforced.
+	// propagation is the default of the policy, and more of its propagation, which is about what carries the label enforced.
 	propagation string
 	shape       func(int) load.Shape
 	act         func(context.Context, *bench, *rest.Config, *load.Population) (load.Result, error)
@@ -39,8 +39,8 @@ var enforced = map[string]string{"enforced": "yes"}
 var enforcings = []enforcing{
 	{name: "enforced Foreground, no dependents", propagation: "Foreground", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
 	{name: "enforced Orphan, no dependents", propagation: "Orphan", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
-	// What Foreground does without dependents, by a name that says otherwise.
-	{name: "enforced Background, no dependents", propagation: "Background", shape: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
+	// Alone it asks for nothing that has to be enforced; with dependents that are kept it does, be there some or none.
+	{name: "enforced Background, no dependents", propagation: `Background, dependents: [{apiGroups: [""], resources: [podtemplates], action: Orphan}]`, shape: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
 	{name: "enforced Foreground, in a background cascade", propagation: "Foreground", shape: func(n int) load.Shape {
 		s := load.Flat(n)
 		s.Labels = enforced
@@ -143,14 +143,24 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 	return nil
 }
 
+// inMode is how a round goes in a mode: how weir runs, with how many objects, and beside which collector, if any.
+func (b *bench) inMode(e enforcing, mode string) (in enforcing, weir string, n int, collector load.System) {
+	if mode != atDefaults {
+		return e, mode, b.n, b.lifted
+	}
+	e.byHand = nil // it is that collector's rate as well, as it is without a policy, which is measured
+	if e.plainly == nil {
+		e.plainly = func(ctx context.Context, b *bench, p *load.Population) (load.Result, error) {
+			return deleteOwner(ctx, b, b.cfg, p)
+		}
+	}
+	return e, "companion", b.defaultN, b.limited
+}
+
 // enforcing measures one round: plainly first, then by hand, and then under the policy.
 func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *rest.Config) (x enforcedSample, err error) {
 	x.mode = mode
-	n, collector := b.n, b.lifted
-	if mode == atDefaults {
-		// By hand it is that collector's rate as well.
-		n, collector, mode, e.byHand = b.defaultN, b.limited, "companion", nil
-	}
+	e, mode, n, collector := b.inMode(e, mode)
 	dir, err := b.enforcedPolicy(e.propagation)
 	if err != nil {
 		return x, err
