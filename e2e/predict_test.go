@@ -172,6 +172,7 @@ type foretoldItem struct {
 	UID        types.UID
 	Outcome    string
 	Doubt      string
+	Contested  string
 	Why        string
 	Finalizers []string
 	Stage      int
@@ -235,7 +236,7 @@ func (f *foretold) verdict() (v foretoldVerdict) {
 // doubt tells whether anything is in doubt.
 func (f *foretold) doubt() bool {
 	for _, i := range f.Items {
-		if i.Doubt != "" {
+		if i.Doubt != "" || i.Contested != "" {
 			return true
 		}
 	}

@@ -74,6 +74,9 @@ func (i *Item) differs(before *Item, o order) (out []string) {
 	if i.Doubt != before.Doubt {
 		say("what policies say about it: %s; before, %s", cmp.Or(i.Doubt, "known"), cmp.Or(before.Doubt, "known"))
 	}
+	if i.Contested != before.Contested {
+		say("whether it goes: %s; before, %s", cmp.Or(i.Contested, "certain"), cmp.Or(before.Contested, "certain"))
+	}
 	return out
 }
 

@@ -156,6 +156,9 @@ func (p *Plan) Summary() string {
 	if t.Doubtful > 0 {
 		s += fmt.Sprintf(" In doubt: what policies say about %d of the deletions.", t.Doubtful)
 	}
+	if t.Contested > 0 {
+		s += fmt.Sprintf(" In doubt: for %d of them it depends on what comes first whether they go.", t.Contested)
+	}
 	return s
 }
 
@@ -176,8 +179,11 @@ func (p *Plan) incomplete() string {
 	return fmt.Sprintf("%d of the kinds, and more that it rests on, could not be read", kinds)
 }
 
-// Incomplete tells whether it may come otherwise than the plan says: something could not be read, or judged.
-func (p *Plan) Incomplete() bool { return len(p.Unread) > 0 || p.Totals().Doubtful > 0 }
+// Incomplete tells whether it may come otherwise than the plan says: something could not be read, or judged, or depends on what comes first.
+func (p *Plan) Incomplete() bool {
+	t := p.Totals()
+	return len(p.Unread) > 0 || t.Doubtful > 0 || t.Contested > 0
+}
 
 // branches are the roots' with all that hangs below them: each item once, under the first of its owners that is met.
 func (p *Plan) branches(namespace string, style Style) []*branch {
@@ -260,6 +266,9 @@ func (i *Item) note(style Style) string {
 		if i.Anew != nil {
 			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.Anew.Short(i.Namespace)))
 		}
+		if i.Contested != "" {
+			notes = append(notes, "in doubt: "+i.Contested)
+		}
 		if i.Doubt != "" {
 			notes = append(notes, "a policy may change this: "+i.Doubt)
 		}
@@ -277,6 +286,9 @@ func (i *Item) note(style Style) string {
 			notes = append(notes, "after that")
 		}
 		notes = append(notes, "kept: "+i.Why)
+		if i.Contested != "" {
+			notes = append(notes, "in doubt: "+i.Contested)
+		}
 	default:
 		notes = append(notes, i.Why)
 	}

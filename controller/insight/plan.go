@@ -68,9 +68,11 @@ type Item struct {
 	// Finalizers are those that others must take off before it goes.
 	Finalizers  []string                   `json:"finalizers,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
-	Policy      string                     `json:"policy,omitempty"`   // that shapes its deletion
-	Doubt       string                     `json:"doubt,omitempty"`    // why it is not known whether one does
-	Deleting    bool                       `json:"deleting,omitempty"` // it is being deleted already
+	Policy      string                     `json:"policy,omitempty"` // that shapes its deletion
+	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
+	// Contested is why it is not known whether it goes, although all is known: it depends on which of two things comes first.
+	Contested string `json:"contested,omitempty"`
+	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
 	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a pod's.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// Anew is its controller, if that lives on: it is likely to make the object anew.
@@ -78,9 +80,11 @@ type Item struct {
 
 	at         graph.Handle
 	fresh      int // the step in which the decision about it changed last
+	written    int // the step in which it was written last
 	owners     []types.UID
-	controller types.UID // the one of them that makes it; empty if none does
-	via        types.UID // what takes it along without owning it: its namespace, its definition
+	keepers    []types.UID // owners that go, of which a policy keeps it
+	controller types.UID   // the one of them that makes it; empty if none does
+	via        types.UID   // what takes it along without owning it: its namespace, its definition
 }
 
 // Verdict is what policies say about the delete of one of the objects that are asked about.
@@ -117,7 +121,9 @@ type Totals struct {
 	Refused  int `json:"refused"` // of the objects that are asked about
 	Stuck    int `json:"stuck"`
 	Doubtful int `json:"doubtful"` // it is not known what policies say about their deletion
-	Steps    int `json:"steps"`
+	// Contested are those of which it depends on what comes first whether they go.
+	Contested int `json:"contested"`
+	Steps     int `json:"steps"`
 }
 
 // Totals counts the items.
@@ -134,6 +140,9 @@ func (p *Plan) Totals() (t Totals) {
 	for _, i := range p.Items {
 		if i.Doubt != "" {
 			doubtful[i.UID] = true
+		}
+		if i.Contested != "" {
+			t.Contested++
 		}
 		switch i.Outcome {
 		case Deleted:
@@ -309,6 +318,7 @@ func (c *playing) end() []*Item {
 			i.Anew = &o
 		}
 	}
+	c.contest()
 	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })
 	renumber(items)
 	// Those of one step stay in the order in which the graph told of them, which is that of the lists: by name, mostly.

@@ -109,6 +109,9 @@ func (c *playing) run() {
 				c.decided = append(c.decided, decisionOf(c.world.Graph.DecideAt(i.at)))
 			}
 			for n, i := range now {
+				if i.written == c.step {
+					continue // by another, at the same time: it is decided about again, as after a conflict
+				}
 				c.do(i, &c.decided[n])
 			}
 			c.done = now
@@ -269,6 +272,7 @@ func (c *playing) keep(v *graph.View, s Enforcement) {
 		if i.Outcome != Deleted {
 			i.happens(Released, "policy "+s.By+" keeps dependents of this kind", c)
 		}
+		i.keepers = append(i.keepers, v.UID)
 		c.observe(i, &d, rest, d.Finalizers)
 	}
 }
@@ -293,6 +297,7 @@ func (c *playing) observe(i *Item, v *graph.View, owners []metav1.OwnerReference
 		Kind: v.Kind, UID: v.UID, Namespace: v.Namespace, Name: v.Name, ResourceVersion: strconv.FormatUint(c.rv, 10),
 		Owners: owners, Finalizers: finalizers, Deleting: v.Deleting,
 	}})
+	i.written = c.step
 	c.changed(i)
 }
 

@@ -19,7 +19,7 @@ import (
 
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
 //
-//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION] [full] [wide] [json]
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [full] [wide] [json]
 //	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
@@ -177,12 +177,17 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 
 // enforcing is a policy that has objects of a kind deleted with a propagation: KIND:PROPAGATION.
 func enforcing(policy string) func(graph.View) Enforcement {
-	kind, propagation, _ := strings.Cut(policy, ":")
+	kind, rest, _ := strings.Cut(policy, ":")
+	propagation, kept, keeps := strings.Cut(rest, ":")
 	return func(v graph.View) Enforcement {
 		if v.Kind != schema.ParseGroupResource(kind) {
 			return Enforcement{}
 		}
-		return Enforcement{By: "shaping", Propagation: metav1.DeletionPropagation(propagation)}
+		e := Enforcement{By: "shaping", Propagation: metav1.DeletionPropagation(propagation)}
+		if keeps {
+			e.Keeps = func(kind schema.GroupResource) bool { return kind == schema.ParseGroupResource(kept) }
+		}
+		return e
 	}
 }
 
