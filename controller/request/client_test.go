@@ -186,7 +186,7 @@ func TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise(t *testing.T) {
 			}
 			return nil
 		})
-		if answer, why := e.req.Look(t.Context(), claim); answer != tc.want {
+		if answer, why := e.req.Lookup(t.Context(), claim); answer != tc.want {
 			t.Errorf("%s: the lookup has the answer %s (%s), want %s", name, answer, why, tc.want)
 		}
 	}
