@@ -22,9 +22,10 @@ import (
 var lifted = []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}
 
 // newHoldableCompanion is newHoldable with a built-in collector, which Weir holds past the limits that users have.
-func newHoldableCompanion(t *testing.T, controllers plane.Controllers) (*world, pair, *apiextensionsv1.CustomResourceDefinition) {
+func newHoldableCompanion(t *testing.T, controllers plane.Controllers, flags ...string) (*world, pair, *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	w, p := newPaired(t, companion, plane.Options{Controllers: controllers, ControllerManagerFlags: lifted, Audit: true}, "--brake-most=5000", "--brake-users="+builtinCollector)
+	flags = append([]string{"--brake-most=5000", "--brake-users=" + builtinCollector}, flags...)
+	w, p := newPaired(t, companion, plane.Options{Controllers: controllers, ControllerManagerFlags: lifted, Audit: true}, flags...)
 	w.until("the API server asks before what the collector deletes", func(ctx context.Context) (bool, error) {
 		return slices.Contains(w.webhooksWritten(ctx), "brake.weir.dev"), nil
 	})

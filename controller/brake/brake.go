@@ -2,6 +2,7 @@ package brake
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,10 +71,15 @@ func (b *Brake) Rewound(string) {
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
 // why the object goes, to what depends on it.
 func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
+	return b.allows(a, func() []graph.Ref { return nil })
+}
+
+// allows is Allows where others are known that are to go for the same cause, and that the graph does not show to be garbage.
+func (b *Brake) allows(a graph.Action, others func() []graph.Ref) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
 	}
-	switch b.ask(a) {
+	switch b.ask(a, others) {
 	case Later:
 		return false, Pause
 	case Held:
@@ -94,7 +100,7 @@ func (b *Brake) Proceeds(a graph.Action) bool {
 	return b.ledger.Proceeds(a.Inferred.Owners, a.Object.UID)
 }
 
-func (b *Brake) ask(a graph.Action) Answer {
+func (b *Brake) ask(a graph.Action, others func() []graph.Ref) Answer {
 	b.mu.Lock()
 	answer := b.ledger.Ask(time.Now(), a)
 	around := b.ledger.LooksAround(a.Inferred.Owners)
@@ -102,7 +108,11 @@ func (b *Brake) ask(a graph.Action) Answer {
 	if answer != Weigh {
 		return answer
 	}
-	load := b.load(a, around)
+	var more []graph.Ref
+	if around {
+		more = others()
+	}
+	load := b.load(a, around, more)
 	b.mu.Lock()
 	answer, held := b.ledger.Charge(time.Now(), a, load)
 	b.mu.Unlock()
@@ -121,13 +131,13 @@ func (b *Brake) wake() {
 	}
 }
 
-// load is what goes with an object, and around it.
-func (b *Brake) load(a graph.Action, around bool) (load Load) {
-	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around) })
+// load is what goes with an object, and around it, with more that is to go for the same cause.
+func (b *Brake) load(a graph.Action, around bool, more []graph.Ref) (load Load) {
+	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, more) })
 	return load
 }
 
-func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) (load Load) {
+func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.Ref) (load Load) {
 	load.Sizes = counts{}
 	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
 	for _, f := range load.Weight {
@@ -137,6 +147,13 @@ func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) (load Load) {
 		return load
 	}
 	load.Others = g.Suspects(a.Inferred.Owners, l.Most+1)
+	if len(more) > 0 {
+		there := map[types.UID]bool{}
+		for _, o := range load.Others {
+			there[o.UID] = true
+		}
+		load.Others = append(load.Others, slices.DeleteFunc(more, func(o graph.Ref) bool { return there[o.UID] || g.Deleted(o.UID) })...)
+	}
 	for _, o := range load.Others {
 		load.Sizes[o.Kind] = g.Objects(o.Kind)
 	}

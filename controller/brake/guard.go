@@ -3,10 +3,13 @@ package brake
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -32,11 +35,14 @@ type Guard struct {
 	mu         sync.Mutex
 	asked, old map[types.UID]time.Time // when an object was first asked about
 	turned     time.Time
+	// doubted are objects of which the graph does not show that all owners are gone, by the kind of an owner that it shows, or does not know: the
+	// other collector wants to delete them. Where that is wrong it is wrong for many, so they count together before the first one goes.
+	doubted map[schema.GroupResource]map[types.UID]graph.Ref
 }
 
 // NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing is known.
 func NewGuard(b *Brake, ready func() error) *Guard {
-	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}}
+	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[schema.GroupResource]map[types.UID]graph.Ref{}}
 }
 
 // Holds says why an object must not be deleted now; "" if it may be. The other collector asks again by itself.
@@ -51,6 +57,7 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 		return "Weir lists everything again (" + why + ")"
 	}
 	basis := g.basis(ctx, uid)
+	g.doubt(basis)
 	if basis.Settled && basis.Inference.Conclusion == graph.Asked {
 		return ""
 	}
@@ -60,12 +67,14 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	if basis.Object.UID == "" {
 		return "" // of a kind that Weir does not follow, or without owners: there is nothing to go by
 	}
-	yes, again := g.Allows(graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference})
+	yes, again := g.allows(graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference}, g.doubts(basis.Inference.Owners))
 	switch {
 	case yes:
 		return ""
 	case again > 0:
 		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
+	case !basis.Settled:
+		return fmt.Sprintf("Weir does not see that all owners of this object are gone, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
 	}
 	return fmt.Sprintf("Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
 }
@@ -102,6 +111,7 @@ func (g *Guard) first(uid types.UID) time.Time {
 	now := time.Now()
 	if now.Sub(g.turned) > window || len(g.asked) >= mostRemembered {
 		g.old, g.asked, g.turned = g.asked, map[types.UID]time.Time{}, now
+		clear(g.doubted) // what is still asked about comes back
 	}
 	if at, ok := g.asked[uid]; ok {
 		return at
@@ -112,4 +122,36 @@ func (g *Guard) first(uid types.UID) time.Time {
 	}
 	g.asked[uid] = at
 	return at
+}
+
+// doubt takes in whether the graph shows that all owners of an object are gone.
+func (g *Guard) doubt(b graph.Basis) {
+	if b.Object.UID == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b.Settled {
+		for _, of := range g.doubted {
+			delete(of, b.Object.UID)
+		}
+		return
+	}
+	of := g.doubted[b.Inference.Owners]
+	if of == nil {
+		of = map[types.UID]graph.Ref{}
+		g.doubted[b.Inference.Owners] = of
+	}
+	if len(of) < mostRemembered {
+		of[b.Object.UID] = b.Object
+	}
+}
+
+// doubts are the objects that are doubted for owners of a kind.
+func (g *Guard) doubts(owners schema.GroupResource) func() []graph.Ref {
+	return func() []graph.Ref {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.Collect(maps.Values(g.doubted[owners]))
+	}
 }

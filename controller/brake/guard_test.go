@@ -101,6 +101,60 @@ func TestGuardHoldsPastTheLimitAndNothingElse(t *testing.T) {
 	})
 }
 
+// TestGuardCountsWhatTheOtherCollectorIsWrongAbout: it wants to delete objects whose owners are there, as after a restore, or a lookup that an API answered
+// with 404 which had lost its kind. They are many, so none goes; few go.
+func TestGuardCountsWhatTheOtherCollectorIsWrongAbout(t *testing.T) {
+	for _, c := range []struct{ asked, goes int }{{30, 0}, {small.Most, small.Most}} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGuarded(t, 30, small)
+			left := map[int]bool{}
+			for i := range c.asked {
+				left[i] = true
+			}
+			for pause := 5 * time.Millisecond; pause < 30*time.Second; pause *= 2 {
+				for i := range left {
+					if g.Holds(t.Context(), uid("pod", i)) == "" {
+						delete(left, i)
+						g.store.Apply(graph.Gone{Kind: pods, UID: uid("pod", i)})
+					}
+				}
+				time.Sleep(pause)
+			}
+			if gone := c.asked - len(left); gone != c.goes {
+				t.Errorf("%d of %d were let through, want %d", gone, c.asked, c.goes)
+			}
+			for i := range left { // somebody does delete their owners
+				g.store.Apply(graph.Gone{Kind: widgets, UID: uid("widget", i)})
+				if why := g.Holds(t.Context(), uid("pod", i)); why != "" {
+					t.Fatalf("held although the delete of its owner was seen: %s", why)
+				}
+			}
+		})
+	}
+}
+
+// TestGuardForgetsItsDoubts: while the watch was behind, much was asked about whose owners somebody had deleted. That does not count any more
+// when it has come.
+func TestGuardForgetsItsDoubts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 30, small)
+		for i := range 29 {
+			if g.Holds(t.Context(), uid("pod", i)) == "" {
+				t.Fatal("let through while its owner is there")
+			}
+		}
+		for i := range 29 {
+			g.store.Apply(graph.Gone{Kind: widgets, UID: uid("widget", i)})
+			if why := g.Holds(t.Context(), uid("pod", i)); why != "" {
+				t.Fatalf("held: %s", why)
+			}
+		}
+		if !g.lets("pod29") {
+			t.Error("one that nothing else is doubted with is held")
+		}
+	})
+}
+
 // TestGuardLetsThroughWhatItCannotJudge: an object of a kind that is not followed is held for a moment, and one without owners as well.
 func TestGuardLetsThroughWhatItCannotJudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,6 +208,20 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	b.Heed(b.now, nil)
 	if !b.ask(action(pods, gadgets, "4", false), nil) {
 		t.Error("held for good by this process alone")
+	}
+}
+
+// TestLedgerCountsOnWhenItsOwnHoldEnds: no leader held it, and nobody decided. Within the hour no more than the limit goes.
+func TestLedgerCountsOnWhenItsOwnHoldEnds(t *testing.T) {
+	b := newBench(t, small)
+	went := 0
+	for i := range 10 {
+		went += b.many(widgets, fmt.Sprint(i), 20)
+		b.now = b.now.Add(2 * time.Minute)
+		b.Heed(b.now, nil)
+	}
+	if went != small.Most {
+		t.Errorf("%d went in twenty minutes, want %d", went, small.Most)
 	}
 }
 

@@ -84,7 +84,11 @@ func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time)
 		if _, still := written[owners]; still || !acc.held.written && now.Sub(acc.held.since) < own {
 			continue
 		}
-		l.Ends(owners)
+		if acc.held.written {
+			l.Ends(owners)
+		} else { // nobody has decided anything, so what it let go goes on counting
+			acc.held = nil
+		}
 		changes = append(changes, change{owners, "no HeldCollection holds it any more"})
 	}
 	return changes

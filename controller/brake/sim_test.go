@@ -39,7 +39,7 @@ func (s simulated) Allows(now int, a graph.Action, g *graph.Graph) (yes bool, ag
 		return false, int(Pause / time.Second)
 	case Weigh:
 	}
-	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners)))
+	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners), nil))
 	return answer == Go, 0
 }
 
