@@ -27,5 +27,5 @@ func (f *collectorFlags) migration(b *begun) (*beside.Migration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the migration Lease: %w", err)
 	}
-	return &beside.Migration{Lock: lock, Lasts: f.leaseDuration, Log: b.log}, nil
+	return beside.NewMigration(lock, f.leaseDuration, b.log), nil
 }

@@ -151,6 +151,9 @@ func New(o Options) (*Controller, error) {
 	if err := c.limit(&workers, &told, rep); err != nil {
 		return nil, err
 	}
+	if o.Migration != nil {
+		told.Showing = o.Migration.Showing
+	}
 	if o.Companion && c.canary != nil {
 		rewound, lag := told.Rewound, beside.NewLag(c.store.Read, o.Registry)
 		told.Showing, told.Going = lag.Showing, lag.Going

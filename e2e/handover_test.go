@@ -93,7 +93,7 @@ func TestCollectingIsHandedOver(t *testing.T) {
 		left, err := w.typed.CoreV1().Secrets(w.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(left.Items) == 0, err
 	})
-	w.mustHandOver(2**handOvers, lease+3*retry) // which come with some jitter
+	w.mustHandOver(2**handOvers, lease+time.Second) // Weir takes the Lease at the moment in which it is over
 }
 
 // mustHandOver looks at what was collected: each object once, by one of the two at a time, and never for long by none. A delete that was under way

@@ -11,18 +11,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/weir-dev/weir/controller/graph"
 )
 
 // Migration is a Lease that whoever collects holds: Weir, or a kube-controller-manager that has its two controllers wait for it
 // (--enable-leader-migration). So one of them collects, and when it ends the other begins.
 // See https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/.
 type Migration struct {
-	Lock resourcelock.Interface
-	// Lasts is how long the Lease is valid without renewal: about the longest time in which nobody collects.
-	Lasts time.Duration
-	Log   logr.Logger
-
+	vacancy *vacancy
+	// lasts is how long the Lease is valid without renewal where this process holds it.
+	lasts time.Duration
+	log   logr.Logger
 	waits atomic.Bool
+}
+
+// NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this process holds it: about the longest time in which
+// nobody collects.
+func NewMigration(lock resourcelock.Interface, lasts time.Duration, log logr.Logger) *Migration {
+	return &Migration{vacancy: newVacancy(lock, log), lasts: lasts, log: log}
+}
+
+// Showing is told of each object that a watch shows, so that a change of the Lease is seen at once. Without it Hold sees one a second late.
+func (m *Migration) Showing(o *graph.Object) func() {
+	m.vacancy.showing(o)
+	return nil
 }
 
 // ErrMigrationLease ends what is done under the Lease: another process may hold it now.
@@ -35,28 +48,25 @@ func (m *Migration) Waits() bool { return m.waits.Load() }
 // or when the Lease is lost: then Hold returns ErrMigrationLease, unless the work returns an error of its own.
 func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) error {
 	held := make(chan context.Context, 1) // that of the Lease
+	lock := m.vacancy
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		// While it waits it looks often: a Lease that is not renewed any more is over the later, the later its last renewal was seen.
 		// The elector would give the Lease back before it says that it is lost, and take its time.
-		Lock: m.Lock, LeaseDuration: m.Lasts, RenewDeadline: m.Lasts * 2 / 3, RetryPeriod: m.Lasts / 15, ReleaseOnCancel: false, Name: m.Lock.Describe(),
+		Lock: lock, LeaseDuration: m.lasts, RenewDeadline: m.lasts * 2 / 3, RetryPeriod: m.lasts / 15, ReleaseOnCancel: false, Name: lock.Describe(),
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { held <- leading },
 			OnStoppedLeading: func() {},
-			OnNewLeader: func(identity string) {
-				if identity != m.Lock.Identity() {
-					m.Log.Info("another process collects under the migration Lease, and this one waits for it", "lease", m.Lock.Describe(), "holder", identity)
-				}
-			},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("set up the migration Lease %s: %w", m.Lock.Describe(), err)
+		return fmt.Errorf("set up the migration Lease %s: %w", lock.Describe(), err)
 	}
 	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // it is kept until the work has ended
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		elector.Run(electing)
+		if lock.await(electing, m.lasts/15) {
+			elector.Run(electing)
+		}
 	}()
 	defer func() {
 		giveUp()
@@ -70,7 +80,7 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 		return nil
 	case leading := <-held:
 		m.waits.Store(false)
-		m.Log.Info("collecting under the migration Lease", "lease", m.Lock.Describe())
+		m.log.Info("collecting under the migration Lease", "lease", m.vacancy.Describe())
 		return m.under(ctx, leading, work)
 	}
 }
@@ -82,7 +92,7 @@ func (m *Migration) under(ctx, leading context.Context, work func(context.Contex
 	defer context.AfterFunc(leading, stop)()
 	err := work(working)
 	if err == nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %s", ErrMigrationLease, m.Lock.Describe())
+		return fmt.Errorf("%w: %s", ErrMigrationLease, m.vacancy.Describe())
 	}
 	return err
 }
@@ -91,12 +101,12 @@ func (m *Migration) under(ctx, leading context.Context, work func(context.Contex
 func (m *Migration) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	record, _, err := m.Lock.Get(ctx)
-	if err == nil && record.HolderIdentity == m.Lock.Identity() {
+	record, _, err := m.vacancy.Get(ctx)
+	if err == nil && record.HolderIdentity == m.vacancy.Identity() {
 		now := metav1.Now()
-		err = m.Lock.Update(ctx, resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
+		err = m.vacancy.Update(ctx, resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
 	}
 	if err != nil {
-		m.Log.Info("the migration Lease was not given back: whoever waits for it waits until it is over", "lease", m.Lock.Describe(), "err", err.Error())
+		m.log.Info("the migration Lease was not given back: whoever waits for it waits until it is over", "lease", m.vacancy.Describe(), "err", err.Error())
 	}
 }

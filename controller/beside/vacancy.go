@@ -1,0 +1,109 @@
+package beside
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// vacancy waits until nobody holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
+// the last renewal late, and the end of the Lease late again.
+type vacancy struct {
+	resourcelock.Interface
+	shown chan struct{} // has one element when a watch has shown a change
+	log   logr.Logger
+	// over is the record that was not renewed for as long as it says. The elector, which sees it for the first time, would wait for as long again.
+	over []byte
+}
+
+func newVacancy(lock resourcelock.Interface, log logr.Logger) *vacancy {
+	return &vacancy{Interface: lock, shown: make(chan struct{}, 1), log: log}
+}
+
+// Get implements resourcelock.Interface. An Update that follows says which version it is about: a holder that comes back at that moment wins.
+func (v *vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := v.Interface.Get(ctx)
+	if err == nil && v.over != nil && bytes.Equal(raw, v.over) {
+		record.HolderIdentity = ""
+	}
+	return record, raw, err
+}
+
+// showing is told of each object that a watch shows.
+func (v *vacancy) showing(o *graph.Object) {
+	if o.Kind != leases {
+		return
+	}
+	if namespace, name, _ := strings.Cut(v.Describe(), "/"); o.Namespace != namespace || o.Name != name {
+		return
+	}
+	select {
+	case v.shown <- struct{}{}:
+	default:
+	}
+}
+
+// await returns true when nobody holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
+// How long nobody renewed it counts from when that was seen, not from what the holder wrote: clocks differ.
+func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
+	var last []byte
+	var seen time.Time
+	var said, holder string
+	for {
+		record, raw, err := v.Interface.Get(ctx)
+		now, again := time.Now(), every
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case apierrors.IsNotFound(err):
+			return true
+		case err != nil:
+			if said != err.Error() {
+				said = err.Error()
+				v.log.Info("cannot read the migration Lease; will try again", "lease", v.Describe(), "err", said)
+			}
+		case record.HolderIdentity == "" || record.HolderIdentity == v.Identity():
+			return true
+		default:
+			if !bytes.Equal(raw, last) {
+				last, seen = raw, now
+			}
+			if holder != record.HolderIdentity {
+				holder = record.HolderIdentity
+				v.log.Info("another process collects under the migration Lease, and this one waits for it", "lease", v.Describe(), "holder", holder)
+			}
+			left := seen.Add(time.Duration(record.LeaseDurationSeconds) * time.Second).Sub(now)
+			if left <= 0 {
+				v.over = raw
+				return true
+			}
+			again = min(again, left)
+		}
+		if !v.pause(ctx, again) {
+			return false
+		}
+	}
+}
+
+// pause waits for a change, or for a time; false when ctx ends.
+func (v *vacancy) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-v.shown:
+	case <-timer.C:
+	}
+	return true
+}
