@@ -71,6 +71,7 @@ func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts 
 	p.note("managerLease", p.lease(ctx, metav1.NamespaceSystem, "kube-controller-manager", &f.ManagerLease))
 	p.note("weirLease", p.lease(ctx, p.home, "weir-controller", &f.WeirLease))
 	p.note("canary", p.canary(ctx))
+	p.note("waiting", p.waiting(ctx))
 	p.rights(ctx)
 	p.note("webhooks", p.webhooks(ctx))
 	if f.Webhooks != nil && len(*f.Webhooks) > 0 && f.Mode != doctor.Shadow {

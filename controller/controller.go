@@ -104,6 +104,7 @@ type Controller struct {
 	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: nobody looks whether another collector works
+	spaces   *beside.Spaces      // nil: nobody looks whether a namespace controller works
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
 	began    atomic.Bool         // Lead has
@@ -155,9 +156,9 @@ func New(o Options) (*Controller, error) {
 		told.Showing = o.Migration.Showing
 	}
 	if o.Companion && c.canary != nil {
-		rewound, lag := told.Rewound, beside.NewLag(c.store.Read, o.Registry)
-		told.Showing, told.Going = lag.Showing, lag.Going
-		told.Rewound = func(why string) { rewound(why); lag.Rewound() }
+		if err := c.observe(&told, rep); err != nil {
+			return nil, err
+		}
 	}
 	c.workers = collect.New(workers)
 	if o.Policies != nil {
@@ -378,6 +379,7 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	case c.canary == nil:
 	case c.options.Companion:
 		wg.Go(func() { c.canary.Measure(ctx) })
+		wg.Go(func() { c.spaces.Run(ctx) })
 	default:
 		err = c.canary.Watch(ctx)
 		end()

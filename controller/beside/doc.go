@@ -6,6 +6,9 @@
 // Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
 // what Weir keeps because it is in doubt the other deletes, and nobody finds out why.
 //
-// Goroutines: none of its own; Await, Watch and Measure run until their context ends. One caller at a time. The election of the migration
-// Lease has one, joined by Hold. One lock guards what is measured of the built-in collector (lag.go).
+// Spaces observes the built-in namespace controller in companion mode, by what it does to namespaces that are deleted anyway. A Migration is the
+// Lease under which Weir and a kube-controller-manager take turns.
+//
+// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure run until their context ends, one caller at a time, and
+// so does Spaces.Run. Spaces' and Lag's locks guard what they have seen; nothing that can block runs under them.
 package beside

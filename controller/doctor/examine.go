@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,6 +144,17 @@ func (f *Facts) byFlags(what string, does func(Manager) bool) (by string, works,
 
 func (f *Facts) namespaceController() Finding {
 	n := Finding{About: "namespace controller"}
+	if f.Waiting != nil && len(*f.Waiting) > 0 { // what happens counts more than flags
+		w := slices.MaxFunc(*f.Waiting, func(a, b Waiting) int { return cmp.Compare(a.For, b.For) })
+		n.Grade, n.Says = Problem, fmt.Sprintf("none works: namespace %s has been Terminating for %s, and no namespace controller has begun with it", w.Name, w.For.Round(time.Second))
+		if others := len(*f.Waiting) - 1; others > 0 {
+			n.Says += fmt.Sprintf(", nor with %d others", others)
+		}
+		if n.Do = "see the log of kube-controller-manager, or run Weir in replace mode"; f.Mode == Replace {
+			n.Do = "see the log of the weir-controller that leads"
+		}
+		return n
+	}
 	switch by, works, known := f.byFlags("namespace controller", Manager.drains); {
 	case !known:
 		n.Grade, n.Says = Unknown, "whether one works is not known: "+by

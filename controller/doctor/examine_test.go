@@ -57,6 +57,9 @@ func TestExamine(t *testing.T) {
 		"companion, and both are off": {Companion, func(f *Facts) {
 			(*f.Managers)[0].Controllers = "*,-garbagecollector,-namespace"
 		}, []string{"problem garbage collector: which has no garbage collector", "problem namespace controller: which has no namespace controller"}},
+		"the built-in namespace controller is silent": {Companion, func(f *Facts) { f.Waiting = &[]Waiting{{"a", time.Minute}, {"shop", time.Hour}} }, []string{
+			"problem namespace controller: none works: namespace shop has been Terminating for 1h0m0s, and no namespace controller has begun with it, nor with 1 others"}},
+		"no namespace waits": {Companion, func(f *Facts) { f.Waiting = &[]Waiting{} }, nil},
 		"managed": {Companion, func(f *Facts) { f.Managers = &none }, []string{
 			"unknown garbage collector: a holds its Lease", "unknown namespace controller: a holds its Lease"}},
 		"managed, and replace is wanted": {Replace, func(f *Facts) { f.Managers, f.ManagerLease = &none, &Lease{} }, []string{

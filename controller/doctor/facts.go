@@ -33,6 +33,8 @@ type Facts struct {
 	Canary *time.Duration `json:"canary,omitempty"`
 	// Tried is what became of an object whose owner never existed; nil: it was not tried.
 	Tried *Tried `json:"tried,omitempty"`
+	// Waiting are the namespaces that are being deleted, and with which no namespace controller has begun, although it had the time.
+	Waiting *[]Waiting `json:"waiting,omitempty"`
 	// RightsOf is whose rights these are; empty: those of who asks, because the controller's ServiceAccount was not seen.
 	RightsOf string    `json:"rightsOf,omitempty"`
 	Rights   []Right   `json:"rights"`
@@ -71,6 +73,12 @@ type Lease struct {
 type Tried struct {
 	Deleted bool          `json:"deleted"`
 	Took    time.Duration `json:"took"`
+}
+
+// Waiting is a namespace that is being deleted, and how long that has been so.
+type Waiting struct {
+	Name string        `json:"name"`
+	For  time.Duration `json:"for"`
 }
 
 // Asked is what came of a request that only the webhook can answer.

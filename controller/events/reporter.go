@@ -41,6 +41,9 @@ const (
 
 	ReasonCollectorSilent = "BuiltinCollectorSilent"
 	ReasonCollectorWorks  = "BuiltinCollectorWorks"
+
+	ReasonNamespaceControllerSilent = "NamespaceControllerSilent"
+	ReasonNamespaceControllerWorks  = "NamespaceControllerWorks"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -187,6 +190,15 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 		return
 	}
 	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
+}
+
+// NamespaceControllerSilent says on a namespace that the built-in namespace controller does not work, and that it does again.
+func (r *Reporter) NamespaceControllerSilent(namespace graph.Ref, silent bool, text string) {
+	if silent {
+		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonNamespaceControllerSilent, text)
+		return
+	}
+	r.events.Event(r.object(namespace), corev1.EventTypeNormal, ReasonNamespaceControllerWorks, text)
 }
 
 // CollectionHeld says on a HeldCollection that it holds something, or what became of a decision about that.

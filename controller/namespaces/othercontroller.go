@@ -68,12 +68,6 @@ func (d *Drainer) alone(ns *corev1.Namespace, seen time.Time) time.Duration {
 // leaveFor is how long namespaces are left to another controller before one tells again.
 func (d *Drainer) leaveFor() time.Duration { return 6 * d.Alone }
 
-// ofControllers are the conditions that nobody but a namespace controller writes.
-var ofControllers = []corev1.NamespaceConditionType{
-	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure, corev1.NamespaceDeletionContentFailure,
-	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
-}
-
 // clocksDiffer is how far the clocks of API servers may be apart: a write that is later than that was not told by one.
 const clocksDiffer = 30 * time.Second
 
@@ -105,7 +99,7 @@ func asController(fields *metav1.FieldsV1) bool {
 	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &wrote) != nil {
 		return false
 	}
-	return slices.ContainsFunc(ofControllers, func(t corev1.NamespaceConditionType) bool {
+	return slices.ContainsFunc(kinds.OfNamespaceController, func(t corev1.NamespaceConditionType) bool {
 		_, ok := wrote.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, t)]
 		return ok
 	})
