@@ -23,7 +23,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover churn shadow e2e-versions
+.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is th
 
 handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
+
+INSTANCES ?= 2000
+uninstall: build ## helm uninstall of a definition with many instances, whose dependents the brake holds, in both modes: INSTANCES=2000
+	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestBrakeHoldsWhatHelmUninstallTakesWithIt$$' . -brake.instances=$(INSTANCES)
 
 FOR ?= 1h
 SHADOW = $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --shadow

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	helmtool "github.com/weir-dev/weir/e2e/helm"
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
@@ -60,7 +60,7 @@ func run(m *testing.M) (code int, err error) {
 	if shared.weir, err = weir.Binary(ctx, dir); err != nil {
 		return 0, err
 	}
-	if shared.helm, err = helm4(ctx); err != nil {
+	if shared.helm, err = helmtool.Build(ctx, charts); err != nil {
 		return 0, err
 	}
 	if shared.plane, err = plane.Start(ctx, plane.Options{
@@ -83,21 +83,6 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// helm4 is built by the module of the charts; the go command keeps it, and says where.
-func helm4(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm.sh/helm/v4/cmd/helm")
-	cmd.Dir = charts
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = fmt.Errorf("%w: %s", err, exit.Stderr)
-	}
-	if err != nil {
-		return "", fmt.Errorf("build helm: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // helm runs Helm as the cluster's administrator, and returns what it prints.
 func helm(t *testing.T, args ...string) string {
 	t.Helper()
@@ -111,10 +96,7 @@ func helm(t *testing.T, args ...string) string {
 // tryHelm is helm that may fail, and says why.
 func tryHelm(t *testing.T, args ...string) (out, said string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), shared.helm, append(args, "--namespace", namespace, "--kubeconfig", shared.plane.Kubeconfig)...)
-	cmd.Dir = charts
-	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+home, "HELM_CACHE_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd := helmtool.Command(t.Context(), shared.helm, charts, t.TempDir(), shared.plane.Kubeconfig, namespace, args...)
 	var text strings.Builder
 	cmd.Stderr = &text
 	printed, err := cmd.Output()
