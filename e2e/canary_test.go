@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,7 @@ const seenWithin = 35 * time.Second
 func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 	t.Parallel()
 	w, pair := newPaired(t, companion, plane.Options{})
+	started := time.Now()
 	w.make(`
 		cm one
 		cm two
@@ -107,6 +109,13 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 	seen("the webhook hangs", "False", "TooSlow", "")
 	stop(syscall.SIGCONT)
 	seen("it goes on", "True", "Reached", "")
+
+	canaries := slices.DeleteFunc(w.auditOf(weirUser), func(r request) bool { return r.Object.Name != "weir-canary" && r.Object.Name != collectorCanary })
+	if rate := float64(len(canaries)) / time.Since(started).Seconds(); rate == 0 || rate > 1 {
+		t.Errorf("%.2f requests a second about canaries, want 1 at most", rate)
+	} else {
+		t.Logf("%.2f requests a second about canaries", rate)
+	}
 
 	for kind, name := range all {
 		text := fmt.Sprint(w.policyNow(kind, name).Object)
