@@ -26,6 +26,7 @@ type report struct {
 	full       map[string]weight
 	left       map[string]left
 	following  map[string][]following
+	shadowed   map[string][]shadowed // by mode
 	starts     map[string]start
 	objects    int
 	asked      []asked
@@ -45,7 +46,7 @@ func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
 		samples: map[string][]sample{}, admitted: map[string][]admitted{}, enforced: map[string][]enforcedSample{}, limited: map[string]load.Result{},
-		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, following: map[string][]following{}, starts: map[string]start{},
+		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, following: map[string][]following{}, shadowed: map[string][]shadowed{}, starts: map[string]start{},
 	}
 }
 
@@ -85,6 +86,7 @@ func (r *report) writeTables(s *strings.Builder) {
 	r.writeMemory(s)
 	r.writeLeft(s)
 	r.writeFollowing(s)
+	r.writeShadowed(s)
 	r.writeCoOwners(s)
 	r.writeAsking(s)
 	r.writeAskedCosts(s)

@@ -143,6 +143,11 @@ func (b *bench) runLong(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", followingName, err)
 		}
 	}
+	if b.weir != "" && b.only.MatchString(shadowName) {
+		if err := b.measureShadow(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", shadowName, err)
+		}
+	}
 	if b.memory > 0 && b.only.MatchString(leftName) {
 		if err := b.measureLeft(ctx, r); err != nil {
 			return fmt.Errorf("%s: %w", leftName, err)
