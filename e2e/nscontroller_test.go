@@ -16,6 +16,7 @@ func TestCompanionTellsWhetherTheNamespaceControllerWorks(t *testing.T) {
 	w := newCluster(t, plane.Options{Controllers: "*,-namespace-controller"})
 	const silent = 12 * time.Second
 	w.startWeir("--mode", "companion", "--canary-time", (silent / 6).String())
+	w.awaitMetricsIn(collectorBegins, "it leads", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
 	first := w.beside()
 	first.make("cm conf")
 	uid := first.drop()
