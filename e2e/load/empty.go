@@ -14,12 +14,16 @@ import (
 // EmptyGuard is the first argument of a process that is to call ServeEmpty.
 const EmptyGuard = "empty-webhook"
 
+// AddsFinalizer is a JSON patch for objects that have no finalizers: the shortest that adds weir's.
+const AddsFinalizer = `[{"op":"add","path":"/metadata/finalizers","value":["` + weirFinalizer + `"]}]`
+
 // ServeEmpty is a webhook that allows everything unseen: it decodes a review for its uid,
-// and no more. args are its address, HOST:PORT, the files of its certificate and key, and
-// where it says over plain HTTP how many reviews it has answered.
+// and no more. args are its address, HOST:PORT, the files of its certificate and key, where
+// it says over plain HTTP how many reviews it has answered, and the JSON patch that it answers
+// each of them with; empty: none.
 func ServeEmpty(ctx context.Context, args []string) error {
-	if len(args) != 4 {
-		return fmt.Errorf("%s: want ADDRESS CERTIFICATE KEY COUNT-ADDRESS, got %q", EmptyGuard, args)
+	if len(args) != 5 {
+		return fmt.Errorf("%s: want ADDRESS CERTIFICATE KEY COUNT-ADDRESS PATCH, got %q", EmptyGuard, args)
 	}
 	var asked atomic.Int64
 	hook := &http.Server{Addr: args[0], Handler: http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
@@ -30,6 +34,9 @@ func ServeEmpty(ctx context.Context, args []string) error {
 		}
 		asked.Add(1)
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if args[4] != "" {
+			review.Response.Patch, review.Response.PatchType = []byte(args[4]), new(admissionv1.PatchTypeJSONPatch)
+		}
 		review.Request = nil
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(review) // the API server went away: nobody to tell

@@ -128,9 +128,9 @@ func (g *Guard) installed(ctx context.Context) error {
 }
 
 // StartEmptyGuard has a webhook that allows everything unseen, and is asked about what
-// another one is. It is a process of its own, as weir's is: binary has to call ServeEmpty
-// with what comes after EmptyGuard.
-func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules GuardRules) (*Guard, error) {
+// another one is; it answers with a JSON patch that is always the same, or with none (empty). It
+// is a process of its own, as weir's is: binary has to call ServeEmpty with what comes after EmptyGuard.
+func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules GuardRules, patch string) (*Guard, error) {
 	hookPort, err := plane.FreePort()
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules G
 	if err := errors.Join(os.WriteFile(certFile, certificate, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
 		return nil, err
 	}
-	hook := plane.Command("empty-webhook", binary, filepath.Join(p.Dir, "empty-webhook.log"), EmptyGuard, address, certFile, keyFile, count)
+	hook := plane.Command("empty-webhook", binary, filepath.Join(p.Dir, "empty-webhook.log"), EmptyGuard, address, certFile, keyFile, count, patch)
 	g, err := newGuard(p.Config, hook)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,15 +24,18 @@ type admitting struct {
 	selected     map[string]string
 	// spared: the API server is not to ask, and so there is nothing to compare with.
 	spared bool
-	act    func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error
+	// patch is what weir's webhook answers with, of the shortest kind: one that answers with nothing else is measured, too. Empty: weir
+	// changes nothing.
+	patch string
+	act   func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error
 }
 
 var admittings = []admitting{
-	{"DELETE, a policy that shapes nothing", deletions, `propagation: {default: Background}`, nil, false, deleteAll},
-	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, deleteAll},
-	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, touch},
-	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, touch},
-	{"CREATE, the finalizer is added", deletions, `propagation: {default: Foreground}`, enforced, false, func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
+	{"DELETE, a policy that shapes nothing", deletions, `propagation: {default: Background}`, nil, false, "", deleteAll},
+	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, "", deleteAll},
+	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, "", touch},
+	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, "", touch},
+	{"CREATE, the finalizer is added", deletions, `propagation: {default: Foreground}`, enforced, false, load.AddsFinalizer, func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
 		return load.More(ctx, cfg, p, n, enforced)
 	}},
 }
@@ -51,9 +55,9 @@ func touch(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) err
 }
 
 // admitted is one round: without a webhook, before and after; with one that allows
-// everything unseen; and with weir's.
+// everything unseen; with one that answers with the same patch always, where weir's patches; and with weir's.
 type admitted struct {
-	before, empty, weir, after guarded
+	before, empty, constant, weir, after guarded
 }
 
 // guarded is what was measured of one webhook.
@@ -64,6 +68,9 @@ type guarded struct {
 }
 
 func (a admitted) share() float64 { return a.weir.rate / a.empty.rate }
+
+// ofConstant is what weir's rate is of that of a webhook that answers with a patch which is always the same.
+func (a admitted) ofConstant() float64 { return a.weir.rate / a.constant.rate }
 
 // ofWithout is what is left of the rate without a webhook.
 func (a admitted) ofWithout() float64 { return 2 * a.weir.rate / (a.before.rate + a.after.rate) }
@@ -92,7 +99,8 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 		}
 		return g, err
 	}
-	empty := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules) }
+	empty := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules, "") }
+	constant := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules, a.patch) }
 	for round := range b.roundsOf(false) {
 		var x admitted
 		type step struct {
@@ -106,6 +114,9 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 		} else if round%2 == 1 {
 			steps = []step{before, e, w, w, e, after}
 		}
+		if c := (step{constant, &x.constant}); a.patch != "" { // between the two of weir's, or around them: as far from each
+			steps = slices.Insert(slices.Insert(steps, 4, c), 2, c)
+		}
 		for _, s := range steps {
 			m, err := b.guarded(ctx, a, user, s.start)
 			if err != nil {
@@ -114,8 +125,8 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 			*s.to = s.to.and(m)
 		}
 		r.admitted[a.name] = append(r.admitted[a.name], x)
-		b.say("%s, round %d: without a webhook %.0f/s, empty %.0f/s (%.0f µs each), weir %.0f/s (%.0f µs, %.2f calls each), without %.0f/s",
-			a.name, round+1, x.before.rate, x.empty.rate, x.empty.cpu, x.weir.rate, x.weir.cpu, x.weir.asked, x.after.rate)
+		b.say("%s, round %d: without a webhook %.0f/s, empty %.0f/s (%.0f µs each), the same patch always %.0f/s (%.0f µs), weir %.0f/s (%.0f µs, %.2f calls each), without %.0f/s",
+			a.name, round+1, x.before.rate, x.empty.rate, x.empty.cpu, x.constant.rate, x.constant.cpu, x.weir.rate, x.weir.cpu, x.weir.asked, x.after.rate)
 	}
 	return nil
 }
@@ -193,17 +204,17 @@ func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, e
 }
 
 // startEmptyGuard runs this program as the empty webhook.
-func (b *bench) startEmptyGuard(ctx context.Context, rules load.GuardRules) (*load.Guard, error) {
+func (b *bench) startEmptyGuard(ctx context.Context, rules load.GuardRules, patch string) (*load.Guard, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	return load.StartEmptyGuard(ctx, b.plane, self, rules)
+	return load.StartEmptyGuard(ctx, b.plane, self, rules, patch)
 }
 
 // writeAdmitted tells what a webhook costs.
 func (r *report) writeAdmitted(s *strings.Builder) {
-	head := "\n| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | calls each |\n|---|---|---|---|---|---|---|---|\n"
+	head := "\n| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | weir / the same patch always, by round | calls each |\n|---|---|---|---|---|---|---|---|---|\n"
 	for _, a := range admittings {
 		rounds := r.admitted[a.name]
 		if len(rounds) == 0 {
@@ -223,9 +234,13 @@ func (r *report) writeAdmitted(s *strings.Builder) {
 			emptyCPU = fmt.Sprintf("%.0f", median(of(func(x admitted) float64 { return x.empty.cpu })))
 			share = byRound(of(admitted.share))
 		}
-		fmt.Fprintf(s, "%s| %s | %s | %s | %s | %.0f | %.0f | %s | %.2f |\n", head, a.name, spread(floors), empty, emptyCPU,
+		constant := ""
+		if a.patch != "" {
+			constant = byRound(of(admitted.ofConstant))
+		}
+		fmt.Fprintf(s, "%s| %s | %s | %s | %s | %.0f | %.0f | %s | %s | %.2f |\n", head, a.name, spread(floors), empty, emptyCPU,
 			median(of(func(x admitted) float64 { return x.weir.rate })), median(of(func(x admitted) float64 { return x.weir.cpu })),
-			share, median(of(func(x admitted) float64 { return x.weir.asked })))
+			share, constant, median(of(func(x admitted) float64 { return x.weir.asked })))
 		head = ""
 	}
 }

@@ -101,13 +101,17 @@ func TestReportTellsWhatAWebhookCosts(t *testing.T) {
 	}
 	r.admitted[admittings[0].name] = []admitted{rates(2000, 1000, 900, 1000), rates(1500, 800, 800, 1500), rates(1500, 1000, 700, 1500)}
 	r.admitted[admittings[2].name] = []admitted{{before: guarded{rate: 2000}, weir: guarded{rate: 1900}, after: guarded{rate: 1800}}}
+	made := rates(2000, 1000, 800, 2000)
+	made.constant = guarded{rate: 1000}
+	r.admitted[admittings[4].name] = []admitted{made}
 	var out strings.Builder
 	r.writeAdmitted(&out)
 	want := `
-| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | calls each |
-|---|---|---|---|---|---|---|---|
-| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 120 | 800 | 150 | 0.90 (0.90, 1.00, 0.70) | 1.00 |
-| UPDATE of data, owner references are judged | 1900 (1800–2000) | not asked |  | 1900 | 0 | 1.00 (1.00) of without | 0.00 |
+| requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | weir / the same patch always, by round | calls each |
+|---|---|---|---|---|---|---|---|---|
+| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 120 | 800 | 150 | 0.90 (0.90, 1.00, 0.70) |  | 1.00 |
+| UPDATE of data, owner references are judged | 1900 (1800–2000) | not asked |  | 1900 | 0 | 1.00 (1.00) of without |  | 0.00 |
+| CREATE, the finalizer is added | 2000 (2000–2000) | 1000 | 120 | 800 | 150 | 0.80 (0.80) | 0.80 (0.80) | 1.00 |
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -176,12 +180,13 @@ func TestReportTellsTheStartOfWeirApartFromBackFill(t *testing.T) {
 		asked = append(asked, load.Latency{At: at(s), Took: took})
 	}
 	x := backFilled{objects: 1000, Stamping: load.Stamping{Began: began, First: at(2), Done: at(12), Since: 900}}
+	x.floor, x.plainly = 120, 12*time.Millisecond
 	x.idle, x.starting, x.during = time.Millisecond, highest(asked, x.Began, x.First), highest(asked, x.First, x.Done)
 	r := newReport(&bench{})
 	r.backFilled = &x
 	var out strings.Builder
 	r.writeBackFill(&out)
-	if want := "| 12.0 s | 2.0 s | 90 | 1.0 ms | 90.0 ms | 7.0 ms |\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "| 12.0 s | 2.0 s | 90 | 120 | 0.75 | 1.0 ms | 12.0 ms | 90.0 ms | 7.0 ms |\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
