@@ -14,6 +14,8 @@ KILLS ?= 100
 # with more than two cores.
 RACE ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 E2E_BUILD ?=
+# End-to-end tests that take a minute each, or more: make e2e leaves them out, so that CI stays within an hour, and make e2e-more runs them.
+E2E_MORE = TestAPIServerThatHasNotSeenANamespaceEnd|TestAPIServersAreUpgradedOneAfterTheOther|TestCascadeGoesOnAtAnotherAPIServer|TestKindThatOneAPIServerDoesNotServeLosesNothing|TestUsersOfAnotherAPIServerAreFollowed|TestBuiltInCollectorIsHeldAfterARestore|TestBuiltInCollectorIsHeldForARenamedKind|TestBuiltInCollectorIsHeldForWhatARestoreBringsBack|TestBrakeHoldsWhatHelmUninstallTakesWithIt
 FUZZ_TIME ?= 60s
 FUZZERS ?= ^Fuzz
 BENCH_ARGS ?=
@@ -23,7 +25,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover uninstall churn shadow e2e-versions
+.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +67,14 @@ e2e: ## end-to-end tests on a real control plane, which is built first (some min
 	$(GO) build $(RACE) -trimpath -o bin/weir-race .
 	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 60m -skip '^($(E2E_MORE))$$' $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
 	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
 	cd e2e/certs && $(GO) test -v -count=1 ./...
+
+e2e-more: ## end-to-end tests that make e2e leaves out, a minute or more each: more than one API server, wrong built-in collectors, helm uninstall
+	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
+	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 40m -run '^($(E2E_MORE))$$' .
 
 WEB_OBJECTS ?= 20000
 e2e-web: ## the page of kubectl weir ui in a real browser (Debian: apt-get install chromium), screenshots in e2e/artifacts/web: WEB_OBJECTS=20000

@@ -212,3 +212,21 @@ func TestCitationsOfTheReferenceResolve(t *testing.T) {
 		t.Errorf("found %d citations only", found)
 	}
 }
+
+// TestTestsThatAreRunByHandExist: what make e2e leaves out is a test that make e2e-more runs.
+func TestTestsThatAreRunByHandExist(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^E2E_MORE = (.+)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("the Makefile has no E2E_MORE")
+	}
+	there := proofs(t)
+	for name := range strings.SplitSeq(string(line[1]), "|") {
+		if !there[name] {
+			t.Errorf("E2E_MORE names %s, which is not there", name)
+		}
+	}
+}
