@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // fewByInference is --brake-objects where the built-in collector is wrong about no more than it remembers to be gone: 500 owners.
@@ -76,8 +77,23 @@ func (w *world) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []
 		w.Errorf("%d are left, want %d", now, len(left))
 	}
 	w.awaitNotHeld(crd.Name)
+	w.awaitFollowed(crd, len(left))
 	w.delete("widget-"+strings.TrimPrefix(left[0], "owned-"), background)
-	w.awaitGone(left[0])
+	w.awaitGoneIn(collectorBegins, left[0])
+}
+
+// awaitFollowed waits until both processes of weir have this many objects of a kind: the delete of an owner that no watch shows counts as inferred.
+func (w *world) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, least int) {
+	w.Helper()
+	w.until("both processes follow "+crd.Name+" again", func(ctx context.Context) (bool, error) {
+		for _, p := range []*weir.Process{w.hook, w.weir} {
+			m, err := p.Metrics(ctx)
+			if err != nil || m.Sum("weir_graph_objects", "resource", crd.Spec.Names.Plural) < float64(least) || m.Sum("weir_graph_kinds", "state", "listing") > 0 {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 }
 
 // TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore: the API of 150 owners is switched off, as where discovery loses a group. For up to half a minute
