@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// contest says of each object that one owner keeps and another takes along that nobody can tell which: both go, and each of
-// two workers acts on one of them. If the reference to the owner that is gone is removed first, the object has an owner that lives on yet,
-// which then releases it; if it is released first, what is left is the reference to an owner that is gone. Kubernetes' own collector is in
-// the same race where one of two owners is deleted with orphan.
+// contest says of which objects it cannot be told whether they go: all their owners go, one of them keeps the object and another takes it along,
+// and two workers act on these at the same time. If the reference to the one that takes it along is removed first, the other is there still and
+// then releases the object, which stays. If the object is released first, what is left is the reference to an owner that is gone, and it goes.
+// Kubernetes' own collector is in the same race where one of two owners is deleted with orphan.
 func (c *playing) contest() {
 	if !c.keeps() {
 		return
@@ -23,7 +23,7 @@ func (c *playing) contest() {
 		}
 	}
 	for _, i := range c.order {
-		keeper, taker := i.contested(deleted)
+		keeper, taker := c.contested(i, deleted)
 		if keeper == nil || taker == nil {
 			continue
 		}
@@ -48,12 +48,15 @@ func (c *playing) keeps() bool {
 	return keeping && going > 1
 }
 
-// contested are an owner that goes and keeps the object, and one that goes and does not.
-func (i *Item) contested(deleted map[types.UID]*Item) (keeper, taker *Item) {
+// contested are an owner that goes and keeps an object, and one that goes and does not; nil where another owner stays, which keeps the object anyway.
+func (c *playing) contested(i *Item, deleted map[types.UID]*Item) (keeper, taker *Item) {
 	for _, uid := range i.owners {
 		o := deleted[uid]
 		switch {
 		case o == nil:
+			if _, stays := c.world.Graph.Find(uid); stays {
+				return nil, nil
+			}
 		case o.Propagation == metav1.DeletePropagationOrphan || slices.Contains(i.keepers, uid):
 			keeper = o
 		default:
