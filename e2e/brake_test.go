@@ -64,14 +64,7 @@ func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	w.undefine(crd)
 
 	held := w.awaitHeld(crd.Name, 1)
-	left := w.countLeft(owned)
-	if gone := len(owned) - left; gone > mostByInference {
-		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
-	}
-	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
-	if because := status(held, "conclusion"); because != "DefinitionGone" {
-		t.Errorf("held because of %s, want DefinitionGone", because)
-	}
+	left := w.mustBeHeld(held, owned, "DefinitionGone")
 	w.mustSay(w.mustAsk("plan", "held/"+crd.Name), fmt.Sprintf("Plan: %d objects are deleted", left))
 	out := w.mustKubectl("get", "held")
 	w.mustSay(out, crd.Name, "DefinitionGone", status(held, "digest"))
@@ -184,14 +177,7 @@ func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 
 	w.awaitHeld(crd.Name, 1)
 	held := w.awaitCounted(crd.Name, owned)
-	left := w.countLeft(owned)
-	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
-	if gone := len(owned) - left; gone > mostByInference {
-		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
-	}
-	if because := status(held, "conclusion"); because != "ReferenceEdited" {
-		t.Errorf("held because of %s, want ReferenceEdited", because)
-	}
+	w.mustBeHeld(held, owned, "ReferenceEdited")
 	w.proceed(crd.Name, status(held, "digest"))
 	w.awaitGone(owned...)
 	w.awaitNotHeld(crd.Name)
@@ -273,6 +259,20 @@ func (w *world) awaitCounted(name string, owned []string) (held *unstructured.Un
 		return status(held, "held") == fmt.Sprint(w.countLeft(owned)), nil
 	})
 	return held
+}
+
+// mustBeHeld: no more objects went than may by inference, and the rest is held because of this conclusion. It returns how many are left.
+func (w *world) mustBeHeld(held *unstructured.Unstructured, owned []string, because string) (left int) {
+	w.Helper()
+	left = w.countLeft(owned)
+	w.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	if gone := len(owned) - left; gone > mostByInference {
+		w.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
+	}
+	if is := status(held, "conclusion"); is != because {
+		w.Errorf("held because of %s, want %s", is, because)
+	}
+	return left
 }
 
 // awaitHeldDigest waits until what is held is something else.

@@ -50,14 +50,7 @@ func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
 	held := w.awaitHeld(crd.Name, 1)
 	w.delete("boss", background) // somebody asks for that
 	w.awaitGone("leaf")
-	left := w.countLeft(owned)
-	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
-	if gone := len(owned) - left; gone > mostByInference {
-		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
-	}
-	if because := status(held, "conclusion"); because != "DefinitionGone" {
-		t.Errorf("held because of %s, want DefinitionGone", because)
-	}
+	left := w.mustBeHeld(held, owned, "DefinitionGone")
 	w.awaitEventOn("HeldCollection", crd.Name, "CollectionHeld", "kubectl patch held "+crd.Name)
 
 	p.hook.Kill()

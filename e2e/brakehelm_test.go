@@ -45,14 +45,7 @@ func TestBrakeHoldsWhatHelmUninstallTakesWithIt(t *testing.T) {
 
 			w.awaitHeld(crd.Name, 1)
 			held := w.awaitCounted(crd.Name, owned)
-			left := w.countLeft(owned)
-			t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
-			if gone := len(owned) - left; gone > mostByInference {
-				t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
-			}
-			if because := status(held, "conclusion"); because != "DefinitionGone" {
-				t.Errorf("held because of %s, want DefinitionGone", because)
-			}
+			w.mustBeHeld(held, owned, "DefinitionGone")
 			w.delete("boss", background)
 			w.awaitGoneIn(collectorBegins, "leaf")
 			w.proceed(crd.Name, status(held, "digest"))
