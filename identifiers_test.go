@@ -30,8 +30,6 @@ var ownWordsOfCode = map[string]string{
 // identifiersThatStay have such a word, and why.
 var identifiersThatStay = map[string]string{
 	"Stamped":        "a field of a DeletionPolicy's status",
-	"Stray":          "a field of kubectl weir orphans -o json",
-	"Anew":           "a field of kubectl weir plan -o json",
 	"World":          "package insight's: what is known of a cluster, or of a namespace of one, by who asks, which is no cluster",
 	"NewWorld":       "makes a World",
 	"world":          "a World",

@@ -321,7 +321,7 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others begin them in a sync.WaitGroup, which somebody
+// ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others begin them in a sync.WaitGroup, which a function
 // waits for.
 var ownGoroutines = map[string]string{
 	"cmd/ask/forward.go forward":              "dialers know no context; what it sends is received, whatever comes",

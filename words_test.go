@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,8 +28,11 @@ var ownWords = map[string]*regexp.Regexp{
 	"mismatched, unresolvable":               regexp.MustCompile(`(?i)\b(strays?|troubles?|odd)\b`),
 	"recently deleted; tombstones":           regexp.MustCompile(`(?i)\b(tombs?|departed)\b`),
 	"pending retry; best match; requeue":     regexp.MustCompile(`(?i)\b(parked|likest|nudge[sd]?)\b`),
-	// As the style guide of the Kubernetes documentation has it: what is easy for one reader is not for another, abbreviations of
-	// Latin words are spelled out, and who "we" are is not known to a reader.
+}
+
+// styleWords are what the style guide of the Kubernetes documentation does without: what is easy for one reader is not for another, abbreviations of
+// Latin words are spelled out, and who "we" are is not known to a reader.
+var styleWords = map[string]*regexp.Regexp{
 	"nothing; what is easy is for the reader to say": regexp.MustCompile(`(?i)\b(simply|just|easy|easily|obviously|of course)\b`),
 	"for example; that is; and so on; through":       regexp.MustCompile(`(?i)\b(e\.g\.|i\.e\.|etc\.|\bviz\b|\bvia\b)`),
 	"Weir, or you":                   regexp.MustCompile(`(?i)\b(we|our|ours|let's)\b`),
@@ -60,9 +65,11 @@ func TestUsersReadTheWordsOfKubernetes(t *testing.T) {
 		seen++
 		plain := code.ReplaceAllStringFunc(string(text), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
 		for i, line := range strings.Split(plain, "\n") {
-			for say, word := range ownWords {
-				if found := word.FindString(line); found != "" {
-					t.Errorf("%s:%d: %q: say %q", path, i+1, found, say)
+			for _, words := range []map[string]*regexp.Regexp{ownWords, styleWords} {
+				for say, word := range words {
+					if found := word.FindString(line); found != "" {
+						t.Errorf("%s:%d: %q: say %q", path, i+1, found, say)
+					}
 				}
 			}
 		}
@@ -73,5 +80,33 @@ func TestUsersReadTheWordsOfKubernetes(t *testing.T) {
 	}
 	if seen < 30 {
 		t.Errorf("read %d files only", seen)
+	}
+}
+
+// notPlain are parts of comments that are as they are: names of fields and what generators read.
+var notPlain = regexp.MustCompile(`status\.stamped|\bstamped is how many|\+kubebuilder:\S+|"[^"]*"`)
+
+// TestCommentsHaveTheWordsOfKubernetes: who changes the code reads the words that users read.
+func TestCommentsHaveTheWordsOfKubernetes(t *testing.T) {
+	seen := 0
+	eachGoFile(t, func(_, path string, _ []string) {
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range f.Comments {
+			for _, comment := range group.List {
+				seen++
+				for say, word := range ownWords {
+					if found := word.FindString(notPlain.ReplaceAllString(comment.Text, "")); found != "" {
+						t.Errorf("%s: %q: say %q", files.Position(comment.Pos()), found, say)
+					}
+				}
+			}
+		}
+	})
+	if seen < 5000 {
+		t.Errorf("read %d comments only", seen)
 	}
 }

@@ -63,7 +63,7 @@ func (s *caRotation) observe(now time.Time, found *corev1.Secret) {
 	case signing == nil && s.signing == nil:
 		signing = newest // the first CA of all
 	case signing == nil:
-		signing = s.signing // somebody deleted or emptied the Secret: certificates of this CA are being served
+		signing = s.signing // the Secret was deleted or emptied: certificates of this CA are being served
 	case s.signing != nil && !s.signing.cert.Equal(signing.cert):
 		s.retire(now, s.signing)
 	}

@@ -76,8 +76,8 @@ func (w *cluster) rotate() {
 	w.secret, w.version = &corev1.Secret{Data: data}, w.version+1
 }
 
-// lose deletes the Secret. Who starts before one that remembers has written it anew cannot know better than to sign with
-// the CA that it finds, so nobody starts meanwhile.
+// lose deletes the Secret. Who starts before one that remembers has written it again cannot know better than to sign with
+// the CA that it finds, so no process starts meanwhile.
 func (w *cluster) lose() {
 	for range 30 {
 		w.second()

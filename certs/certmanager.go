@@ -105,7 +105,7 @@ func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dy
 	}
 }
 
-// see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes it anew.
+// see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes it again.
 func (c *certManager) see(found *corev1.Secret) {
 	if found == nil {
 		c.reports.report("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))

@@ -16,7 +16,7 @@ import (
 // nothing to gain from a watch, whose ways to miss a swapped symlink are many.
 const readEvery = 2 * time.Second
 
-// files is a mounted Secret, or a directory that somebody else writes.
+// files is a mounted Secret, or a directory that another process writes.
 type files struct {
 	holder
 	dir string

@@ -84,7 +84,7 @@ func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 }
 
 // namesAndAddresses tells apart what clients compare in different ways: a certificate that has an address among its DNS
-// names is for nobody who calls the address.
+// names is for no client that calls the address.
 func namesAndAddresses(all []string) (names []string, addresses []net.IP) {
 	for _, n := range all {
 		if ip := net.ParseIP(n); ip != nil {

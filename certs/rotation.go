@@ -11,7 +11,7 @@ import (
 // that has only ca.crt cannot know what is served elsewhere. Mounted Secrets follow within minutes.
 const unseenLeaf = 24 * time.Hour
 
-// rotation is what certificates and CAs that somebody else makes go through: which certificate is served, which CAs are
+// rotation is what certificates and CAs that others make go through: which certificate is served, which CAs are
 // trusted. It is a value: time is an argument.
 type rotation struct {
 	settle  time.Duration
@@ -90,7 +90,7 @@ func (t *rotation) offer(pair *tls.Certificate) {
 	}
 }
 
-// turn lets go of what is over and serves what has settled.
+// turn drops what is over and serves what has settled.
 func (t *rotation) turn(now time.Time) (switched bool) {
 	t.cas = slices.DeleteFunc(t.cas, func(c *trustedCA) bool { return !c.offered && !now.Before(c.until) })
 	if t.next == nil || t.whyNot(now) != "" {

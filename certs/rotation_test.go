@@ -174,7 +174,7 @@ func TestWhatAnotherProcessTrustedStaysForADay(t *testing.T) {
 	a, b, c := makeCA(at, 48*time.Hour), makeCA(at, 48*time.Hour), makeCA(at, time.Hour)
 	x := newTurning(t, a, b, c)
 	x.remember(x.now, []*x509.Certificate{a.cert, b.cert, c.cert})
-	x.trusts("") // nobody says that any of them is the one
+	x.trusts("") // nothing says that any of them is the one
 	x.offers(nil, b)
 	x.trusts("bac")
 	x.after(time.Hour)

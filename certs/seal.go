@@ -17,7 +17,7 @@ func (t *Token) Seal(text string) (seal string, ok bool) {
 	return hex.EncodeToString(sealOf(now, text)), true
 }
 
-// Sealed tells whether a text was sealed by somebody who knows the token, or the one before it.
+// Sealed tells whether a text was sealed by a process that knows the token, or the one before it.
 func (t *Token) Sealed(text, seal string) bool {
 	now, before := t.keys()
 	said, err := hex.DecodeString(seal)

@@ -48,7 +48,7 @@ func (w *secretWatch) see(o any) {
 	}
 }
 
-// replace puts v into a channel that holds one, instead of what nobody has taken. It has one caller at a time.
+// replace puts v into a channel that holds one, instead of what has not been taken. It has one caller at a time.
 func replace[T any](ch chan T, v T) {
 	select {
 	case <-ch:

@@ -27,7 +27,7 @@ const (
 	defaultLeafDuration = 7 * 24 * time.Hour
 
 	// alone is how long a process that serves leaves it to the one that writes webhook configurations to have a new CA
-	// sign: as long as that one is away, nobody tells the API server about new CAs.
+	// sign: as long as that one is away, the API server is not told about new CAs.
 	alone = time.Hour
 
 	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.

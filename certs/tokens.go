@@ -20,7 +20,7 @@ func freshToken() string { return strings.ToLower(rand.Text()) }
 // tokens are what a Secret of a Token says. They are a value: time is an argument.
 type tokens struct {
 	now    string // the newest
-	before string // the one that it replaces; empty once nobody is told it any more
+	before string // the one that it replaces; empty once no client is told it any more
 	ca     string // the CA beside which now was made
 }
 

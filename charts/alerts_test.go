@@ -70,7 +70,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// Of each state that kinds can be in, somebody has decided whether it is an alert.
+// Of each state that kinds can be in, it is written down whether it is an alert.
 func TestEveryStateOfKindsIsAnAlertOrNot(t *testing.T) {
 	var tests alertTests
 	readYAML(t, "testdata/alerts.yaml", &tests)

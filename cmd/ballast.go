@@ -10,7 +10,7 @@ const ballastSize = 64 << 20
 
 // ballast has less garbage collected at a time, and more of it. A webhook holds little and makes a lot of garbage: Go
 // collects when there is as much of it as of what is held, which is every few hundred reviews, and each time walks through
-// all that is held. The ballast counts as held, and costs nothing else: no memory, because nobody ever writes to it, and no
+// all that is held. The ballast counts as held, and costs nothing else: no memory, because it is never written, and no
 // walk. Whoever sets GOGC or GOMEMLIMIT gets what they set, and no ballast. It lasts until drop is called.
 func ballast() (drop func()) {
 	held := newBallast()

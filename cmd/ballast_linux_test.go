@@ -45,7 +45,7 @@ func TestWhoSetsTheCollectorGetsNoBallast(t *testing.T) {
 // inProcess tells a process that the test below has started it.
 const inProcess = "WEIR_TEST_BALLAST"
 
-// The ballast is made when a process begins, whose memory nobody has written to yet. So it is here.
+// The ballast is made when a process begins, whose memory was never written. So it is here.
 func TestBallastTakesNoMemory(t *testing.T) {
 	if os.Getenv(inProcess) == "" {
 		process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")

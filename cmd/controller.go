@@ -115,7 +115,7 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 	return m.run(ctx)
 }
 
-// controller makes the collector. Without a source nobody has the API server call the webhook. once: it ends where another garbage
+// controller makes the collector. Without a source this process does not have the API server call the webhook. once: it ends where another garbage
 // collector works, instead of waiting for the end of that.
 func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
 	migration, err := f.migration(b)

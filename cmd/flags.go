@@ -118,7 +118,7 @@ const (
 	modeShadow    = "shadow"
 )
 
-// What --canary-time may be. Past the longest, nobody would know why nothing is collected.
+// What --canary-time may be. Past the longest, no user would know why nothing is collected.
 const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
 
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
@@ -193,7 +193,7 @@ func (f *collectorFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// namespaceSyncs is how many namespaces to drain at once: none if that is left to somebody else.
+// namespaceSyncs is how many namespaces to drain at once: none if that is left to another controller.
 func (f *collectorFlags) namespaceSyncs() int {
 	if !f.drain || f.mode == modeShadow {
 		return 0

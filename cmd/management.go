@@ -36,7 +36,7 @@ type management struct {
 
 	graph  http.Handler // the debug page; nil: none
 	shadow http.Handler // what was compared; nil: nothing is
-	// certificate is that of the webhook, under which metrics are served, too: its CA vouches for both. nil: there is none.
+	// certificate is that of the webhook, under which metrics are served, too: its CA verifies both. nil: there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	runnables   []manager.Runnable
 	checks      map[string]func() error
@@ -180,7 +180,7 @@ func (f *collectorFlags) leaseNamespace() string {
 	return f.leaderElectNamespace
 }
 
-// canaryNamespace is where the object is that tells whether another garbage collector works; empty: nobody wants to know.
+// canaryNamespace is where the object is that tells whether another garbage collector works; empty: that is not watched.
 func (f *controllerFlags) canaryNamespace() string {
 	if f.beside {
 		return ""
@@ -215,11 +215,11 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	return info, nil
 }
 
-// reachFor is for how long an API server that has just started is given the time to know its own permissions: until then
+// reachFor is for how long an API server that started a moment ago is given the time to know its own permissions: until then
 // it refuses what everybody may.
 const reachFor, reachEvery = 15 * time.Second, 250 * time.Millisecond
 
-// starting tells whether an answer may be that of an API server which has just started.
+// starting tells whether an answer may be that of an API server which started a moment ago.
 func starting(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
 }

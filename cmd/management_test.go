@@ -12,7 +12,7 @@ import (
 )
 
 // TestMetricsAreServedUnderTheWebhooksCertificate: whoever reads them can verify whom he talks to. While there is none, they
-// are served under one that nobody vouches for.
+// are served under one that nothing verifies.
 func TestMetricsAreServedUnderTheWebhooksCertificate(t *testing.T) {
 	const name = "weir-webhook.weir-system.svc"
 	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures(name, nil, nil, "")

@@ -57,7 +57,7 @@ func (f *policyFlags) state(ctx context.Context, config *rest.Config, target *ta
 		}
 	}
 	service, _ := pair("", target.service) // checked before
-	return live.New(live.Options{          //nolint:contextcheck // it waits for nobody
+	return live.New(live.Options{          //nolint:contextcheck // it waits for no other process
 		Config: config, Dir: f.dir, Self: self, Namespace: service.Namespace, Log: log.WithName("policies"),
 	})
 }

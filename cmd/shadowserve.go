@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// maxShadowLate is the most that --shadow-late may be: a difference that is told later helps nobody.
+// maxShadowLate is the most that --shadow-late may be: a difference that is told later is of no help.
 const maxShadowLate = time.Hour
 
 // checkShadow finds what is wrong with the flags of shadow mode.
@@ -32,7 +32,7 @@ func (f *collectorFlags) checkShadow() error {
 	return errors.Join(errs...)
 }
 
-// shadowPage is what the metrics port has at report.Path. Where it authenticates nobody, pages in browsers are kept out at least.
+// shadowPage is what the metrics port has at report.Path. Where it authenticates no client, pages in browsers are kept out at least.
 func (m *management) shadowPage() http.Handler {
 	switch {
 	case m.shadow == nil:

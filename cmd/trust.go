@@ -19,7 +19,7 @@ import (
 const askTrust = 2 * time.Second
 
 // trusted is a check that the API server would believe the certificate that is served, and call by a path that is taken:
-// that the CA bundles in the webhook configurations, where there are any, vouch for it, and that the tokens are known.
+// that the CA bundles in the webhook configurations, where there are any, verify it, and that the tokens are known.
 // Certificates come from somewhere else after an upgrade, and the first pod that serves a new one must not be sent requests
 // before the controller has told the API server of its CA.
 func trusted(config *rest.Config, source certs.Source, takes func(token string) bool, log logr.Logger) func() error {
@@ -47,7 +47,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 				return errors.New("the API server calls by a path that is not taken here: its token is not the one in the Secret")
 			}
 		}
-		for _, bundle := range written.Bundles { // without any nobody is sent here yet
+		for _, bundle := range written.Bundles { // without any no request is sent here yet
 			if err := verifies(bundle, leaf, served.Certificate[1:]); err != nil {
 				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
 			}
@@ -56,7 +56,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 	}
 }
 
-// verifies tells whether a bundle vouches for a certificate, in the time for which it was made: one that has expired is
+// verifies tells whether a bundle verifies a certificate, in the time for which it was made: one that has expired is
 // served on rather than none, and whether it is trusted is another question.
 func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()

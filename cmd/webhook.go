@@ -176,7 +176,7 @@ func whenNeeded(ctx context.Context, state *live.State, needed func() bool, foll
 
 // serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
 // time after ctx, while which the server is not ready and still answers (--shutdown-delay). canary is the namespace of the object that
-// tells who collects; empty: nobody looks.
+// tells who collects; empty: that is not watched.
 func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {

@@ -53,7 +53,7 @@ type Options struct {
 	Config      *rest.Config
 	Concurrency int                    // most requests under way at once; DefaultConcurrency
 	Ignored     []schema.GroupResource // kinds to leave alone, besides events
-	Namespaces  int                    // most namespaces drained at once; 0: none is, somebody else does it
+	Namespaces  int                    // most namespaces drained at once; 0: none is, another controller does it
 	// Companion leaves collecting to the built-in collectors: only what policies ask for is done. Of
 	// namespaces those are drained that a DrainPolicy selects; the namespace controller finds them empty.
 	Companion bool
@@ -63,15 +63,15 @@ type Options struct {
 	Shadow       bool
 	ShadowLate   time.Duration
 	ShadowReport string
-	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not drained: nobody would be left
+	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not drained: no process would be left
 	// to finish.
 	Home     string
 	Policies *live.State            // nil: there are none. Whoever made it runs it.
-	Webhooks *enforce.WebhookTarget // nil: the webhook configurations are somebody else's
-	Seals    namespaces.Sealer      // of waves; nil: nobody keeps a key, and what is written is believed
-	// BackFillQPS is how many objects are stamped in a second at most; 0: as many as there is room for.
+	Webhooks *enforce.WebhookTarget // nil: another process writes the webhook configurations
+	Seals    namespaces.Sealer      // of waves; nil: there is no key, and what is written is believed
+	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
-	// Canary is where the object is that tells whether another garbage collector works; empty: nobody looks. In replace mode nothing is
+	// Canary is where the object is that tells whether another garbage collector works; empty: that is not watched. In replace mode nothing is
 	// collected beside another. CanaryStands is how long it must stand, beside.DefaultStands if 0; with CanaryOnce Lead ends with
 	// ErrOtherCollector at once, instead of waiting until the other does not work.
 	Canary       string
@@ -97,14 +97,14 @@ func (o *Options) brakes() bool {
 }
 
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes what
-// nobody owns any more and honours foreground and orphan deletion.
+// nothing owns any more and honours foreground and orphan deletion.
 type Controller struct {
 	*Following
 	workers  *collect.Workers
-	drainer  *namespaces.Drainer // nil: namespaces are somebody else's
+	drainer  *namespaces.Drainer // nil: another controller empties namespaces
 	enforced *enforce.Enforcer   // nil without policies
-	canary   *beside.Canary      // nil: nobody looks whether another collector works
-	spaces   *beside.Spaces      // nil: nobody looks whether a namespace controller works
+	canary   *beside.Canary      // nil: it is not watched whether another collector works
+	spaces   *beside.Spaces      // nil: it is not watched whether a namespace controller works
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
 	began    atomic.Bool         // Lead has

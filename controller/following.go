@@ -154,7 +154,7 @@ func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 // Requests remembers whose request it was that an object be deleted. A webhook says what it saw.
 func (f *Following) Requests() *requested.Record { return f.requests }
 
-// listen has somebody hear of what happens in the cluster, and Requests.
+// listen registers who hears of what happens in the cluster, and Requests.
 func (f *Following) listen(l follow.Listener) {
 	terminating, going := l.Terminating, l.Going
 	l.Terminating = func(m *metav1.PartialObjectMetadata) {

@@ -17,7 +17,7 @@ import (
 )
 
 // unstamp takes Weir's finalizer off behind its back, as if the object had been made
-// while the webhook was away: the stamp webhook would put it back.
+// while the webhook was away: the webhook that adds it would put it back.
 func (w *world) unstamp(names ...string) {
 	w.Helper()
 	config := rest.CopyConfig(w.plane.Config)
@@ -84,14 +84,14 @@ func TestDryRunArmsNothing(t *testing.T) {
 		w.mustKubectl("delete", "configmap", "one", "--dry-run=server")
 		w.settle()
 		w.alive("one")
-		// Back-fill may stamp it in the same moment; the webhook may not.
+		// Back-fill may add it in the same moment; the webhook may not.
 		if n := w.requests(hookUser, "one")["patch"]; n != 0 {
 			t.Errorf("the webhook wrote %d times", n)
 		}
 	})
 }
 
-// A DELETE that was under way when the object was stamped would not honour the
+// A DELETE that was under way when the object got the finalizer would not honour the
 // finalizer: for a while there is none that is let through.
 func TestFreshStampHoldsEveryDelete(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
@@ -148,7 +148,7 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It comes again after 18 s, and once more if the last object was stamped late: not once for each object.
+		// It comes again after 18 s, and once more if the last object got the finalizer late: not once for each object.
 		t.Logf("deletecollection of %d objects that were never stamped took %s", n, time.Since(began).Round(time.Millisecond))
 		if stamped := w.requests(hookUser, owners...)["patch"]; stamped > n+n/10 {
 			t.Errorf("%d stamps for %d objects", stamped, n)
@@ -208,7 +208,7 @@ func (w *world) makePairs(short string, owners, children []string, finalizers ..
 	}
 }
 
-// Objects that are stamped in the very moment in which they are deleted, by the
+// Objects that get the finalizer in the very moment in which they are deleted, by the
 // webhook, by back-fill, and by updates: whatever comes first, no dependent is lost,
 // and no object stays.
 func TestDeletesRacingWithStamping(t *testing.T) {
@@ -219,13 +219,13 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))
 		w.awaitStamping("cm")
 		w.awaitRefusal("delete", "configmap", owners[0], "--cascade=foreground")
-		// The API server asks, and back-fill is still stamping, while all of them are deleted and touched.
+		// The API server asks, and back-fill is still adding the finalizer, while all of them are deleted and written.
 		var group errgroup.Group
 		group.SetLimit(64)
 		for i, name := range owners {
 			o := w.of(name)
 			group.Go(func() error {
-				if i%3 == 0 { // an update stamps too
+				if i%3 == 0 { // an update adds it too
 					_, err := w.at(o).Patch(w.Context(), name, "application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`), metav1.PatchOptions{})
 					if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 						return err
@@ -259,7 +259,7 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 	})
 }
 
-// A controller that PUTs what it knows, and knows no finalizers, neither arms what is stamped, nor changes it each time.
+// A controller that PUTs what it knows, and knows no finalizers, neither arms what has the finalizer, nor changes it each time.
 func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))

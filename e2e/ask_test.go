@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// ask runs the plugin of kubectl as somebody, and returns what it prints and its exit code.
+// ask runs the plugin of kubectl as a user, and returns what it prints and its exit code.
 func (w *world) ask(kubeconfig string, args ...string) (out, said string, code int) {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), shared.plugin, append(args, "--kubeconfig", kubeconfig, "--cache-dir", w.TempDir())...)
@@ -294,14 +294,14 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 		conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
 		return len(conditions) > 0, nil
 	})
-	w.drop() // nobody drains it here
+	w.drop() // it is not drained here
 	w.mustSay(w.mustAsk("why", "namespace", w.namespace), "is being deleted", "3 configmaps", "2 secrets")
 }
 
 // TestHistoryTellsWhatWasCollected: because of which object, over all generations, also after it is gone.
 func TestHistoryTellsWhatWasCollected(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{}) // where nobody else's cascades take up the Events
+	w := newCluster(t, plane.Options{}) // where no other test's cascades take up the Events
 	w.startWeir()
 	w.make(`
 		cm  web

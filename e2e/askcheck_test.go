@@ -17,7 +17,7 @@ type rechecking struct {
 	args []string
 }
 
-// keep makes the plan as somebody, and keeps it.
+// keep makes the plan as a user, and keeps it.
 func (r *rechecking) keep(kubeconfig string) {
 	r.Helper()
 	if out, said, code := r.ask(kubeconfig, append(r.args, "--out", r.file)...); code != 0 {
@@ -39,7 +39,7 @@ func (r *rechecking) mustTell(kubeconfig string, want int, words ...string) {
 // others; and its exit code is a plan's where nothing has.
 func TestCheckTellsAllInWhichAPlanHasChanged(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{}) // nobody collects what is there
+	w := newCluster(t, plane.Options{}) // what is there is not collected
 	if err := installCRDs(w.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}

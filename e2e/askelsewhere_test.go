@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// tenant is the kubeconfig of somebody who may do anything in the world's namespace, and nothing anywhere else.
+// tenant is the kubeconfig of a user who may do anything in the world's namespace, and nothing anywhere else.
 func (w *world) tenant(user string) string {
 	w.Helper()
 	_, kubeconfig, err := w.plane.UserConfig(user)
@@ -29,10 +29,10 @@ func (w *world) tenant(user string) string {
 }
 
 // TestOwnerInAnotherNamespaceIsNamed: whoever asks about the dependent's namespace is told so, too; and whoever may not look elsewhere is
-// told that nobody looked.
+// told that it was not looked at.
 func TestOwnerInAnotherNamespaceIsNamed(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{}) // nobody collects what is there
+	w := newCluster(t, plane.Options{}) // what is there is not collected
 	w.make("cm owner")
 	inside := w.beside()
 	inside.make(`

@@ -57,7 +57,7 @@ func (w *world) askIn(columns uint16, args ...string) string {
 	}
 	_ = writes.Close() // the process has its own
 	out, err := io.ReadAll(reads)
-	if err != nil && !errors.Is(err, syscall.EIO) { // so it ends when nobody can write any more
+	if err != nil && !errors.Is(err, syscall.EIO) { // so it ends when no process can write any more
 		w.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {

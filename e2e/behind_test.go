@@ -15,7 +15,7 @@ import (
 )
 
 // TestBrokenWatchHoldsUpOnlyOrphaning: of a kind that was listed, and whose watch
-// is broken now, there may be dependents that nobody has seen. They would be
+// is broken now, there may be dependents that no watch has shown. They would be
 // collected if their owner went with its orphans not released.
 func TestBrokenWatchHoldsUpOnlyOrphaning(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestBrokenWatchHoldsUpOnlyOrphaning(t *testing.T) {
 		g := w.newGadgets("get", "list", "watch", "delete", "patch")
 		g.add(w, "gadget")
 		w.startWeir()
-		delete(w.kinds, "gadget") // nobody can make one as other objects are made
+		delete(w.kinds, "gadget") // none can be made as other objects are
 		w.awaitLevel(1, "gadgets")
 		g.stop()
 		w.brokenHoldsUpOrphaning("gadgets."+aggregated, g.start)

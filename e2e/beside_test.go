@@ -23,7 +23,7 @@ const collectorCanary = "weir-collector-canary"
 // builtinCollector is the collector of a kube-controller-manager.
 const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// collectorBegins is how long a kube-controller-manager that has just been started may take until it collects.
+// collectorBegins is how long a kube-controller-manager that was started a moment ago may take until it collects.
 const collectorBegins = 3 * time.Minute
 
 // TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects nothing, and collects when the other is off.
@@ -57,7 +57,7 @@ func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 0 })
 }
 
-// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that wrote the flags anew.
+// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that wrote the flags again.
 func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
@@ -73,7 +73,7 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	system.namespace = metav1.NamespaceSystem
 	w.mustSay(system.mustAsk("orphans"), "These are kept", collectorCanary+": it tells Weir whether another garbage collector works")
 
-	// It is nobody's business, and comes again when somebody deletes it or makes it useless.
+	// It bears on nothing, and comes again when a user deletes it or makes it useless.
 	configs := w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	if _, err := configs.Patch(t.Context(), collectorCanary, "application/merge-patch+json",
 		[]byte(`{"metadata":{"ownerReferences":null,"finalizers":["example.com/hold"]}}`), metav1.PatchOptions{}); err != nil {

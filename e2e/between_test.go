@@ -34,7 +34,7 @@ type between struct {
 }
 
 // startWeirBehind runs a weir of the world's own that reaches the API server
-// through somebody who stands between.
+// through a server that stands between.
 func (w *world) startWeirBehind(flags ...string) *between {
 	w.Helper()
 	b := &between{accepts: map[string]int{}, missing: map[string]bool{}, missed: map[string]bool{}}

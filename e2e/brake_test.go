@@ -41,7 +41,7 @@ func newHoldable(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinitio
 	return w, crd
 }
 
-// ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent, whose deletion somebody will ask for.
+// ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent, whose deletion a user will ask for.
 func (w *world) ownedByWidgets() (owned []string) {
 	w.Helper()
 	owned = numbered("owned", 600)
@@ -54,7 +54,7 @@ func (w *world) ownedByWidgets() (owned []string) {
 }
 
 // TestBrakeHoldsWhatADefinitionTakesWithIt uninstalls an operator: its definition goes, and with it 600 instances. What they own was asked for
-// by nobody. It is held, also by the weir that comes after one that is killed; all else goes on; a person decides, and it goes.
+// by no one. It is held, also by the weir that comes after one that is killed; all else goes on; a person decides, and it goes.
 func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
@@ -72,7 +72,7 @@ func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	w.awaitEventOn("HeldCollection", crd.Name, "CollectionHeld", "kubectl patch held "+crd.Name)
 	w.awaitMetrics("the objects that are held are counted", func(m weir.Metrics) bool { return m.Sum("weir_held_objects", "owners", crd.Name) == float64(left) })
 
-	w.delete("boss", background) // somebody asks for that
+	w.delete("boss", background) // a user asks for that
 	w.awaitGone("leaf")
 
 	w.weir.Kill()
@@ -154,8 +154,8 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	}
 }
 
-// TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted: somebody deleted a widget, which a finalizer keeps. Then a controller writes it into 600
-// objects as their owner. Nobody asked for those to go: they are held when it ends, and go when a person decides. What was the widget's before goes at once.
+// TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted: a user deleted a widget, which a finalizer keeps. Then a controller writes it into 600
+// objects as their owner. No user asked for those to go: they are held when it ends, and go when a person decides. What was the widget's before goes at once.
 func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
@@ -183,7 +183,7 @@ func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 	w.awaitNotHeld(crd.Name)
 }
 
-// TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no collector ran. A HeldCollection that somebody
+// TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no collector ran. A HeldCollection that a client
 // made, who is not Weir, holds nothing.
 func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	t.Parallel()

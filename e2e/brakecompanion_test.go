@@ -48,7 +48,7 @@ func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
 	w.undefine(crd)
 
 	held := w.awaitHeld(crd.Name, 1)
-	w.delete("boss", background) // somebody asks for that
+	w.delete("boss", background) // a user asks for that
 	w.awaitGone("leaf")
 	left := w.mustBeHeld(held, owned, "DefinitionGone")
 	w.awaitEventOn("HeldCollection", crd.Name, "CollectionHeld", "kubectl patch held "+crd.Name)

@@ -66,7 +66,7 @@ func (w *world) mustHoldWhatIsWrong(owned []string, limit int) (left []string) {
 	return left
 }
 
-// mustStand: nothing else goes, nothing is held when the collector begins anew and knows the owners, and what loses its owner then is collected.
+// mustStand: nothing else goes, nothing is held when the collector begins again and knows the owners, and what loses its owner then is collected.
 func (w *world) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []string) {
 	w.Helper()
 	if err := w.plane.StopController(); err != nil {
@@ -102,7 +102,7 @@ func TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore(t *testing.T) {
 	t.Parallel()
 	w, _, crd := newHoldableCompanion(t, plane.None, fmt.Sprint("--brake-objects=", fewByInference))
 	owned := w.sharedWithWidgets(150)
-	w.startCollector() // it has just looked at what is served
+	w.startCollector() // it has looked at what is served a moment ago
 	w.serves(crd, false)
 	w.delete("shared", background)
 	left := w.mustHoldWhatIsWrong(owned, fewByInference)

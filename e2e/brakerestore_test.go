@@ -23,7 +23,7 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 			t.Parallel()
 			w, crd := newHoldable(t)
 			owned := w.ownedByWidgets()
-			w.deleteAll("widget") // while nobody collects
+			w.deleteAll("widget") // while no collector works
 			// Weir's rights are in the backup, too.
 			kubeconfig, err := identity(t.Context(), w.plane, weirUser)
 			if err != nil {
@@ -68,7 +68,7 @@ func (w *world) allHeld(crd *apiextensionsv1.CustomResourceDefinition, of []stri
 }
 
 // TestARenamedKindOfOwners: while Weir does not run, the definition of 600 owners is replaced. Where the kind that the references name is not served any
-// more, nobody can tell what became of the owners, and nothing goes. Where another resource has that kind, its owners are not there: what they own is held,
+// more, it cannot be told what became of the owners, and nothing goes. Where another resource has that kind, its owners are not there: what they own is held,
 // and goes on when the references are repaired.
 func TestARenamedKindOfOwners(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 )
 
 // TestKindThatCannotBeListedHoldsUpOnlyOrphaning: a CRD whose conversion webhook
-// does not answer has objects that nobody can read. Any of them could depend on an
+// does not answer has objects that no client can read. Any of them could depend on an
 // owner, and would be collected if that owner went with its orphans not released.
 func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	t.Parallel()

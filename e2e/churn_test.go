@@ -35,7 +35,7 @@ const churned = 5
 func TestChurnIsNotHeld(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true,
-		ControllerManagerFlags: []string{"--node-monitor-grace-period=24h"}}) // the node has nobody to say that it is there
+		ControllerManagerFlags: []string{"--node-monitor-grace-period=24h"}}) // the node has no kubelet to say that it is there
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}

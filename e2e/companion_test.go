@@ -53,7 +53,7 @@ func TestNamespaceControllerWaitsForTheWavesOfAPolicy(t *testing.T) {
 		return slices.Contains(kinds, "pods") && slices.Contains(kinds, "secrets"), nil
 	})
 	w.alive("web", "keys")
-	// Somebody who may edit the namespace says that its turn has come; nobody believes it.
+	// A user who may edit the namespace says that its turn has come; that is not believed.
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	w.annotate(`{"metadata":{"annotations":{"weir.dev/drain":"rest","weir.dev/drain-since":"` + now + `"}}}`)
 	if again := w.awaitWave("configs"); again.Format(time.RFC3339Nano) == now {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// putRight is how soon weir notices what somebody else did to the webhook
+// putRight is how soon weir notices what another client did to the webhook
 // configurations.
 const putRight = 20 * time.Second
 
@@ -123,7 +123,7 @@ func (w *world) awaitWebhooks(want ...string) {
 
 // Only what a policy is about comes to weir.
 func (w *world) webhooksFollowPolicies() {
-	// Somebody has left one behind, and no policy asks for it.
+	// A client has left one behind, and no policy asks for it.
 	configurations := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}
 	_, err := configurations.Create(w.Context(), left, metav1.CreateOptions{})
@@ -166,7 +166,7 @@ func (w *world) unpolicy(kind, name string) {
 	}
 }
 
-// What somebody does to the configurations by hand does not last.
+// What a user does to the configurations by hand does not last.
 func (w *world) webhooksAreKept() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
 	want := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}

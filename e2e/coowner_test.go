@@ -47,7 +47,7 @@ func TestOrphansWithAnOwnerThatNeverWasStay(t *testing.T) {
 	names := numbered("leaf", 100)
 	for i, name := range names {
 		never := absentOwner(fmt.Sprint("never-", i))
-		if i%2 == 1 { // under the uid of another object, a name that nobody has
+		if i%2 == 1 { // under the uid of another object, a name that no object has
 			never.UID = types.UID(string(w.of("boss").uid))
 		}
 		w.create("cm", name, []metav1.OwnerReference{w.of("boss").reference(), never})

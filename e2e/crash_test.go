@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestCascadeEndsRightWhateverDiesInItsMiddle lets 500 objects fall, or be
+// TestCascadeEndsRightWhateverDiesInItsMiddle has 500 objects deleted, or
 // released, and ends a process when a part of that is done.
 func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ spec:
 %[2]s`, name, waves)
 }
 
-// newOrdered is a cluster whose weir has policies. Nobody else drains in it.
+// newOrdered is a cluster whose weir has policies. No other controller drains in it.
 func newOrdered(t *testing.T, o plane.Options, policies ...string) *world {
 	t.Helper()
 	w := newCluster(t, o)
@@ -258,7 +258,7 @@ func (w *world) drainKeepsGarbage() {
 }
 
 // TestWaveGoesOnWhereAKilledWeirLeftIt: the time that a wave has does not begin
-// anew with a new weir.
+// again with a new weir.
 func TestWaveGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
 	t.Parallel()
 	w := newOrdered(t, plane.Options{}, drainPolicy("slow", `

@@ -222,7 +222,7 @@ func (w *world) here() string {
 }
 
 // policy makes a policy of the rest of a manifest from spec on, in which HERE
-// selects the world's namespace. It goes with the test, and what it stamped is let
+// selects the world's namespace. It goes with the test, and what it gave the finalizer is let
 // go. It returns when weir has it in force and the API server asks.
 func (w *world) policy(kind, spec string) (name string) {
 	w.Helper()
@@ -284,7 +284,7 @@ func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
 	return out
 }
 
-// awaitStamping waits until the API server has objects of a kind stamped as they are
+// awaitStamping waits until the API server has the finalizer added to objects of a kind as they are
 // made.
 func (w *world) awaitStamping(short string) {
 	w.Helper()
@@ -324,7 +324,7 @@ func (w *world) mustKubectl(args ...string) string {
 	return out
 }
 
-// adopt takes in objects that somebody else made, such as a Deployment's pods, and
+// adopt takes in objects that a controller made, such as a Deployment's pods, and
 // returns the names by which the test then knows them.
 func (w *world) adopt(short string, ours func(*unstructured.Unstructured) bool) []string {
 	w.Helper()

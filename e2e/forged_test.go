@@ -115,7 +115,7 @@ func TestNestedReviewsEndNothing(t *testing.T) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make("cm one")
-		// The larger one takes too much when it is decoded, and nobody gets as far as its depth.
+		// The larger one takes too much when it is decoded, and no reader gets as far as its depth.
 		for size, want := range map[int]int{4 << 20: http.StatusBadRequest, 16 << 20: http.StatusRequestEntityTooLarge} {
 			if code, text := w.stranger("/"+w.webhookToken()+"/delete", strings.Repeat("[", size)); code != want {
 				t.Errorf("%d bytes: %d %s", size, code, text)

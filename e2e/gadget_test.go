@@ -128,7 +128,7 @@ func (g *gadgets) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 
 func answer(out http.ResponseWriter, body any) {
 	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(body) // the client went away: nobody to tell
+	_ = json.NewEncoder(out).Encode(body) // the client went away: there is none to tell
 }
 
 func (g *gadgets) list(out http.ResponseWriter, namespace string) {

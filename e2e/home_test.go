@@ -82,7 +82,7 @@ func (w *world) startAtHome(m mode) {
 		w.Fatal(err)
 	}
 	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, Name: "at-home", Alone: true, Flags: []string{"--mode", string(m), "--self-users", weirUser, "--webhook-service", home + "/weir-webhook"}})
-	// It is about nothing that is there: nobody serves the webhook.
+	// It is about nothing that is there: no process serves the webhook.
 	w.policyNamed("DeletionPolicy", "some", `
   match: {resources: [{apiGroups: [""], resources: [podtemplates]}]}
   protection: {confirmation: Required}

@@ -122,7 +122,7 @@ func (h *hook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	review.Response.UID = review.Request.UID
 	review.Request = nil
 	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(review) // the API server went away: nobody to tell
+	_ = json.NewEncoder(out).Encode(review) // the API server went away: there is none to tell
 }
 
 func (h *hook) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {

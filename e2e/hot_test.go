@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestObjectThatIsWrittenAllTheTimeIsDeleted: somebody annotates it 100 times a
+// TestObjectThatIsWrittenAllTheTimeIsDeleted: a client annotates it 100 times a
 // second, so that each decision is about a version that is old soon.
 func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 	t.Parallel()

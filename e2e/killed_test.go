@@ -155,7 +155,7 @@ func (w *world) end(all []*played, try int) {
 	}
 }
 
-// bothAreDownWhenItBegins: the controller and the webhook are killed when the finalizer is there, and nobody sees the deletes.
+// bothAreDownWhenItBegins: the controller and the webhook are killed when the finalizer is there, and no watch sees the deletes.
 func (w *world) bothAreDownWhenItBegins(all []*played) {
 	w.begin(all, 0)
 	w.weir.Kill()
@@ -209,7 +209,7 @@ func (w *world) killedAtStep(s *steps, n int, all []*played) (stopped []*played)
 	return stopped
 }
 
-// A policy that cannot be compiled any more holds, under Fail, what terminates: each object says so, and when the policy is mended each goes
+// A policy that cannot be compiled any more holds, under Fail, what terminates: each object says so, and when the policy is fixed each goes
 // as it says, and nothing of what it keeps is lost.
 func (w *world) policyBreaksWhileObjectsTerminate() {
 	const n = 60
@@ -219,7 +219,7 @@ func (w *world) policyBreaksWhileObjectsTerminate() {
 	w.makeAll(owners, children)
 	w.settle()
 	back := w.killed(w.hook) // it would refuse such a policy
-	// Of the deletes nobody is asked who is Weir.
+	// Weir is not asked about the deletes.
 	w.deleteAs(weirUser, owners[:n/2])
 	w.repolicy(name, `{"spec":{"match":{"conditions":[{"name":"broken","expression":"oldObject.metadata.name =="}]}}}`)
 	w.awaitCondition("DeletionPolicy", name, "Ready", metav1.ConditionFalse)

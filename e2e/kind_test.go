@@ -18,7 +18,7 @@ func (k kind) gvr() schema.GroupVersionResource { return k.GroupVersion().WithRe
 var usual = map[string]kind{
 	"cm":  {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, resource: "configmaps"},
 	"sec": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, resource: "secrets"},
-	// Nobody schedules it, so that it goes at once when it is deleted.
+	// No scheduler works, so that it goes at once when it is deleted.
 	"po": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
 		body: `spec: {schedulerName: nobody, containers: [{name: c, image: c}]}`},
 	// Wants no pods, and no pod of a test is like its template: its controller

@@ -87,7 +87,7 @@ func (w *world) ownerUnseen(behind *plane.Server) {
 	w.mustStay("leaf", "boss")
 }
 
-// The owner is let go before a dependent is seen, which is released when it is.
+// The owner goes before a dependent is seen, which is released when it is.
 func (w *world) orphansUnseen(behind *plane.Server) {
 	w.make(`
 		rc  boss

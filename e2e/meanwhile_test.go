@@ -80,7 +80,7 @@ func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 		kept := w.keptBy("one")
 		w.settle()
 		stale := w.get("one")
-		stale.SetResourceVersion("") // nobody is asked whether it is old
+		stale.SetResourceVersion("") // it is not checked whether it is old
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		written := make(chan error, 1)

@@ -64,7 +64,7 @@ func (w *world) killed(p *weir.Process) (back func()) {
 	return back
 }
 
-// What was stamped before an outage of the webhook is deleted as the policy says all
+// What got the finalizer before an outage of the webhook is deleted as the policy says all
 // the same; what comes meanwhile is let through, and caught up with.
 func (w *world) outageUnderIgnore() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
@@ -116,8 +116,8 @@ func (w *world) outageUnderFail() {
 	w.awaitOwners("one-child", "")
 }
 
-// Each kill meets deletions at every step: not given their course yet, given it,
-// waiting for dependents, and about to be let go.
+// Each kill meets deletions at every step: not given their propagation yet, given it,
+// waiting for dependents, and about to be released.
 func (w *world) controllerKilledOften() {
 	const n = 150
 	w.policyNamed("DeletionPolicy", "orphan-"+w.namespace, strings.ReplaceAll(configMaps, "%s", "Orphan"))
@@ -171,7 +171,7 @@ func (w *world) controllerKilledOften() {
 	w.mustBeReleased(kept)
 }
 
-// A collection that nobody arms any more is armed by the request that comes again.
+// A collection that no process arms any more is armed by the request that comes again.
 func (w *world) webhookKilledWhileArming() {
 	const n = 300
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
@@ -181,7 +181,7 @@ func (w *world) webhookKilledWhileArming() {
 	w.unstamp(owners...)
 	done := make(chan error, 1)
 	go func() {
-		// A window for what the first webhook stamped, and another for what the second one had to.
+		// A window for what the first webhook added the finalizer to, and another for what the second one had to.
 		done <- wait.PollUntilContextTimeout(w.Context(), pollEvery, 2*patience, true, func(ctx context.Context) (bool, error) {
 			err := w.at(w.of(owners[0])).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 			if apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) {

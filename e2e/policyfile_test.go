@@ -171,7 +171,7 @@ func (w *world) brokenPolicies() {
 			w.Errorf("%s: %v", condition, err)
 		}
 	}
-	back := w.killed(w.hook) // then nobody finds it
+	back := w.killed(w.hook) // then it is not found
 	broken("wrong", `""`, "configmaps", "oldObject.metadata.name ==", "Ignore")
 	broken("typo", "example.com", "gizmoz", "true", "Ignore")
 	back()
@@ -197,7 +197,7 @@ func (w *world) brokenPolicies() {
 	w.alive("old")
 }
 
-// A webhook that does not know the policies is not ready, and answers nobody.
+// A webhook that does not know the policies is not ready, and answers no request.
 func (w *world) hookWithoutPolicies() {
 	const user = "weir-webhook-newcomer"
 	role, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// holds is a finalizer that nobody takes off but the test.
+// holds is a finalizer that only the test takes off.
 const holds = "example.com/hold"
 
 var definitionKind = kind{GroupVersionKind: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},

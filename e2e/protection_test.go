@@ -65,7 +65,7 @@ func (w *world) awaitRefusal(args ...string) {
 	})
 }
 
-// The refusal says what would have fallen, and what to do.
+// The refusal says what would also have been deleted, and what to do.
 func TestDependentsProtectTheirOwner(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.make(`

@@ -78,7 +78,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		}
 	})
 	beside.weir = shadow
-	// What went while the shadow was listing is nobody's to compare: so there is more of it, but not as much as is held.
+	// What went while the shadow was listing is not to be compared: so there is more of it, but not as much as is held.
 	var last time.Time
 	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
 		if now := time.Now(); now.Sub(last) > 6*time.Second {

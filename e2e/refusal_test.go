@@ -82,7 +82,7 @@ func (h *hook) mustNotSpin(name string) {
 }
 
 // throttledObjectIsTriedWhenTheWebhookSaid: who says when to come back is not in the way for
-// good, and nobody has to be told.
+// good, and no user has to be told.
 func throttledObjectIsTriedWhenTheWebhookSaid(w *world) {
 	w.make(`
 		cm boss

@@ -53,7 +53,7 @@ func (w *world) versions(names []string) map[string]string {
 	return versions
 }
 
-// stamped are those of the objects that carry anything of Weir's.
+// marked are those of the objects that carry anything of Weir's.
 func (w *world) stamped(names []string) (stamped []string) {
 	w.Helper()
 	for _, name := range names {

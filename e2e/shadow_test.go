@@ -290,7 +290,7 @@ func TestWhatTheCollectorMayNotDeleteIsADifferenceLikeAnother(t *testing.T) {
 	w.mustSay(out+said, "not today")
 }
 
-// TestShadowTellsOfNamespaces what nobody does in them, and what is left behind when somebody lets one go.
+// TestShadowTellsOfNamespaces what no controller does in them, and what is left behind when a user finalizes one.
 func TestShadowTellsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

@@ -30,7 +30,7 @@ const workloads = `
     HERE
   propagation: {default: %s}`
 
-// awaitForeground waits until the deletion of a stamped object is known to wait for
+// awaitForeground waits until the deletion of an object with the finalizer is known to wait for
 // its dependents: the built-in collector is told so, and weir's own knows.
 func (w *world) awaitForeground(name string) {
 	w.Helper()
@@ -177,7 +177,7 @@ func TestDependentsAreDecidedByKind(t *testing.T) {
 	})
 }
 
-// The collector's own cascade meets stamped dependents.
+// The collector's own cascade meets dependents with the finalizer.
 func TestCascadesGoThroughStampedDependents(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *world) {
 		w.policy("DeletionPolicy", `

@@ -75,7 +75,7 @@ func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
 	w.awaitGone("boss", "leaf", "mixed")
 }
 
-// rediscover changes a definition, at which weir asks anew which kinds there are.
+// rediscover changes a definition, at which weir asks again which kinds there are.
 func (w *world) rediscover(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"at":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`)

@@ -95,7 +95,7 @@ func (w *world) cascades(times int) float64 {
 	return rates[len(rates)/2]
 }
 
-// awaitPutOff waits until objects of a kind wait because it is in trouble.
+// awaitPutOff waits until objects of a kind wait because it fails.
 func (w *world) awaitPutOff(resource string) {
 	w.Helper()
 	w.awaitMetrics(resource+" are put off", func(m weir.Metrics) bool { return m.Sum("weir_objects_put_off", "resource", resource) > 0 })

@@ -138,7 +138,7 @@ func (w *world) awaitWhy(words []string, args ...string) (out string) {
 }
 
 // TestWhyNamesFaultsOneAndTwoAtATime: with each fault, and each two that an object can have, each cause is told once, with who has to act, and
-// nobody else is said to have to. It is so when it is told first, and still when all else has happened.
+// no other is said to have to. It is so when it is told first, and still when all else has happened.
 func TestWhyNamesFaultsOneAndTwoAtATime(t *testing.T) {
 	t.Parallel()
 	w, hook := newFaulty(t)

@@ -137,7 +137,7 @@ func (w *world) glassBreaks() {
 			w.Errorf("%s is still there: %v", name, err)
 		}
 	}
-	// And nothing stands between the user and what was stamped but the finalizer, which weir release takes off.
+	// And nothing stands between the user and what got the finalizer but that, which weir release takes off.
 	if out, err := w.kubectl("create", "configmap", fmt.Sprintf("after-%s", w.namespace)); err != nil {
 		w.Errorf("%v\n%s", err, out)
 	}

@@ -39,7 +39,7 @@ var (
 	ownClusters  = make(chan struct{}, 2)
 )
 
-// enter waits for a place, and gives it back when the test ends. Nobody waits at
+// enter waits for a place, and gives it back when the test ends. No test waits at
 // one gate while holding a place of the other.
 func enter(t *testing.T, gate chan struct{}) {
 	gate <- struct{}{}
@@ -107,7 +107,7 @@ func (w *world) newNamespace() string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	// Pods need it, and nobody may be there to make it.
+	// Pods need it, and no controller may be there to make it.
 	account := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount"}}
 	account.SetName("default")
 	accounts := w.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"})

@@ -16,7 +16,7 @@ import (
 const Canary = "weir-canary"
 
 // CanaryRules are the entry for the Lease in a namespace. Only with Fail the API server says why it could not ask, so the
-// entry must not hold up anything that somebody means: dry runs alone come to it, of that one object.
+// entry must not hold up anything that a user means: dry runs alone come to it, of that one object.
 func CanaryRules(namespace string) WebhookRules {
 	scope := admissionregistrationv1.NamespacedScope
 	return WebhookRules{

@@ -101,7 +101,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	return f
 }
 
-// howToDelete is how protected objects are let go, as far as the user may know which they are.
+// howToDelete is how protected objects are deleted, as far as the user may know which they are.
 func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil

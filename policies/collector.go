@@ -14,7 +14,7 @@ type Collector uint8
 // Zero is the safe value: it may be the built-in collector, which begins with a foreground deletion when it sees it.
 const (
 	CollectorUnknown Collector = iota
-	// WeirCollects, and nobody else: a deletion is held until dependents that are to be kept are released.
+	// WeirCollects, and no other collector: a deletion is held until dependents that are to be kept are released.
 	WeirCollects
 	OthersCollect
 )

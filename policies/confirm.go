@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// A confirmation is the object's uid, or UID/DIGEST: then it holds for just the objects that go along as long as no other
+// A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go along as long as no other
 // comes, and none of them goes by itself.
 
 // confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.

@@ -48,7 +48,7 @@ type Decision struct {
 	BrakedBy string
 	// Finalizers is what Patch does about the finalizer.
 	Finalizers FinalizerChange
-	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because nobody else would do it as
+	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because no other collector would do it as
 	// Propagation says.
 	Enforced bool
 	// Arm asks, of a DELETE that is Enforced, that what is Wanted be added to the object and the request be sent again: without it the
@@ -123,7 +123,7 @@ type verdict struct {
 	besides                  []finding // warnings about what is done, not about what is not accepted
 	errors                   []PolicyError
 	discloses                []Access
-	// failing is told of what fails in its place; nil: nobody is.
+	// failing is told of what fails in its place; nil: nothing is.
 	failing func(p *compiled, why error)
 }
 
@@ -174,7 +174,7 @@ func (v *verdict) write(d *Decision) {
 	d.Allowed = len(v.refused) == 0
 	if !d.Allowed {
 		d.Code, d.Reason = 409, metav1.StatusReasonConflict
-		// What cannot be mended by waiting is the stronger word.
+		// What cannot be fixed by waiting is the stronger word.
 		if slices.ContainsFunc(v.refused, func(f finding) bool { return f.code == 403 }) {
 			d.Code, d.Reason = 403, metav1.StatusReasonForbidden
 		}

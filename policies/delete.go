@@ -13,8 +13,8 @@ import (
 
 // decideDelete judges a DELETE.
 //
-//	drain order   → holds up the namespace controller, and nobody else
-//	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another course
+//	drain order   → holds up the namespace controller only
+//	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another propagation
 //	allowed       → of the policy whose propagation holds
 //	protection    → of every policy that matches
 //	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
@@ -107,7 +107,7 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 	if w.asked == "" {
 		w.byDefault = finalizerAsks(q.judged())
 		if !byType || len(OwnFinalizers(q.Resource.GroupResource(), q.judged().finalizers())) < 2 {
-			w.asked = w.byDefault // somebody has put it there, who was not Weir
+			w.asked = w.byDefault // a client has put it there, which was not Weir
 		}
 	}
 	if w.byDefault == "" {
@@ -158,11 +158,11 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	v.add(w.by, f, w.by.actions)
 }
 
-// notPropagated are the resources to which propagation does not apply. A deletion that is under way takes another course
-// when it is deleted again with another policy (RB 6.34), which is how deletions are shaped; that does not work for pods,
+// notPropagated are the resources to which propagation does not apply. A deletion that is under way takes another propagation
+// when it is deleted again with another policy (RB 6.34), which is how propagation is enforced; that does not work for pods,
 // which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
 //
-// Nor does it to what stands for a machine. While Weir is down nobody takes its finalizer off: the Node of a machine that is
+// Nor does it to what stands for a machine. While Weir is down no process takes its finalizer off: the Node of a machine that is
 // gone would stay, and as long as it does Kubernetes leaves the pods of that machine where they are, Weir's own among them. A
 // machine of the same name would take over what terminates already, and lose it when Weir is back.
 //
@@ -249,7 +249,7 @@ func finalizerAsks(o object) v1alpha1.PropagationPolicy {
 	return ""
 }
 
-// needsFinalizer tells whether Weir has to carry the deletion out, because nobody else would do it this way.
+// needsFinalizer tells whether Weir has to carry the deletion out, because no other collector would do it this way.
 func (w propagation) needsFinalizer() bool {
 	if w.by == nil {
 		return false

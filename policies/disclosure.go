@@ -7,7 +7,7 @@ import (
 )
 
 // What a refusal tells is told to whoever asked for the delete, who may be no one to see what would be deleted with it. How many
-// objects of which kinds do is told to all: without that nobody could decide what to do. Their names are told to who may
+// objects of which kinds do is told to all: without that no user could decide what to do. Their names are told to who may
 // list them.
 
 // named is what a user may be told of it: the names of those of its largest kinds that the user may list. What is not

@@ -67,7 +67,7 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 // it has, that is the first; the time is zero where none is written. What was written before the namespace was deleted
 // counts for nothing: a manifest that was copied from another namespace may bring it along. Nor does a time that is still to
 // come by now, which is the API server's time, nor what Weir has not sealed: whoever may edit the namespace would decide in
-// which order its content goes, or have it held for ever. sealed is nil where nobody has a key.
+// which order its content goes, or have it held for ever. sealed is nil where there is no key.
 //
 // (Who wrote a field is in managedFields, too, but under a name of the writer's own choice: that proves nothing.)
 func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
@@ -87,14 +87,14 @@ func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(tex
 	return wave, since
 }
 
-// drainSkew is how far what is known of the API server's clock may be behind what somebody else knew of it.
+// drainSkew is how far what is known of the API server's clock may be behind what another process knew of it.
 const drainSkew = 10 * time.Second
 
 // Sealed is what is sealed of a wave: of this namespace, and of no other that has its name.
 func Sealed(uid, wave, since string) string { return "drain\n" + uid + "\n" + wave + "\n" + since }
 
 // unattended is after what time a namespace that is at no wave yet is not held up any more: whoever drains writes that
-// into it at once, so nobody does, and it would be stuck for good.
+// into it at once, so no client does, and it would be stuck for good.
 const unattended = 2 * time.Minute
 
 // holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes again.
@@ -109,7 +109,7 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 	}
 	gr := q.Resource.GroupResource()
 	if wildcardLeavesOut(gr.Group, gr.Resource) && !namesResource(d.c.resources, gr) {
-		return // nobody waits for an event
+		return // no client waits for an event
 	}
 	wave := d.Wave(gr, q.OldObject)
 	now, since := d.Current(ns, q.serverTime(), q.Sealed)

@@ -1,7 +1,7 @@
 package policies
 
 // evaluator asks the policies about an object whether they match, each at most once, and only those whose answer makes a
-// difference: a thousand policies are one condition, where the first of them decides. Of one that nobody asked, nothing
+// difference: a thousand policies are one condition, where the first of them decides. Of one that was not asked, nothing
 // is said, not even that its condition would have failed.
 type evaluator struct {
 	e       evaluation

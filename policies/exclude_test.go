@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// policyWith is a policy about what match says, in flow style, which nobody's request passes unless it is not judged.
+// policyWith is a policy about what match says, in flow style, which no user's request passes unless it is not judged.
 func policyWith(kind, match string) string {
 	rest := "protection: {confirmation: Required}"
 	if kind == "OwnerReferencePolicy" {
@@ -21,7 +21,7 @@ func policyWith(kind, match string) string {
 	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: p}, spec: {match: {%s}, %s}}\n", kind, match, rest)
 }
 
-// A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and nobody is there who could confirm it.
+// A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and no one is there who could confirm it.
 // Whoever wants these judged says so; the collectors never are.
 func TestKubernetesControllersAreNotJudgedUnlessAskedFor(t *testing.T) {
 	controllers := []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}

@@ -59,7 +59,7 @@ var leftOut = []schema.GroupResource{
 	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"}, {Group: "", Resource: "bindings"},
 }
 
-// wildcardLeavesOut are resources that '*' does not name: there are very many of them and nobody means them, or a policy
+// wildcardLeavesOut are resources that '*' does not name: there are very many of them and no user means them, or a policy
 // about everything would stand between the user and its correction, or between the cluster and its work.
 func wildcardLeavesOut(group, resource string) bool {
 	return slices.ContainsFunc(leftOut, func(gr schema.GroupResource) bool {
@@ -94,7 +94,7 @@ const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTim
 // changesPropagation says in CEL what another does: of DELETEs of a terminating object those that ask for a propagation.
 const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
-// another tells whether a DELETE of an object that terminates already can change the course of that: the API server then
+// another tells whether a DELETE of an object that terminates already can change the propagation of that: the API server then
 // goes by the last that was asked for (RB 6.34).
 func another(q *Question) bool {
 	asked := optionAsks(q)
@@ -142,7 +142,7 @@ func userOf(account string) (name string, prefix bool) {
 	return name + of, false
 }
 
-// excludedByAll are those whom each of the policies of an entry excludes: to the others somebody may have to answer.
+// excludedByAll are those whom each of the policies of an entry excludes: to the others a policy may have to answer.
 func excludedByAll(all []*compiled) excluded {
 	if len(all) == 0 {
 		return excluded{}
@@ -158,7 +158,7 @@ func excludedByAll(all []*compiled) excluded {
 	return out
 }
 
-// notExcluded says in CEL that a request is none of those that nobody judges; empty if there are none.
+// notExcluded says in CEL that a request is none of those that are not judged; empty if there are none.
 func (s *excluded) notExcluded() string {
 	var parts []string
 	if len(s.users) > 0 {

@@ -85,7 +85,7 @@ type Wanted struct {
 
 func (m Wanted) missing(o object) []string { return m.Missing(o.finalizers()) }
 
-// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is left out where somebody
+// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is left out where a client
 // has put orphan on: the API server does not accept both (RB 6.4).
 func (m Wanted) Missing(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
@@ -207,7 +207,7 @@ func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 const armedSkew = 10 * time.Second
 
 // Armed reads the time at which the finalizer was added. Whoever may edit the object can write anything there: what is no time, or one that is
-// still to come, counts as not written, since otherwise nobody could delete the object for as long as it says.
+// still to come, counts as not written, since otherwise no client could delete the object for as long as it says.
 func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !now.IsZero() && at.After(now.Add(armedSkew)) {
@@ -216,7 +216,7 @@ func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never was, or nobody knows when.
+// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never was, or it is not known when.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
 	if !ok || !object(obj).hasFinalizer() {
@@ -270,7 +270,7 @@ func (s Enforcement) Keeps(gr schema.GroupResource) bool {
 }
 
 // Enforce says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
-// object as it is now as OldObject, and nobody as User: what was asked is in its finalizers.
+// object as it is now as OldObject, and no one as User: what was asked is in its finalizers.
 func (s *Set) Enforce(q Question) Enforcement {
 	q.Operation, q.Object, q.object, q.Options, q.anybody = Delete, nil, nil, nil, true
 	q.Part = "" // what an object carries is decided by all policies

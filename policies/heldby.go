@@ -44,7 +44,7 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 	return by, trial
 }
 
-// brake finds the policy that may hold a deletion, and tells the user if it will: nobody waits for what a person has to decide. Refused is only
+// brake finds the policy that may hold a deletion, and tells the user if it will: no client waits for what a person has to decide. Refused is only
 // what nothing could hold.
 func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
 	if w.policy == v1alpha1.Orphan {

@@ -152,7 +152,7 @@ func TestWhoIsAsked(t *testing.T) {
 			}
 		})
 	}
-	// Nobody who is not asked keeps back-fill from removing the finalizer.
+	// No policy that is not asked keeps back-fill from removing the finalizer.
 	s := Build(nil, sources(t, "f", policy("a", 1, fails, limit)), Options{})
 	if m, errs := s.FinalizersFor(Stored(deployments.GroupVersion().WithKind("Deployment"), deployments, web(map[string]any{"finalizers": []any{v1alpha1.Finalizer}}).OldObject, nil)); m.By != "" || len(errs) > 0 {
 		t.Errorf("%+v %v", m, errs)

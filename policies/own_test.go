@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Nobody would carry out the deletion of who carries out deletions.
+// No process would carry out the deletion of who carries out deletions.
 func TestPropagationDoesNotApplyInWeirsOwnNamespace(t *testing.T) {
 	list := sources(t, "f", delpol("p", "propagation: {default: Foreground, allowed: [Foreground]}"))
 	q := web(nil) // in namespace shop

@@ -10,7 +10,7 @@ import (
 )
 
 // An edit of owner references deletes the object where it leaves it without an owner that is there: the garbage collector
-// does that, whom nobody judges. An owner that is there may be deleted, which is judged by what it takes with it. So a
+// does that, who is not judged. An owner that is there may be deleted, which is judged by what it takes with it. So a
 // reference that is added has to be to an object that is there, exactly as the reference says, that is not being deleted, and
 // about whose delete Weir is asked. Where references are taken away, one of those that stay has to be.
 
@@ -77,7 +77,7 @@ func (c *Cascade) Owner(l OwnerLookup, obj map[string]any, err error) {
 }
 
 // isDoomed tells whether the edit leaves the object without an owner, or with one that could not be vouched for. One that was
-// there before and is gone is nobody's fault, as long as another is there.
+// there before and is gone is no user's fault, as long as another is there.
 func (c *Cascade) isDoomed() bool {
 	was := identities(object(c.q.OldObject))
 	added := slices.ContainsFunc(c.check, func(r OwnerRef) bool { return !c.there[r] && !slices.Contains(was, r) })

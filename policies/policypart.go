@@ -64,7 +64,7 @@ func (c *compiled) namesSystemNamespaces() bool {
 	})
 }
 
-// warnOfRisk says what a policy that fails can stop while nobody answers for it.
+// warnOfRisk says what a policy that fails can stop while no process answers for it.
 func (c *compiled) warnOfRisk() {
 	if c.part == PartIgnore {
 		return

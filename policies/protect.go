@@ -53,7 +53,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	}
 }
 
-// limit says that more would be deleted with an object than the policy accepts, or that nobody knows how much does.
+// limit says that more would be deleted with an object than the policy accepts, or that it is not known how much does.
 func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it

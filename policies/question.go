@@ -62,7 +62,7 @@ type Question struct {
 	Now time.Time
 	// ServerTime is the API server's, with which what it wrote is compared; left out, it is Now.
 	ServerTime time.Time
-	// Sealed tells what Weir wrote of a wave; nil where nobody has a key.
+	// Sealed tells what Weir wrote of a wave; nil where there is no key.
 	Sealed func(text, seal string) bool
 
 	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
@@ -187,7 +187,7 @@ type Kind struct {
 	Resources  []schema.GroupResource
 }
 
-// check finds requests that nobody could judge: an API server does not send them.
+// check finds requests that cannot be judged: an API server does not send them.
 func (q *Question) check() error {
 	switch q.Operation {
 	case Create:
@@ -208,7 +208,7 @@ func (q *Question) check() error {
 	return nil
 }
 
-// Stored is the question about an object as it is stored, which nobody is about to change: what back-fill asks
+// Stored is the question about an object as it is stored, which no client is about to change: what back-fill asks
 // (FinalizersFor) and what is asked of an object that terminates (Enforce).
 func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
 	o := object(obj)

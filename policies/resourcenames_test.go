@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is certain is an error, at its line; what may be served one day, or is in a group of somebody else, is none.
+// What is certain is an error, at its line; what may be served one day, or is in another's group, is none.
 func TestResourcesThatNobodyServes(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{apiGroups: [apps], resources: [deployments]}":                     "",

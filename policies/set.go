@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Self are the user names that Weir acts under. No policy judges them.
 	Self []string
-	// Namespace is Weir's own. Propagation does not apply there: nobody would carry out the deletion of who carries out
+	// Namespace is Weir's own. Propagation does not apply there: no process would carry out the deletion of who carries out
 	// deletions.
 	Namespace string
 }

@@ -335,7 +335,7 @@ func TestNamespaceThatNobodyDrainsIsNotHeldUpForGood(t *testing.T) {
 }
 
 // Without --use-service-account-credentials all controllers are one user. The namespace controller is known by how it deletes,
-// and nobody else is held up whom a cascade, or a rollout, waits for.
+// and no one else is held up whom a cascade, or a rollout, waits for.
 func TestNamespaceControllerIsKnownUnderOneIdentity(t *testing.T) {
 	const background = "Background"
 	set := shippedSet(t)

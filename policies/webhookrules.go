@@ -65,7 +65,7 @@ type entry struct {
 
 // Webhooks are the entries that the set needs, sorted by name. There are none for which nothing asks, and so none at all
 // without policies. A '*' stands for those of the kept resources that it names: what the API server stores, and lets be
-// listed, patched and deleted. Whatever else it serves is nobody's to delete, and must not wait for a webhook.
+// listed, patched and deleted. Whatever else it serves is not to be deleted, and must not wait for a webhook.
 func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 	var entries []entry
 	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
@@ -121,7 +121,7 @@ func (c *compiled) judges() bool {
 	return c.ready() || c.failurePolicy == v1alpha1.Fail && len(c.resources) > 0
 }
 
-// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of which nobody can say.
+// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of which it cannot be told.
 func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
 }
@@ -165,7 +165,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		out.FailurePolicy = admissionregistrationv1.Fail
 	}
 	if e.eviction {
-		// The object of such a request is an Eviction, whose labels nobody selects by.
+		// The object of such a request is an Eviction, whose labels no selector is meant for.
 		out.ObjectSelector = nil
 		out.MatchConditions = append(out.MatchConditions[:1], e.whom(kept)...)
 		out.Rules = []admissionregistrationv1.RuleWithOperations{evictions()}

@@ -93,7 +93,7 @@ func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 		"protection: {maxDependents: 0}, failurePolicy: Fail":                            "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev",
 		"protection: {maxDependents: 0}, failurePolicy: Fail, validationActions: [Warn]": "eviction.delete.weir.dev",
 		"propagation: {allowed: [Foreground]}":                                           "",
-		"protection: {maxDependents: -1}, failurePolicy: Fail":                           "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev", // nobody can say what it would say
+		"protection: {maxDependents: -1}, failurePolicy: Fail":                           "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev", // it cannot be known what it would say
 		"protection: {maxDependents: 0}}} # services":                                    "",
 		"protection: {maxDependents: 0}}} # *":                                           "eviction.delete.weir.dev",
 	} {
@@ -353,7 +353,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 				continue // not every set has a policy about them: a finalizer that is there is back-fill's to take off
 			}
 			if d.Finalizers == RemoveFinalizers && !slices.ContainsFunc(webhooks, func(w WebhookRules) bool { return w.Webhook == hook && selected(t, w, &q) }) {
-				continue // as it is of an object that nobody selects, before or after
+				continue // as it is of an object that no policy selects, before or after
 			}
 			if hook == WebhookAddFinalizer && q.Operation == Update {
 				before := q

@@ -17,7 +17,7 @@ import (
 )
 
 // What the API server said about a permission is remembered briefly: a grant is used many times by controllers, and one
-// that was just given should be seen at once.
+// that was given a moment ago should be seen at once.
 const (
 	rememberGranted = 10 * time.Second
 	rememberRefused = 2 * time.Second

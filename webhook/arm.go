@@ -196,7 +196,7 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 
 // collection arms every object of the resource in the namespace that is to get the finalizer: a deletecollection ends at the
 // first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects.
-// Nobody waits for it here. The request that is under way is judged once more after its refusal, because the object has
+// No client waits for it here. The request that is under way is judged once more after its refusal, because the object has
 // changed (RB 6.25), and by then the window must not be over.
 func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
@@ -237,7 +237,7 @@ func (a *armer) collectionSince(at place, now time.Time) time.Duration {
 	}
 }
 
-// finished ends the arming of a collection, and forgets those that matter to nobody any more.
+// finished ends the arming of a collection, and forgets those that matter to no request any more.
 func (a *armer) finished(c *collection) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

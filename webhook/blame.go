@@ -33,7 +33,7 @@ type blamer struct {
 	recent map[policies.PolicyKey]*string // reported less than blameEvery ago, and the last error since; nil: none
 }
 
-// newBlamer makes one that tells nobody if tell is nil.
+// newBlamer makes one that tells nothing if tell is nil.
 func newBlamer(tell func(map[string]any, string), object func(policies.PolicyKey) map[string]any) *blamer {
 	return &blamer{tell: tell, object: object, recent: map[policies.PolicyKey]*string{}}
 }

@@ -30,7 +30,7 @@ func TestPolicyThatFailsIsToldOfOnceAMinute(t *testing.T) {
 			mu.Lock()
 			told = append(told, fmt.Sprint(policy["name"], " ", why))
 			mu.Unlock()
-			b.failed(failing("another", "from within")) // nobody is told under the lock
+			b.failed(failing("another", "from within")) // nothing is told under the lock
 		}, func(key policies.PolicyKey) map[string]any {
 			if key.Name == "another" || key.Name == "file" {
 				return nil // it has no object that could have an Event

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// canary refuses, and repeats what it was sent: nobody else can have answered. It looks at nothing and waits for nothing,
+// canary refuses, and repeats what it was sent: no other process can have answered. It looks at nothing and waits for nothing,
 // so a slow answer is a slow webhook.
 func canary(_ *http.Request, q policies.Question) answer {
 	return refused(policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: policies.AnswerToCanary(q.Options)}, 0)

@@ -11,7 +11,7 @@ import (
 )
 
 // Clients are who may connect at all: those with a certificate of a CA. API servers have one where a kubeconfig for
-// admission webhooks gives it to them; without that nobody can be asked for one.
+// admission webhooks gives it to them; without that no client can be asked for one.
 type Clients struct {
 	ca *dynamiccertificates.DynamicFileCAContent
 }

@@ -16,7 +16,7 @@ const collectorTime = 2 * time.Second
 
 // collector knows who collects the garbage of the cluster.
 type collector struct {
-	read func(context.Context) (policies.Collector, error) // nil: nobody knows
+	read func(context.Context) (policies.Collector, error) // nil: it is not known
 	log  *sayer
 
 	mu   sync.Mutex

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/policies/finalizers"
 )
 
-// A review is what somebody says who reached the port. Nothing is written, and nothing told of what an object holds, on its
+// A review is what a client says that reached the port. Nothing is written, and nothing told of what an object holds, on its
 // word: the object is read, and has to be the one that the review is about.
 
 // checkNames finds names that are not one segment of a path: they become part of one, and could lead elsewhere.

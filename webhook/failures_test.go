@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// A policy that cannot be judged lets pass under Ignore, and nobody would see it in what is allowed.
+// A policy that cannot be judged lets pass under Ignore, and no user would see it in what is allowed.
 func TestPoliciesThatFailAreCounted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)

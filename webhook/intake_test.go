@@ -46,7 +46,7 @@ func begin(t *testing.T, s *httptest.Server, token string, size int, body []byte
 	if _, err := fmt.Fprintf(conn, "POST /%s/delete HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", token, size); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = conn.Write(body) }() // until nobody takes any more
+	go func() { _, _ = conn.Write(body) }() // until none takes any more
 	return conn
 }
 

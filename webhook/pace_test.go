@@ -46,7 +46,7 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 }
 
 // Whoever sends reviews can name a Namespace in each that was not seen yet: these are read in their turn, and what was seen is
-// judged without it. Adding the finalizer is waited for by nobody, so it is an error there, which lets the request pass.
+// judged without it. Adding the finalizer is waited for by no one, so it is an error there, which lets the request pass.
 func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)

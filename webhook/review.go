@@ -91,6 +91,6 @@ func reply(w http.ResponseWriter, uid types.UID, a answer) bool {
 		return false
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(out) // the API server went away: there is nobody to tell
+	_, _ = w.Write(out) // the API server went away: there is none to tell
 	return true
 }

@@ -36,7 +36,7 @@ func TestNamesAreToldToWhoMayListThem(t *testing.T) {
 	}
 }
 
-// A refusal is one, and comes in time, be it that nobody says what may be told.
+// A refusal is one, and comes in time, be it that no one says what may be told.
 func TestWhatMayBeToldDecidesNothing(t *testing.T) {
 	for name, reply := range map[string]func() *apitest.Reply{
 		"the API server fails": func() *apitest.Reply { return apitest.Refuse(500, "InternalError", "etcd is away") },

@@ -51,7 +51,7 @@ type Options struct {
 	Sealed func(text, seal string) bool
 	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that need it cannot be judged.
 	Facts policies.Facts
-	// Collector finds out who collects the garbage of the cluster, by a request; nil: nobody knows.
+	// Collector finds out who collects the garbage of the cluster, by a request; nil: it is not known.
 	Collector func(context.Context) (policies.Collector, error)
 	// Brake holds what another garbage collector deletes; nil: nothing is held.
 	Brake Brake
@@ -61,10 +61,10 @@ type Options struct {
 	ArmingWindow time.Duration
 	// NoSummaries leaves out the warning that says what would be deleted with an object whose delete is only tried, or refused.
 	NoSummaries bool
-	// Tell is called when a policy could not be judged, of each once a minute at most. It must not block; nil: nobody is told.
+	// Tell is called when a policy could not be judged, of each once a minute at most. It must not block; nil: nothing is told.
 	Tell func(policy map[string]any, message string)
 	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out: whether it has an effect is not known by
-	// then. It must not block; nil: nobody is told.
+	// then. It must not block; nil: nothing is told.
 	Saw      func(uid types.UID, user, how string)
 	Registry prometheus.Registerer
 	Log      logr.Logger

@@ -14,7 +14,7 @@ import (
 // mostCompleted is how many names are offered.
 const mostCompleted = 500
 
-// complete offers types for the first argument, and names of objects for the others. What fails offers nothing: nobody reads
+// complete offers types for the first argument, and names of objects for the others. What fails offers nothing: no user reads
 // messages while typing.
 func (a *asking) complete(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, name, slashed := strings.Cut(typed, "/")

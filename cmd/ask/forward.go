@@ -49,7 +49,7 @@ func forward(ctx context.Context, config *rest.Config, core rest.Interface, name
 	go func() { // dialers know no context
 		conn, err := dialPod(config, core, namespace, pod)
 		if ctx.Err() != nil && err == nil {
-			_ = conn.Close() // nobody waits for it any more
+			_ = conn.Close() // no caller waits for it any more
 		}
 		done <- dialed{conn, err}
 	}()

@@ -109,7 +109,7 @@ func (s *shadowing) show(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	return r.Show(out, s.output, r.At, s.gate) // it has just been made, by a clock that need not be ours
+	return r.Show(out, s.output, r.At, s.gate) // it was made a moment ago, by a clock that may be another
 }
 
 func fileReport(path string) (*report.Report, error) {

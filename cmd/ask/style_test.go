@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestColoursAreForTerminals: and for nobody who does not want them.
+// TestColoursAreForTerminals: and for no user who does not want them.
 func TestColoursAreForTerminals(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestAPauseEndsWithItsTimeOrItsContext(t *testing.T) {
 
 func TestAChangeWakesAllWhoWaitedForItAndNoneAfter(t *testing.T) {
 	var c Change
-	c.Notify() // of which nobody hears
+	c.Notify() // of which no one hears
 	first, same := c.Next(), c.Next()
 	select {
 	case <-first:

@@ -113,7 +113,7 @@ func (k *cage) writes() (n int) {
 	return n
 }
 
-// The webhook lets foreground deletions through by what the canary says: one that was made in another mode is made anew.
+// The webhook lets foreground deletions through by what the canary says: one that was made in another mode is made again.
 func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCage(t, -1)

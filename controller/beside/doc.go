@@ -4,7 +4,7 @@
 // built-in collector works, and how long it takes.
 //
 // Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
-// what Weir keeps because it is in doubt the other deletes, and nobody finds out why.
+// what Weir keeps because it is in doubt the other deletes, and no user finds out why.
 //
 // Spaces observes the built-in namespace controller in companion mode, by what it does to namespaces that are deleted anyway. A Migration is the
 // Lease under which Weir and a kube-controller-manager take turns.

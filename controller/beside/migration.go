@@ -27,7 +27,7 @@ type Migration struct {
 }
 
 // NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this process holds it: about the longest time in which
-// nobody collects.
+// no process collects.
 func NewMigration(lock resourcelock.Interface, lasts time.Duration, log logr.Logger) *Migration {
 	return &Migration{vacancy: newVacancy(lock, log), lasts: lasts, log: log}
 }

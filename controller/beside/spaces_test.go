@@ -76,7 +76,7 @@ func (e *estate) NamespaceControllerSilent(ns graph.Ref, _ bool, text string) {
 	e.told = append(e.told, ns.Name+": "+words)
 }
 
-// deletes has somebody delete a namespace with so many objects in it.
+// deletes has a user delete a namespace with so many objects in it.
 func (e *estate) deletes(name string, objects int) {
 	now := metav1.Now()
 	e.mu.Lock()

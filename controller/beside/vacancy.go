@@ -16,7 +16,7 @@ import (
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// vacancy waits until nobody holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
+// vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
 // the last renewal late, and the end of the Lease late again.
 type vacancy struct {
 	resourcelock.Interface
@@ -53,8 +53,8 @@ func (v *vacancy) showing(o *graph.Object) {
 	}
 }
 
-// await returns true when nobody holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
-// How long nobody renewed it counts from when that was seen, not from what the holder wrote: clocks differ.
+// await returns true when no process holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
+// How long it was not renewed counts from when that was seen, not from what the holder wrote: clocks differ.
 func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
 	var last []byte
 	var seen time.Time

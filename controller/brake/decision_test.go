@@ -84,7 +84,7 @@ func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
 	})
 }
 
-// TestADecisionCountsHoweverMuchCameSince: while a person thinks, somebody makes an object each ten seconds that is held, too. What the person
+// TestADecisionCountsHoweverMuchCameSince: while a person thinks, a client makes an object each ten seconds that is held, too. What the person
 // has read about goes, and what came since stays.
 func TestADecisionCountsHoweverMuchCameSince(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {

@@ -21,7 +21,7 @@ import (
 type findings struct {
 	uids     []types.UID // of what waits for a decision, sorted
 	counted  counted     // with how much, of deletions that were asked for
-	going    int         // objects that a person has let go, and that are not gone yet
+	going    int         // objects that a person has decided to delete, and that are not gone yet
 	open     int         // owners of which it is not known whether they are there
 	digest   string      // of what waits; "" if there is nothing
 	because  map[graph.Conclusion]int

@@ -123,7 +123,7 @@ func TestGuardCountsWhatTheOtherCollectorIsWrongAbout(t *testing.T) {
 			if gone := c.asked - len(left); gone != c.goes {
 				t.Errorf("%d of %d were let through, want %d", gone, c.asked, c.goes)
 			}
-			for i := range left { // somebody does delete their owners
+			for i := range left { // a client does delete their owners
 				g.store.Apply(graph.Gone{Kind: widgets, UID: uid("widget", i)})
 				if why := g.Holds(t.Context(), uid("pod", i)); why != "" {
 					t.Fatalf("held although the delete of its owner was seen: %s", why)
@@ -133,7 +133,7 @@ func TestGuardCountsWhatTheOtherCollectorIsWrongAbout(t *testing.T) {
 	}
 }
 
-// TestGuardForgetsItsDoubts: while the watch was behind, much was asked about whose owners somebody had deleted. That does not count any more
+// TestGuardForgetsItsDoubts: while the watch was behind, much was asked about whose owners a client had deleted. That does not count any more
 // when it has come.
 func TestGuardForgetsItsDoubts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	}
 }
 
-// TestLedgerCountsOnWhenItsOwnHoldEnds: no leader held it, and nobody decided. Within the hour no more than the limit goes.
+// TestLedgerCountsOnWhenItsOwnHoldEnds: no leader held it, and no person decided. Within the hour no more than the limit goes.
 func TestLedgerCountsOnWhenItsOwnHoldEnds(t *testing.T) {
 	b := newBench(t, small)
 	went := 0
@@ -245,8 +245,8 @@ func TestLedgerBesideHoldsWhatItLetGo(t *testing.T) {
 	}
 }
 
-// TestLedgerBesideLetsFollowNoMoreThanWasCounted: nobody tells it what the other collector has deleted, which asks again and again. What follows is
-// counted when it is let go, once each; what comes later is news.
+// TestLedgerBesideLetsFollowNoMoreThanWasCounted: it is not told what the other collector has deleted, which asks again and again. What follows is
+// counted when it is let through, once each; what comes later is news.
 func TestLedgerBesideLetsFollowNoMoreThanWasCounted(t *testing.T) {
 	b := newBench(t, small)
 	b.Beside()

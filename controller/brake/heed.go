@@ -13,7 +13,7 @@ import (
 const own = time.Minute
 
 // Heed has this process hold what the leader does, until ctx ends. It is for processes that do not keep HeldCollections. What this process holds by
-// itself counts until the leader has had time to hold it, too: nobody is told of it otherwise.
+// itself counts until the leader has had time to hold it, too: no user is told of it otherwise.
 func (b *Brake) Heed(ctx context.Context) {
 	h := heeder{Brake: b}
 	tick := time.NewTicker(lookEvery)
@@ -45,7 +45,7 @@ func (h *heeder) look(ctx context.Context) {
 	h.heed(time.Now(), items)
 }
 
-// heed takes over what HeldCollections say. One without a status was made by somebody else, and holds nothing.
+// heed takes over what HeldCollections say. One without a status was made by another client, and holds nothing.
 func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
 	written := map[schema.GroupResource]time.Time{}
 	for i := range items {
@@ -66,7 +66,7 @@ type change struct {
 	what   string
 }
 
-// Heed holds what is written, and lets go of what is not written any more, or was not for a time.
+// Heed holds what is written, and ends what is not written any more, or was not for a time.
 func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time) (changes []change) {
 	for owners, since := range written {
 		acc := l.causes[owners]
@@ -86,7 +86,7 @@ func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time)
 		}
 		if acc.held.written {
 			l.Ends(owners)
-		} else { // nobody has decided anything, so what it let go goes on counting
+		} else { // no person has decided anything, so what it let through goes on counting
 			acc.held = nil
 		}
 		changes = append(changes, change{owners, "no HeldCollection holds it any more"})

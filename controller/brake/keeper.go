@@ -91,7 +91,7 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range items {
-		// Who may write the status is Weir; an object without was made by somebody else, and is to hold nothing.
+		// Who may write the status is Weir; an object without was made by another client, and is to hold nothing.
 		if since := items[i].Status.Since; since != nil {
 			c := causeOf(&items[i])
 			owners := c.kind

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// window is for how long at least what was let go counts; at most for twice as long.
+// window is for how long at least what was let through counts; at most for twice as long.
 const window = 30 * time.Minute
 
 // settling is how long after a start, or after the history went back, what follows from owners of all kinds is counted together, too:
@@ -28,17 +28,17 @@ type Ledger struct {
 	settles string                            // from what
 }
 
-// account is what was let go for one cause.
+// account is what was let through for one cause.
 type account struct {
 	turned       time.Time
 	now, before  counts // what went in this window, and in the one before
 	sizes        counts // objects of a kind, most that were seen
 	let, letThen map[types.UID]struct{}
-	// follows is what is still to go with objects that were let go.
+	// follows is what is still to go with objects that were let through.
 	follows counts
 	// common is what of it counts among all kinds of owners.
 	common  counts
-	charges int       // how many objects were let go
+	charges int       // how many objects were let through
 	pauses  time.Time // until when no more is
 	held    *hold     // nil: it goes on
 }
@@ -47,7 +47,7 @@ type account struct {
 type hold struct {
 	since time.Time
 	why   string
-	// decided are objects that a person has let go; true once it was asked about.
+	// decided are objects that a person has decided to delete; true once it was asked about.
 	decided map[types.UID]bool
 	written bool // a HeldCollection has said so (Heed)
 }
@@ -59,11 +59,11 @@ func NewLedger(l Limits, now time.Time) *Ledger {
 	return led
 }
 
-// Beside has it count what another collector deletes: what was let go and is still there may wait for that collector, so it is held with the
+// Beside has it count what another collector deletes: what was let through and is still there may wait for that collector, so it is held with the
 // rest when something is.
 func (l *Ledger) Beside() { l.beside = true }
 
-// Settle begins to count all causes together for a while. What was let go and what was decided does not count any more for what is there then,
+// Settle begins to count all causes together for a while. What was let through and what was decided does not count any more for what is there then,
 // be it under the same uids; but how much it was does.
 func (l *Ledger) Settle(now time.Time, why string) {
 	l.common, l.until, l.settles = newAccount(now), now.Add(settling), why
@@ -188,7 +188,7 @@ type Load struct {
 	Sizes  map[schema.GroupResource]int
 }
 
-// Charge takes in what goes with an object of which Ask wanted to know just before, and says whether it may be deleted. A cause whose limit it exceeds
+// Charge takes in what goes with an object of which Ask wanted to know right before, and says whether it may be deleted. A cause whose limit it exceeds
 // is held from now on: held tells that this has begun. If what Ask knew has ended meanwhile, Ask has to be asked again.
 func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held bool) {
 	acc := l.causes[a.Inferred.Owners]
@@ -263,7 +263,7 @@ func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
 	}
 }
 
-// Gone takes in that an object was deleted that had been let go.
+// Gone takes in that an object was deleted that had been let through.
 func (l *Ledger) Gone(a graph.Action) {
 	if acc := l.causes[a.Inferred.Owners]; acc != nil && a.Inferred.Inherited {
 		acc.followed(a.Object.Kind)
@@ -338,7 +338,7 @@ func (l *Ledger) Goes(i graph.Inference, o graph.Ref) bool {
 	return decided || i.Inherited && acc.follows[o.Kind] > 0
 }
 
-// Ends ends a hold: nothing is held by it any more. What it was about counts anew.
+// Ends ends a hold: nothing is held by it any more. What it was about is counted again from nothing.
 func (l *Ledger) Ends(owners schema.GroupResource) { delete(l.causes, owners) }
 
 // Tidy forgets causes of which nothing was heard for long.

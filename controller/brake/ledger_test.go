@@ -161,7 +161,7 @@ func TestWhatComesAtOnceIsHeldAtOnce(t *testing.T) {
 	if b.ask(action(pods, widgets, "p-0", false), nil, others...) {
 		t.Error("the first of 6000 went")
 	}
-	// Those that were let go are not others.
+	// Those that were let through are not others.
 	b = newBench(t, brake.DefaultLimits)
 	if went := b.many(widgets, "p", 4900); went != 4900 || !b.LooksAround(widgets) {
 		t.Fatalf("%d went, and it looks around: %t", went, b.LooksAround(widgets))
@@ -292,7 +292,7 @@ func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
 	}
 }
 
-// TestWhatWasLetGoBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let go.
+// TestWhatWasLetGoBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let through.
 func TestWhatWasLetGoBeforeARestoreCountsOnceMore(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
 	b.many(widgets, "p", 2)

@@ -37,7 +37,7 @@ type root struct {
 	counted int
 }
 
-// requested are the roots that are held, and those that a person has let go. It has no clock and no lock.
+// requested are the roots that are held, and those that a person has decided to delete. It has no clock and no lock.
 type requested struct {
 	roots   map[types.UID]root
 	since   map[schema.GroupResource]time.Time

@@ -29,7 +29,7 @@ func uidsOf(items []item) []types.UID {
 // digest changes, but what was held when it was read is held still. So each object is known with the count at which it came in, and each digest
 // with the last count at which it was that of all: it stands for what came in by then, and is still there.
 type sets struct {
-	void    string       // a digest by which somebody had decided before: it is not to count, so digests are others than they were then
+	void    string       // a digest by which a person had decided before: it is not to count, so digests are others than they were then
 	now     map[item]int // what is held, and since which count
 	digests map[string]int
 	order   []string // of digests, the newest last
@@ -80,7 +80,7 @@ func (s *sets) take(uids []types.UID, with counted) (digest string, changed bool
 
 // of is what a digest stands for, of what is held still.
 func (s *sets) of(digest string) (all []item) {
-	at := s.digests[digest] // 0: nobody can have read it, or it is too long ago
+	at := s.digests[digest] // 0: no person can have read it, or it is too long ago
 	for i, since := range s.now {
 		if since <= at {
 			all = append(all, i)

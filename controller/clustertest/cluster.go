@@ -415,7 +415,7 @@ func Missing(resource, name string) *apitest.Reply {
 		Message: fmt.Sprintf("%s %q not found", resource, name), Details: &metav1.StatusDetails{Name: name, Kind: resource}}}
 }
 
-// Hold makes a ConfigMap that somebody else holds.
+// Hold makes a ConfigMap that another controller's finalizer holds.
 func (c *Cluster) Hold(namespace, name string) {
 	c.API.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s, finalizers: [example.com/hold]}}", namespace, name))
 }

@@ -66,7 +66,7 @@ func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 		"when its owner waits for it": {
 			during: func(e *edge) { e.api.Put("configmaps", withForeground) }, gone: true,
 		},
-		// The graph was told wrong. What a resourceVersion would have to vouch for is looked at.
+		// The graph was told wrong. What a resourceVersion would have to prove is looked at.
 		"but not while its owner is there": {
 			during: func(e *edge) { e.store.Apply(graph.Gone{Kind: fixture.ConfigMaps, UID: "uid-boss"}) },
 		},

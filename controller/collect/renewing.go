@@ -106,7 +106,7 @@ func (r *renewing) Done(uid types.UID) {
 	left.ShutDown()
 }
 
-// idle tells whether the queue is to be exchanged: nothing waits in it, and nobody will give anything back to it.
+// idle tells whether the queue is to be exchanged: nothing waits in it, and no worker will give anything back to it.
 func (r *renewing) idle() bool {
 	return r.peak.Load() >= r.most && r.out.Load() == 0 && r.current.Len() == 0
 }

@@ -42,7 +42,7 @@ func TestQueueGivesBackWhatItTookForManyObjects(t *testing.T) {
 
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers have let go of
+	runtime.GC() // what finalizers hold no more
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -19,7 +19,7 @@ import (
 )
 
 // Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in the
-// reference; nobody waits that long without thinking that nothing happens.
+// reference; no user waits that long without thinking that nothing happens.
 const (
 	firstBackoff = 20 * time.Millisecond
 	mostBackoff  = 2 * time.Minute
@@ -30,12 +30,12 @@ type Options struct {
 	Store     *follow.Store
 	Requester *request.Client
 	Reporter  *events.Reporter
-	// Others tells of objects that others delete, or that are to stay: those of a namespace that drains, as long as nobody awaits their end
+	// Others tells of objects that others delete, or that are to stay: those of a namespace that drains, as long as no owner awaits their end
 	// before their wave has come. nil: all are the workers' own.
 	Others func(ref graph.Ref, awaited bool) bool
-	// Brake holds what nobody has asked for, past its limits; nil: nothing is held.
+	// Brake holds what no client has asked for, past its limits; nil: nothing is held.
 	Brake Brake
-	// Beside another collector nothing is deleted but what the Brake says a person has let go. Lookups are sent.
+	// Beside another collector nothing is deleted but what the Brake says a person has decided to delete. Lookups are sent.
 	Beside bool
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
 	Shadow   Shadow
@@ -209,7 +209,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 }
 
 // concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for
-// no delete that was seen, and to delete what of it a person has let go.
+// no delete that was seen, and to delete what of it a person has decided to delete.
 func concerns(a graph.Action) bool {
 	return a.Verb == graph.Lookup && !a.LowPriority || a.Verb == graph.Delete && a.Inferred.Conclusion != graph.Asked
 }

@@ -187,7 +187,7 @@ func TestRequestsThatHangEnd(t *testing.T) {
 					e.put(fixture.Secrets, "stuck", "ConfigMap/boss")
 				case http.MethodPatch:
 					e.put(fixture.Secrets, "stuck", "ConfigMap/boss", "ConfigMap/staying")
-				case http.MethodGet: // an owner that nobody has seen
+				case http.MethodGet: // an owner that no watch has shown
 					e.put(fixture.ConfigMaps, "stuck", "Secret/never")
 				}
 				e.run(4, func(context.Context) {

@@ -64,7 +64,7 @@ type Flags struct {
 
 // Lease is who holds a Lease, and since when it was not renewed.
 type Lease struct {
-	Holder  string        `json:"holder"` // empty: nobody
+	Holder  string        `json:"holder"` // empty: no process
 	Renewed time.Duration `json:"renewed"`
 	Expired bool          `json:"expired"`
 }

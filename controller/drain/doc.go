@@ -11,7 +11,7 @@
 //	                   anything left, or unreadable         Wait; for as long as the wave has, if it may
 //	                                                        proceed then
 //	after all waves    what a wave left that timed out      Wait
-//	                   kinds not asked for anew             Discover: there may be others by now
+//	                   kinds not asked for again            Discover: there may be others by now
 //	                   an API group that does not answer    Wait: it may hold content
 //	                   creates that may be under way        Wait, for as long as they may take
 //	                   kinds not listed live yet            List: the proof, one request a kind

@@ -24,7 +24,7 @@ import (
 //	set            changes a kind: RESOURCE.GROUP [wave=NAME] [listed] [[un]tried] [total=N] [terminating=N]
 //	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME]
 //	at             the wave under way and its age: NAME DURATION
-//	companion      somebody else finalizes
+//	companion      another controller finalizes
 //	finalizers     one a line: NAME N
 //	undiscovered   one API group a line
 //	discovery      done; none; or none and why, as the answers stand since the namespace began to terminate

@@ -45,7 +45,7 @@ type Kind struct {
 	// Refused is why the last delete failed, Unreadable why the last list did; empty if they did not.
 	Refused, Unreadable string
 	// Down: the list failed, and the cluster says of the API that it is not available: requests are not
-	// passed on to it. Nobody can have made anything in it since it went down, so what the graph has seen
+	// passed on to it. No client can have made anything in it since it went down, so what the graph has seen
 	// until then is all there is.
 	Down bool
 	// First is one of the objects that are left, the same each time: what to name when the wave waits.
@@ -76,12 +76,12 @@ type State struct {
 	// Undiscovered are API groups that do not answer and whose kinds are not known.
 	Undiscovered []string
 	// Arriving is whose requests may still create content, because they were accepted before the namespace
-	// began to terminate; empty if nobody's may. ArrivingFor is how long to wait for them.
+	// began to terminate; empty if no webhook's may. ArrivingFor is how long to wait for them.
 	Arriving    string
 	ArrivingFor time.Duration
 	// Home: it is the namespace that Weir itself runs in.
 	Home bool
-	// Companion: somebody else makes sure that nothing is left, and finalizes.
+	// Companion: the cluster's own controller makes sure that nothing is left, and finalizes.
 	Companion bool
 }
 
@@ -94,7 +94,7 @@ const (
 	Delete
 	Wait
 	Finalize
-	Discover // ask anew which kinds there are; as long as there is no answer, it is a Wait
+	Discover // ask again which kinds there are; as long as there is no answer, it is a Wait
 )
 
 func (v Verb) String() string {

@@ -36,7 +36,7 @@ const (
 )
 
 // backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
-// and change. It keeps nothing: a pass that is cut short is begun anew, and finds what it did done.
+// and change. It keeps nothing: a pass that is cut short is begun again, and finds what it did done.
 type backFill struct {
 	store    *follow.Store
 	lister   *finalizers.Lister
@@ -149,7 +149,7 @@ type pass struct {
 	rested  bool
 
 	mu      sync.Mutex
-	since   mark                           // what is of late began then
+	since   mark                           // what is recent began then
 	next    mark                           // it will begin then
 	ahead   map[schema.GroupResource]int64 // objects of the kinds to look at; known: these are all, and no more
 	known   bool
@@ -326,7 +326,7 @@ func (p *pass) end(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	tallies, total := p.totalsLocked(), int64(0) // nobody else counts any more
+	tallies, total := p.totalsLocked(), int64(0) // no other pass counts any more
 	for _, t := range tallies {
 		total += t.carrying
 	}

@@ -96,7 +96,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 		"removes it from all without policies": {nil,
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
 			map[string]tally{}},
-		// Without the finalizer a deletion would go another way than the policy says, once it is mended.
+		// Without the finalizer a deletion would go another way than the policy says, once it is fixed.
 		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
 			map[string]tally{}},

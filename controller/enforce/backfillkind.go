@@ -93,7 +93,7 @@ func (p *pass) spare(ctx context.Context, w *kindWork, verb string, kind schema.
 	}
 }
 
-// patiently makes requests of which nothing depends on when nothing else is to be done, and waits for a kind in trouble for as long as
+// patiently makes requests of which nothing depends on when nothing else is to be done, and waits for a failing kind for as long as
 // back-fill does.
 func patiently(r *request.Client) finalizers.Sender {
 	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {

@@ -16,9 +16,9 @@ import (
 
 // headway is how fast a pass of back-fill is.
 type headway struct {
-	aSecond float64       // objects changed in a second, of late
+	aSecond float64       // objects changed in a second, recently
 	left    time.Duration // about; 0: not known
-	still   bool          // objects wait, and none has been changed of late
+	still   bool          // objects wait, and none has been changed recently
 	failing string        // why, or what is not done meanwhile; empty: nothing fails
 }
 
@@ -43,7 +43,7 @@ func (h headway) String() string {
 const (
 	// showEvery is after how many changes progress is told.
 	showEvery = 100
-	// showAfter is after what time it is told, be there a change or not, and what "of late" is at least.
+	// showAfter is after what time it is told, be there a change or not, and what "recently" is at least.
 	showAfter = 10 * time.Second
 )
 
@@ -111,7 +111,7 @@ func (p *pass) skip(kind schema.GroupResource) {
 	delete(p.ahead, kind)
 }
 
-// headwayLocked is that of the pass of late.
+// headwayLocked is that of the pass recently.
 func (p *pass) headwayLocked() headway {
 	now := p.markLocked()
 	took := now.at.Sub(p.since.at)

@@ -18,7 +18,7 @@ import (
 func TestBackFillTellsItsRateAndWhatIsLeft(t *testing.T) {
 	for policy, want := range map[string]string{
 		delpol("p", "configmaps", "propagation: {default: Orphan}"): "11 a second, about 36s left",
-		keptOnly: "11 a second", // the API server selects: nobody knows how many
+		keptOnly: "11 a second", // the API server selects: it is not known how many
 	} {
 		api := apitest.New()
 		for i := range 500 {

@@ -86,7 +86,7 @@ func TestBrakeLetsGoWhatAPersonDecides(t *testing.T) {
 	}
 }
 
-// TestADecisionIsAboutAsMuchAsWasRead: more dependents come after a person has read what is held. As many as the limit are let go with it; for
+// TestADecisionIsAboutAsMuchAsWasRead: more dependents come after a person has read what is held. As many as the limit are deleted with it; for
 // more the digest is another, and the decision about the old one counts for nothing.
 func TestADecisionIsAboutAsMuchAsWasRead(t *testing.T) {
 	for more, digests := range map[int]int{1: 1, 5: 2} {
@@ -160,7 +160,7 @@ func TestBrakeHoldsAfterARestart(t *testing.T) {
 			}
 			stop()
 		}
-		c.API.Remove("pods/shop/p") // while nobody looks
+		c.API.Remove("pods/shop/p") // while no person looks
 		c.Start()
 		ended(c)
 	})

@@ -228,7 +228,7 @@ func (c *canary) send(ctx context.Context, number int64) error {
 		if err := c.make(ctx); err != nil {
 			return err
 		}
-	case err == nil: // perhaps somebody has taken the label off
+	case err == nil: // perhaps a client has taken the label off
 		if err := c.label(ctx); err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func (r *censusResult) list(ctx context.Context, c *census, k graph.KindStats, h
 // judgeObject counts one object.
 func judgeObject(set *policies.Set, q policies.Question, m *metav1.ObjectMeta, found policyCounts) {
 	if m.DeletionTimestamp != nil {
-		return // nobody is judged for it any more
+		return // no request is judged for it any more
 	}
 	about, errs := set.About(q)
 	for _, key := range about {

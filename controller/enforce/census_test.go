@@ -100,7 +100,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	})
 }
 
-// A list that begins anew counts nothing twice, and what all policies about a kind select by is for the API server to select.
+// A list that begins again counts nothing twice, and what all policies about a kind select by is for the API server to select.
 func TestCountingAsksForLittle(t *testing.T) {
 	api := apitest.New()
 	for i := range 600 {

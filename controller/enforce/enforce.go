@@ -32,7 +32,7 @@ type Enforcer struct {
 	policies     *live.State
 	propagator   *propagator
 	backFill     *backFill
-	configurator *configurator // nil: nobody knows where the webhook is
+	configurator *configurator // nil: it is not known where the webhook is
 	canary       *canary       // nil as well
 	status       *statusWriter
 	census       *census
@@ -48,14 +48,14 @@ type Options struct {
 	Requester *request.Client
 	Reporter  *events.Reporter
 	Policies  *live.State
-	Webhooks  *WebhookTarget // nil: the webhook configurations are somebody else's
+	Webhooks  *WebhookTarget // nil: another process writes the webhook configurations
 	// Collects: the graph's decisions are carried out by this process. Else the built-in collector collects.
 	Collects bool
 	// Drains: namespaces are drained by this process, all of them where it collects, else those that a DrainPolicy selects.
 	Drains bool
 	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing does.
 	Brake Brake
-	// Enforced is told what a policy says of the deletion of an object, in words, when that is carried out; nil: nobody is.
+	// Enforced is told what a policy says of the deletion of an object, in words, when that is carried out; nil: nothing is told.
 	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
 	FilesIn string
@@ -144,7 +144,7 @@ func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.t
 // Again has the deletion of an object be decided about once more.
 func (e *Enforcer) Again(uid types.UID) { e.propagator.again(uid) }
 
-// Reached is nil once the API server has asked the webhook and was answered, for good, and where nobody tries. Before that it says
+// Reached is nil once the API server has asked the webhook and was answered, for good, and where it is not tried. Before that it says
 // what stands in the way.
 func (e *Enforcer) Reached() error {
 	if e.canary == nil {

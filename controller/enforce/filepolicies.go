@@ -58,7 +58,7 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 		WithData(map[string]string{v1alpha1.FilePoliciesKey: string(data)})
 	if _, err := r.maps.Apply(ctx, config, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // the namespace goes, or is not there: nobody reads it
+			return nil // the namespace goes, or is not there: no user reads it
 		}
 		return fmt.Errorf("write ConfigMap %s/%s: %w", r.namespace, v1alpha1.FilePolicies, err)
 	}

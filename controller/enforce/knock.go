@@ -29,7 +29,7 @@ const servicePort = "443"
 const knockTime = 5 * time.Second
 
 // knocker calls the webhook as the API server would. Of a silence the API server only says that it was one: packets that
-// somebody drops and a webhook that hangs look alike from there, and not from here.
+// something drops and a webhook that hangs look alike from there, and not from here.
 type knocker struct {
 	target   *WebhookTarget
 	services typedcorev1.ServicesGetter

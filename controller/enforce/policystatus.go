@@ -25,7 +25,7 @@ import (
 // statusEvery bounds how often a policy's status is written.
 const statusEvery = time.Second
 
-// servedEvery is how often it is looked whether what policies name is served: discovery tells nobody.
+// servedEvery is how often it is looked whether what policies name is served: discovery sends no event.
 const servedEvery = 30 * time.Second
 
 // statusWriter says on the policies what has been made of them.
@@ -33,10 +33,10 @@ type statusWriter struct {
 	client   dynamic.Interface
 	policies *live.State
 	backFill *backFill
-	canary   *canary // nil: nobody has the API server ask
+	canary   *canary // nil: this process does not have the API server ask
 	served   func() *served
 	order    orderer
-	files    *fileReport // nil: nobody has said where
+	files    *fileReport // nil: it is not known where
 	census   *census
 	// tell makes an Event on a policy.
 	tell    func(policy map[string]any, eventType, reason, message string)
@@ -257,7 +257,7 @@ func backFilled(now progress, generation int64) metav1.Condition {
 	return c
 }
 
-// notTold is where nobody has the API server ask.
+// notTold is where this process does not have the API server ask.
 var notTold = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
 

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// enforceTries is how often in a row an object is read and decided about anew because it had changed.
+// enforceTries is how often in a row an object is read and decided about again because it had changed.
 const enforceTries = 3
 
 // sweepEvery is how often objects that went unseen are forgotten.
@@ -37,7 +37,7 @@ const sweepEvery = time.Minute
 // Weir collects, the graph is told, and ends the object like any other: one PATCH when nothing is left to wait for. Where
 // the built-in collector does, the object is deleted once more with another propagation policy, by which the API server
 // lets a deletion that is under way take another propagation (RB 6.34), and its finalizer is removed when the watch shows that; one that nothing
-// refers to needs no course. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
+// refers to needs no propagation. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
 // written down where the next leader, another collector, and who takes Weir's finalizer off by hand will find it.
 // A crash at any point leaves an object that is held, which the next leader finds.
 //
@@ -52,7 +52,7 @@ type propagator struct {
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	brake     Brake
 	collects  bool                    // the graph's decisions are carried out, here
-	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nobody is
+	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nothing is
 
 	mu      sync.Mutex
 	leading bool
@@ -62,7 +62,7 @@ type propagator struct {
 
 // holding is what is known of a terminating object that carries Weir's finalizer.
 type holding struct {
-	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: nobody has seen all of its metadata
+	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: not all of its metadata has been seen
 	ruled bool                          // the graph knows how it goes on
 	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
 }
@@ -170,7 +170,7 @@ func (s *propagator) work(ctx context.Context, uid types.UID) {
 var (
 	// errChanged: the object is not any more as it was decided about.
 	errChanged = errors.New("the object has changed")
-	// errWaits: for something that nobody may tell of.
+	// errWaits: for something of which no event may come.
 	errWaits = errors.New("the deletion is held")
 )
 
@@ -303,7 +303,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 	return nil
 }
 
-// after tells from a request's failure whether the object has changed: it is read then, and decided about anew.
+// after tells from a request's failure whether the object has changed: it is read then, and decided about again.
 func (s *propagator) after(a graph.Action, err error) error {
 	switch o := request.OutcomeOf(err); o {
 	case request.Stale, request.Gone:

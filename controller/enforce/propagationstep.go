@@ -28,7 +28,7 @@ type deletionState struct {
 	uncounted bool
 	// referred: something that was seen refers to the object.
 	referred bool
-	// given: the deletion has been given its course before.
+	// given: the deletion has been given its propagation before.
 	given bool
 }
 
@@ -43,13 +43,13 @@ type deletionStep struct {
 // nextStep decides the next step.
 //
 //	policies undecided                        wait
-//	more goes than a brake lets go            wait, until a person has decided, or it is less
+//	more goes than a brake lets through       wait, until a person has decided, or it is less
 //	it may be more: kinds are still listed    wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
-//	nothing refers to it                      let go
-//	the course is not in the finalizers yet   give it, once; Orphan again while something refers to it: somebody took that off, and not
+//	nothing refers to it                      remove the finalizer
+//	the propagation is not in the finalizers  delete with it, once; Orphan again while something refers to it: a client took that off, and not
 //	                                          who has released dependents
-//	else                                      let go: the collector does the rest
+//	else                                      remove the finalizer: the collector does the rest
 func nextStep(s deletionState) deletionStep {
 	by := "no policy says otherwise"
 	if s.enforcement.By != "" {

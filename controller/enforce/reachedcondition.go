@@ -12,7 +12,7 @@ import (
 
 // reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of policies.
 type reach struct {
-	status          metav1.ConditionStatus // empty: nobody has tried, or needs to
+	status          metav1.ConditionStatus // empty: it was not tried, or need not be
 	reason, message string
 }
 
@@ -22,7 +22,7 @@ type orderer uint8
 const (
 	// byWebhook: another namespace controller deletes, and only the webhook refuses it what is of a later wave.
 	byWebhook orderer = iota
-	// byDrainer: who empties namespaces is Weir itself, and asks nobody.
+	// byDrainer: who empties namespaces is Weir itself, and asks no webhook.
 	byDrainer
 	// byNone: no wave is ever begun.
 	byNone
@@ -118,7 +118,7 @@ func containsAny(text string, parts ...string) bool {
 	return false
 }
 
-// The path begins with a token that is told to nobody but the API server; ports of connections, and the time, are others
+// The path begins with a token that is told to the API server only; ports of connections, and the time, are others
 // each time.
 var (
 	pathOfURL   = regexp.MustCompile(`(https?://[^/"\s]+)/[^"\s]*`)

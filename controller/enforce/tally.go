@@ -13,7 +13,7 @@ func (p *pass) begin(kind schema.GroupResource) {
 	p.tallies[kind] = map[string]tally{}
 }
 
-// listed is what one list has brought. It counts for nothing once the list has begun anew, because each object comes again then.
+// listed is what one list has brought. It counts for nothing once the list has begun again, because each object comes again then.
 type listed struct {
 	tallies map[string]tally // by policy
 	void    bool

@@ -33,7 +33,7 @@ const (
 	// serverTimeout is how many seconds the API server has for a request, all webhooks included (RB 6.18), less two for the
 	// rest of its work. Past that the client is told that it took too long, whatever a failurePolicy says.
 	serverTimeout = 34 - 2
-	// configureEvery finds out that somebody else has changed the configurations.
+	// configureEvery finds out that another client has changed the configurations.
 	configureEvery = 15 * time.Second
 )
 
@@ -42,7 +42,7 @@ type WebhookTarget struct {
 	// Service is in the cluster, URL (https://HOST:PORT) outside it. One of them is set.
 	Service types.NamespacedName
 	URL     string
-	// Paths are below it, after a token that nobody but the API server is told.
+	// Paths are below it, after a token that only the API server is told.
 	Paths map[policies.Webhook]string
 	Token Tokener
 	// Certificates say what the API server is to trust.
@@ -94,7 +94,7 @@ type configurator struct {
 	target     *WebhookTarget
 	// kept are the resources of which the API server keeps objects that can be changed and deleted; none before it is known.
 	kept   func() []schema.GroupResource
-	canary *canary // nil: nobody wants to know whether the API server asks, or have policies looked at
+	canary *canary // nil: it is not watched whether the API server asks, or have policies looked at
 	log    logr.Logger
 }
 
@@ -230,7 +230,7 @@ func (c *configurator) called(ctx context.Context) (called, error) {
 }
 
 // owners are whom the configurations go with: the namespace of the Service, without which they would have every request wait for
-// a webhook that nobody serves, and refuse under Fail.
+// a webhook that no process serves, and refuse under Fail.
 func (c *configurator) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
 	name := c.target.Service.Namespace
 	if name == "" {
@@ -251,7 +251,7 @@ func managed() metav1.ObjectMeta {
 }
 
 // mutatingTimeout is how long the API server waits for each mutating webhook, in seconds: it asks one after the other, each
-// twice where that of somebody else changes the object, and then the validating ones.
+// twice where another's webhook changes the object, and then the validating ones.
 func mutatingTimeout(rules []policies.WebhookRules) int32 {
 	n := int32(0)
 	for _, r := range rules {

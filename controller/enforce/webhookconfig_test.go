@@ -134,7 +134,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		step("a bundle that is lost changes nothing", "the webhook's CA is not known: away")
 		trust.err = nil
 
-		// Somebody changes one.
+		// A client changes one.
 		have, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), policies.WebhookConfigurations, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func TestEntriesOfAWebhookConfiguration(t *testing.T) {
 }
 
 // All that the API server may wait for Weir at one request is less than it waits in all: a mutating webhook is asked twice
-// where somebody else's changes the object after it.
+// where another's changes the object after it.
 func TestAllTimeoutsTogetherAreLessThanTheAPIServers(t *testing.T) {
 	for n := range 12 {
 		var rules []policies.WebhookRules
@@ -267,7 +267,7 @@ func TestTokensAreReadFromThePaths(t *testing.T) {
 	}
 }
 
-// TestWebhookConfigurationsGoWithWeirsNamespace: without who serves them, requests would wait for nobody, and under Fail be
+// TestWebhookConfigurationsGoWithWeirsNamespace: without who serves them, requests would wait for no answer, and under Fail be
 // refused for ever.
 func TestWebhookConfigurationsGoWithWeirsNamespace(t *testing.T) {
 	api := apitest.New()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// slowAfter is when a first list that is under way is called slow, and nobody waits for it any more to begin with
+	// slowAfter is when a first list that is under way is called slow, and nothing waits for it any more to begin with
 	// other work; failingAfter is when it counts as one that fails. Until then it holds foreground deletion.
 	slowAfter, failingAfter = firstListsTimeout, 5 * time.Minute
 	// forbiddenAfter is for how long 403 must have been the only answer until a kind is taken for one that Weir may not
@@ -95,7 +95,7 @@ func (f *follower) longestPause() time.Duration {
 }
 
 // late says what a kind is that has not been listed for a while. The reflector tries on when it is sent away with 429 or
-// reaches nobody, and never says so.
+// reaches no client, and never says so.
 func (f *follower) late(after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,7 +26,7 @@ type discoveries struct {
 	mu      sync.Mutex
 	began   time.Time // the last that succeeded, at least for some groups
 	failure string    // why the last attempt failed as a whole; empty if it did not
-	rested  time.Time // when the next may be made because somebody wants it
+	rested  time.Time // when the next may be made because a caller wants it
 	next    await.Change
 }
 
@@ -65,7 +65,7 @@ func (d *discoveries) ended(began time.Time, err error) {
 	d.next.Notify()
 }
 
-// rest is how long a discovery that somebody wants has to wait for its turn.
+// rest is how long a discovery that a caller wants has to wait for its turn.
 func (d *discoveries) rest() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,13 +19,13 @@ import (
 type Feed struct {
 	Kind  schema.GroupResource
 	Store *Store
-	// seen is told of each object of the kind that comes, changes or goes; nil if nobody asks.
+	// seen is told of each object of the kind that comes, changes or goes; nil if no caller asks.
 	seen func(name string, how Change)
-	// terminating is told of each object that is being deleted, when the graph has it; nil if nobody asks.
+	// terminating is told of each object that is being deleted, when the graph has it; nil if no caller asks.
 	terminating func(*metav1.PartialObjectMetadata)
-	// showing is told of each object that the watch shows, before the graph is, and what it returns after that; nil if nobody asks.
+	// showing is told of each object that the watch shows, before the graph is, and what it returns after that; nil if no caller asks.
 	showing func(*graph.Object) func()
-	// going is told of each object that is gone, before the graph is; nil if nobody asks.
+	// going is told of each object that is gone, before the graph is; nil if no caller asks.
 	going func(types.UID)
 	// check is asked about each complete list before the graph gets it, level told when the graph has everything.
 	check func(list []any, resourceVersion string) error
@@ -125,7 +125,7 @@ func (f *Feed) Replace(list []any, resourceVersion string) error {
 		if !ok {
 			return fmt.Errorf("list of %s: unexpected %T", f.Kind, obj)
 		}
-		list[i] = nil // let go of it as soon as the graph has it
+		list[i] = nil // drop it as soon as the graph has it
 		if latest == nil || VersionNumber(m.ResourceVersion) > VersionNumber(latest.ResourceVersion) {
 			latest = m
 		}

@@ -25,7 +25,7 @@ const (
 	// ends, and otherwise one a minute: so it is soon known whether everything has come.
 	shortWatch = 5 * time.Second
 	// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list, firstListPause and mostRetry those
-	// that the reflector makes by itself, when nobody answers or it is told to come later.
+	// that the reflector makes by itself, when there is no answer or it is told to come later.
 	firstListPause, mostRetry, mostListPause, mostForbiddenPause = 500 * time.Millisecond, 10 * time.Second, 30 * time.Second, 2 * time.Minute
 )
 
@@ -102,7 +102,7 @@ func (f *follower) end() {
 func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	f.trying()
 	list, err := f.resource.List(witnessed(ctx, f.failed), o)
-	if !outdated(err) { // the reflector lists anew without one
+	if !outdated(err) { // the reflector lists again without one
 		f.tried(ctx, err)
 	}
 	return list, err

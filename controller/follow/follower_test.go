@@ -48,7 +48,7 @@ func TestKindIsBehindUntilItsWatchHasShownThatItGoesOn(t *testing.T) {
 		if n := e.kind("configmaps").Objects; n != 2 {
 			t.Errorf("%d objects, want both", n)
 		}
-		// The widgets, which nobody has written, have a bookmark to go by.
+		// The widgets, which were never written, have a bookmark to go by.
 		e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
 		if have := e.listsOf("configmaps"); have != lists {
 			t.Errorf("%d lists more, want none: the watch goes on", have-lists)

@@ -54,7 +54,7 @@ type History struct {
 	looked await.Change                           // when a look has ended
 	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
 
-	// What asks remembers, and nobody else sees.
+	// What asks remembers, and no other part sees.
 	last reading // of namespaces
 	// trusted is the last of them while there was contact, backAt since when there is again; zero if the gate is open.
 	trusted reading
@@ -67,7 +67,7 @@ type History struct {
 type following interface {
 	// Followed are the kinds that are followed now.
 	Followed() []Followed
-	// wentBack forgets everything and follows it anew; restart does that with one kind. Both return when it has begun.
+	// wentBack forgets everything and follows it again; restart does that with one kind. Both return when it has begun.
 	wentBack(ctx context.Context, why string)
 	restart(ctx context.Context, kind schema.GroupResource)
 }

@@ -296,7 +296,7 @@ func TestForbiddenProvesNothingWhileAnAPIServerStarts(t *testing.T) {
 	})
 }
 
-// An API server that is told to leave ends its watches, and goes on answering for a while. Nobody may be the first to find
+// An API server that is told to leave ends its watches, and goes on answering for a while. No request may be the first to find
 // out that it is gone, and another one there, by a write.
 func TestGateStaysClosedWhileAnAPIServerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

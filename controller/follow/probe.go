@@ -62,7 +62,7 @@ func (h *History) look(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		// So says an API server that is just starting, too: it has not read yet who may do what.
+		// So says an API server that is starting, too: it has not read yet who may do what.
 		if h.denied.IsZero() {
 			h.denied = time.Now()
 		}
@@ -97,9 +97,9 @@ func (h *History) look(ctx context.Context) bool {
 }
 
 // goesOn asks about the kinds of which more was seen than the last reading of namespaces before contact was lost can
-// vouch for: a backup may be younger than that, and older than what was acted on. It waits until they are followed again,
+// verify: a backup may be younger than that, and older than what was acted on. It waits until they are followed again,
 // because restores with a small --bump-revision show in what a list shows, and nowhere else; but not for long, and not for
-// aggregated APIs, because a kind may have troubles of its own.
+// aggregated APIs, because a kind may fail for reasons of its own.
 func (h *History) goesOn(ctx context.Context) bool {
 	if h.follows == nil {
 		return true
@@ -113,7 +113,7 @@ func (h *History) goesOn(ctx context.Context) bool {
 		why, err := mark.missing(within, h.client)
 		cancel()
 		switch {
-		case err != nil && time.Since(h.backAt) < followTimeout: // longer than that a kind may have troubles of its own
+		case err != nil && time.Since(h.backAt) < followTimeout: // longer than that a kind may fail for reasons of its own
 			return false
 		case why != "":
 			h.contradicted(mark.gvr, why)

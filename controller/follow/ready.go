@@ -50,11 +50,11 @@ func (w *Watcher) AwaitLists(ctx context.Context) bool {
 }
 
 // Tidy gives back what the first lists needed: the whole objects, of which the graph keeps a tenth. The
-// runtime would by and by.
+// runtime would in time.
 func (w *Watcher) Tidy(ctx context.Context) {
 	if w.AwaitLists(ctx) {
 		select {
-		case <-time.After(time.Second): // the reflectors let go of their lists
+		case <-time.After(time.Second): // the reflectors drop their lists
 			debug.FreeOSMemory()
 		case <-ctx.Done():
 		}

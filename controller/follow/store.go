@@ -16,7 +16,7 @@ import (
 type Store struct {
 	mu    sync.Mutex
 	graph *graph.Graph
-	// dirty receives the objects to decide about anew; nil while this process only follows.
+	// dirty receives the objects to decide about again; nil while this process only follows.
 	dirty atomic.Pointer[func([]types.UID)]
 	// changed receives the draining namespaces whose content has changed; nil while nothing drains.
 	changed atomic.Pointer[func([]string)]
@@ -218,7 +218,7 @@ func (s *Store) Terminating(uid types.UID) bool {
 	return s.graph.Terminating(uid)
 }
 
-// Deleted tells of an object of a kind that is followed whether nobody need delete it: see graph.Deleted.
+// Deleted tells of an object of a kind that is followed whether it need not be deleted: see graph.Deleted.
 func (s *Store) Deleted(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,7 @@ type Watcher struct {
 	poke        chan struct{} // something changed: ask discovery now
 	Discoveries *discoveries
 
-	// turns lets reflectors be started for what discovery shows, or all anew, but not both at once.
+	// turns lets reflectors be started for what discovery shows, or all again, but not both at once.
 	turns   sync.Mutex
 	mu      sync.Mutex
 	unknown []string // group versions that do not answer and whose kinds are not known
@@ -322,7 +322,7 @@ func (w *Watcher) wentBack(ctx context.Context, why string) {
 	w.rewind(ctx, why)
 }
 
-// rewind ends all watches, forgets what they have shown, and begins anew. Nothing that was seen before may reach the graph
+// rewind ends all watches, forgets what they have shown, and begins again. Nothing that was seen before may reach the graph
 // after it has forgotten.
 func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.turns.Lock()
@@ -348,7 +348,7 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.ask()
 }
 
-// restart lists one kind anew, and forgets what was seen of it.
+// restart lists one kind again, and forgets what was seen of it.
 func (w *Watcher) restart(ctx context.Context, kind schema.GroupResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

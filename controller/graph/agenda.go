@@ -2,7 +2,7 @@ package graph
 
 // agenda holds claims that are to be looked up again, by the round in which they are due: an owner that no
 // watch shows may go at any time, and a lookup that failed may succeed. Not many at once: what is due and too
-// much for a round waits in a line, so that a hundred thousand of them are no storm, and nobody is forgotten.
+// much for a round waits in a line, so that a hundred thousand of them are no storm, and none is forgotten.
 type agenda struct {
 	round  uint32
 	rounds [mostRecheck + 1][]uint32 // claims by round, modulo; those that are not due then are out of date

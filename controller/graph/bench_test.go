@@ -132,7 +132,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 }
 
 // BenchmarkChurn lets branches come, go and come again in a graph of a million: owners first, so that
-// every dependent is decided about anew.
+// every dependent is decided about again.
 func BenchmarkChurn(b *testing.B) {
 	g := bigGraph()
 	var come, leave []graph.Event

@@ -22,7 +22,7 @@ const someNames = 3
 // Cascade counts what would also be deleted if an object is deleted with its dependents: every object that depends on it
 // and has no reference left that keeps it. Dependents of kept kinds lose their reference to the object, and
 // stay if they have no other; further down all are deleted. It is the least set for which that holds, as
-// collectors find it: in a cycle that something outside leads to, nobody goes first.
+// collectors find it: in a cycle that something outside leads to, none goes first.
 //
 // The names are the first three. False: it is at least that much. The object is not in the graph, or a
 // kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not

@@ -115,7 +115,7 @@ func (e edge) blocks() int32 {
 	return 0
 }
 
-// isTrue and isFalse are what all optional booleans point to: nobody writes through them.
+// isTrue and isFalse are what all optional booleans point to: they are never written through.
 var isTrue, isFalse = true, false
 
 func optional(set, value bool) *bool {
@@ -235,7 +235,7 @@ func (g *Graph) count(id uint32, dependents, blocking int32) {
 	}
 }
 
-// claimOf returns the claim that a reference makes, new if nobody made it before.
+// claimOf returns the claim that a reference makes, new if no reference made it before.
 func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 	entryID := g.enter(r.UID)
 	tk := typeKey{r.APIVersion, r.Kind}
@@ -340,7 +340,7 @@ func (g *Graph) unresolvableOf(c *claim) Unresolvable {
 	return Resolvable
 }
 
-// rejudgeEntry judges all claims on a uid anew.
+// rejudgeEntry judges all claims on a uid again.
 func (g *Graph) rejudgeEntry(entryID uint32) {
 	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
 		g.rejudge(id)
@@ -388,7 +388,7 @@ func (g *Graph) markDependents(c *claim) {
 	}
 }
 
-// changeClaim alters what is known of a claim and judges it anew.
+// changeClaim alters what is known of a claim and judges it again.
 func (g *Graph) changeClaim(id uint32, change func(*claim)) {
 	change(g.claims.at(id))
 	g.rejudge(id)

@@ -13,7 +13,7 @@ var usual = map[schema.GroupResource]string{
 	{Resource: "serviceaccounts"}: "default",
 }
 
-// passing are kinds whose objects nobody would miss.
+// passing are kinds whose objects no user would miss.
 var passing = map[schema.GroupResource]bool{
 	{Resource: "events"}:                               true,
 	{Group: "events.k8s.io", Resource: "events"}:       true,

@@ -359,7 +359,7 @@ func (st *stage) try(s situation, r row) string {
 	}
 	got.Cause, got.Dependents = want.Cause, 0
 	if !got.Request() {
-		want.Object, got.Object = graph.Ref{}, graph.Ref{} // nobody sends it
+		want.Object, got.Object = graph.Ref{}, graph.Ref{} // it is never sent
 	}
 	got.Why, got.Unseen, got.Mismatched = "", "", want.Mismatched // words
 	return cmp.Diff(want, got)

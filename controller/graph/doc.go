@@ -62,7 +62,7 @@
 //	else                                        Delete, propagation by its own finalizers
 //
 // A finalizer of ours may hold an object until policies have been asked how its deletion is to go on (Ruled). Without a
-// word of its own for foreground or orphan it ends as was ruled; when it is let go, that finalizer comes off, too. Until
+// word of its own for foreground or orphan it ends as was ruled; when it is released, that finalizer comes off, too. Until
 // something is ruled, it is held; so is what goes foreground by its own word, where Holds names that finalizer: what is to be
 // kept must be released before the first of its dependents is deleted.
 //

@@ -93,7 +93,7 @@ func vertexOf(v *View) *vertex {
 	}
 }
 
-// missing is an owner as a reference has it. Virtual, unless it is known not to be there: nobody has
+// missing is an owner as a reference has it. Virtual, unless it is known not to be there: no watch has
 // seen it, and it may exist.
 func missing(o OwnerView) *vertex {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)

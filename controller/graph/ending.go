@@ -23,9 +23,9 @@ type Awaited string
 
 // What ending owners wait for.
 const (
-	AwaitedDependents Awaited = "dependents" // to go, or to be let go
+	AwaitedDependents Awaited = "dependents" // to go, or to be released
 	AwaitedLists      Awaited = "lists"      // of kinds that may hold dependents which were never seen
-	AwaitedRequests   Awaited = "requests"   // of ours: it is to be let go itself
+	AwaitedRequests   Awaited = "requests"   // of ours: it is to be released itself
 )
 
 // Ending copies owners that are being deleted with foreground or orphan, up to n of them, sorted by uid: those of them

@@ -142,7 +142,7 @@ func TestAnEmptiedGraphIsEmpty(t *testing.T) {
 	}
 }
 
-// TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly: 100,000 owners of a kind that nobody watches, each of
+// TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly: 100,000 owners of a kind that is not watched, each of
 // its own dependent. None is forgotten, and no round makes a storm. Likewise with lookups that fail.
 func TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly(t *testing.T) {
 	const n = 100_000

@@ -35,8 +35,8 @@ type Graph struct {
 	textVersions    map[uint32]string   // node → resourceVersion, where it is not a plain number
 	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
 	holder          string              // the finalizer that holds foreground deletions until then; see Holds
-	causes          map[uint32]cause    // node → what its deletion rests on, where nobody asked for that
-	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be let go
+	causes          map[uint32]cause    // node → what its deletion rests on, where no client asked for that
+	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be released
 	accepted        int                 // nodes with the accepted flag
 	orphaned        tombstones
 	recentlyDeleted tombstones
@@ -100,7 +100,7 @@ const (
 	foreground       // deleting, with the foregroundDeletion finalizer, or ruled so: waits for its dependents
 	orphan           // deleting, with the orphan finalizer, or ruled so: lets its dependents go
 	accepted         // a request was accepted whose effect the watch has not shown yet
-	released         // deleting, and was orphaning before: what still refers to it is let go, not collected
+	released         // deleting, and was orphaning before: what still refers to it is released, not collected
 	marked           // in Graph.dirty
 	ruled            // deleting, and in Graph.rulings
 )
@@ -302,14 +302,14 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.remove(id)
 }
 
-// leavesOrphans tells whether what still refers to a node when it leaves the graph is let go, however
+// leavesOrphans tells whether what still refers to a node when it leaves the graph is released, however
 // late it is seen. Known only in this process: see DESIGN.md.
 func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
 	return n.flags&(orphan|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
 }
 
-// settle answers every claim that means a node, for good. why is what dependents go for: 0 if somebody deleted the node.
+// settle answers every claim that means a node, for good. why is what dependents go for: 0 if a client deleted the node.
 func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	entryID := g.nodes.at(id).entry
 	if orphans {

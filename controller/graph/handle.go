@@ -46,7 +46,7 @@ func (g *Graph) FindAt(h Handle) (View, bool) {
 	return g.view(g.entries.at(uint32(h)).node), true
 }
 
-// FindInto does as FindAt, in the room of a view that nobody needs any more: that of its Owners is used again.
+// FindInto does as FindAt, in the room of a view that is not needed any more: that of its Owners is used again.
 func (g *Graph) FindInto(v *View, h Handle) bool {
 	if !g.Has(h) {
 		return false

@@ -2,7 +2,7 @@ package graph
 
 import "encoding/binary"
 
-// interner gives small ids to values that many objects share. An id lives as long as somebody holds
+// interner gives small ids to values that many objects share. An id lives as long as an object holds
 // it; 0 is never an id.
 type interner[K comparable] struct {
 	ids  map[K]uint32

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inventory is what a namespace holds, as it changes: nobody has to walk the graph to ask what is left in a
+// inventory is what a namespace holds, as it changes: the graph need not be walked to ask what is left in a
 // namespace.
 type inventory struct {
 	kinds      map[uint32]*contents // by slot; without those that are empty

@@ -18,7 +18,7 @@ type Resource struct {
 	// Versions are all versions that serve the kind; owner references may name any of them.
 	Versions   []string
 	Namespaced bool
-	// Collected kinds can be listed, watched and deleted, and nobody asked for them to be ignored.
+	// Collected kinds can be listed, watched and deleted, and no flag has them ignored.
 	// The others resolve references, and are looked up live, but have no nodes.
 	Collected bool
 	// Deletable, Listable and Patchable are what the server offers; a namespace is drained of all that is deletable.
@@ -189,7 +189,7 @@ func (g *Graph) holding(failing, namespacedOnly bool) string {
 	return strings.Join(names, ", ")
 }
 
-// missing names a kind that holds, and says why if that is not just that its first list takes its time.
+// missing names a kind that holds, and says why if that is more than its first list taking its time.
 func (s *slot) missing() string {
 	name := s.GroupResource().String()
 	switch {
@@ -201,7 +201,7 @@ func (s *slot) missing() string {
 	return name
 }
 
-// holdsChanged recounts the kinds that hold. Owners that are waiting to be let go depend on them.
+// holdsChanged recounts the kinds that hold. Owners that are waiting to be released depend on them.
 func (g *Graph) holdsChanged() {
 	held, listing := 0, 0
 	for i := range g.slots {

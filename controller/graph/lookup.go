@@ -108,7 +108,7 @@ func (g *Graph) answer(ev LookupAnswered) {
 
 // recheck is one round: what failed is tried again, and what was found by a lookup alone is asked again.
 // Also in a kind that is watched: the answer may have come after the watch had shown the owner come and go,
-// when nobody made the claim.
+// when no reference made the claim.
 func (g *Graph) recheck(round uint64) {
 	agenda := &g.claims.agenda
 	for _, id := range agenda.next(

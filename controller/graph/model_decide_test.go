@@ -260,7 +260,7 @@ func (m *model) row(o *mObject) graph.Action {
 	return a
 }
 
-// inference is what the first reference says that nobody has made garbage; one that is not inherited comes first.
+// inference is what the first reference says that no user has made garbage; one that is not inherited comes first.
 func (m *model) inference(o *mObject) (found graph.Inference) {
 	for _, r := range o.Owners {
 		w := wordsOf(r, o.Namespace)

@@ -6,7 +6,7 @@ import "cmp"
 func (g *Graph) History() uint32 { return g.history }
 
 // rewind forgets everything that was seen: a process that starts knows as much. Nothing is deleted or
-// changed until every kind has been listed anew; only lookups are made.
+// changed until every kind has been listed again; only lookups are made.
 func (g *Graph) rewind(reason string) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if g.nodes.at(id).entry != 0 {

@@ -41,7 +41,7 @@ func (g *Graph) rule(ev Ruled) {
 	g.mark(id)
 }
 
-// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being deleted is judged anew.
+// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being deleted is judged again.
 func (g *Graph) holds(finalizer string) {
 	if g.holder == finalizer {
 		return
@@ -56,7 +56,7 @@ func (g *Graph) holds(finalizer string) {
 	}
 }
 
-// setEnding takes over finalizers and deletion, and tells whether the graph is to be judged anew.
+// setEnding takes over finalizers and deletion, and tells whether the graph is to be judged again.
 // stocked: the node is counted in its namespace's inventory.
 func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bool {
 	n := g.nodes.at(id)

@@ -1,8 +1,8 @@
 package graph
 
 // Still tells whether an action, made some time ago, is what is to be done about its object as it was
-// read just now: the graph shows the object like this, its resourceVersion aside, and still decides the
-// same. One of the two is not enough: the watch may have brought, since the decision, just what makes
+// read now: the graph shows the object like this, its resourceVersion aside, and still decides the
+// same. One of the two is not enough: the watch may have brought, since the decision, what makes
 // it wrong.
 func (g *Graph) Still(a Action, live *Object) bool {
 	now := g.Decide(a.Object.UID)

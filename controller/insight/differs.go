@@ -65,8 +65,8 @@ func (i *Item) differs(before *Item, o order) (out []string) {
 	if now, then := i.GracePeriodSeconds, before.GracePeriodSeconds; now != nil && then != nil && *now != *then {
 		say("has %ds to stop; before, %ds", *now, *then)
 	}
-	if (i.Anew == nil) != (before.Anew == nil) {
-		say("is %slikely to be created again by its controller", not(i.Anew == nil))
+	if (i.CreatedAgainBy == nil) != (before.CreatedAgainBy == nil) {
+		say("is %slikely to be created again by its controller", not(i.CreatedAgainBy == nil))
 	}
 	if i.Deleting != before.Deleting {
 		say("is %sbeing deleted already", not(!i.Deleting))

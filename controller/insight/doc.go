@@ -6,7 +6,7 @@
 //
 //	lists ──▶ World ──▶ Plan, Tree, Pending, Orphans, Why ──▶ text, JSON
 //
-// Plan does not have an opinion of its own on who falls. It plays the deletion: the graph decides, by the table that the
+// Plan does not have an opinion of its own on what goes. It plays the deletion: the graph decides, by the table that the
 // collector goes by, and what it asks for is done at once to the graph itself, as the API server would do it. So a World
 // is used up by a Plan.
 package insight

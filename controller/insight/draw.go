@@ -33,7 +33,7 @@ func (s Style) paint(symbol, text string) string {
 	return colours[symbol] + text + "\x1b[0m"
 }
 
-// Draw writes a plan as a tree, from the roots to what falls with them.
+// Draw writes a plan as a tree, from the roots to what would also be deleted.
 func (p *Plan) Draw(w io.Writer, style Style) error {
 	namespace := ""
 	for n, r := range p.Roots {
@@ -135,7 +135,7 @@ func (p *Plan) Summary() string {
 	}
 	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
 	add(t.Later, "goes only after that", "go only after that")
-	add(t.Anew, "is likely to be created again by its controller", "are likely to be created again by their controllers")
+	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
 	add(t.Unknown, "is kept because its owners cannot be told for certain", "are kept because their owners cannot be told for certain")
 	add(t.Stuck, "never goes as things are", "never go as things are")
@@ -263,8 +263,8 @@ func (i *Item) note(style Style) string {
 		if s := i.stopping(); s != "" {
 			notes = append(notes, s)
 		}
-		if i.Anew != nil {
-			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.Anew.Short(i.Namespace)))
+		if i.CreatedAgainBy != nil {
+			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.CreatedAgainBy.Short(i.Namespace)))
 		}
 		if i.Contested != "" {
 			notes = append(notes, "in doubt: "+i.Contested)

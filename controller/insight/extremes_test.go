@@ -30,7 +30,7 @@ func worldOf(owners map[string][]string) *World {
 	return w
 }
 
-// TestExtremesAreDrawn: a chain as long as nobody makes it, and an object with ten thousand owners, cost no more than what is
+// TestExtremesAreDrawn: a chain longer than any that is made, and an object with ten thousand owners, cost no more than what is
 // there to be told. What grows with the square of it would not end here.
 func TestExtremesAreDrawn(t *testing.T) {
 	const n = 20_000
@@ -74,7 +74,7 @@ func TestExtremesAreDrawn(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthersStayInTheirLine: who may make a Role, or write an owner reference, chooses names; and nobody is made to believe
+// TestNamesOfOthersStayInTheirLine: who may make a Role, or write an owner reference, chooses names; and no user is made to believe
 // by them what no answer says, or has a terminal obey them.
 func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 	const forged = "- namespaces/prod: is deleted"

@@ -15,7 +15,7 @@ const (
 	mostActors = 10
 )
 
-// few leaves the first of the causes that are alike, and makes one of the others, so that nobody who has to act is left out. It stands
+// few leaves the first of the causes that are alike, and makes one of the others, so that all who have to act are named. It stands
 // where the first of these stood.
 func few(all []Cause, alike func(*Cause) bool, what string) (out []Cause) {
 	var rest []Cause

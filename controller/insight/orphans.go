@@ -17,8 +17,8 @@ type Orphan struct {
 	// Fate is what a collector does with it: delete, release (takes the reference off) or keep.
 	Fate string `json:"fate"`
 	Why  string `json:"why"`
-	// Stray is the namespace in which the owner lives, if that is another one: owners are looked for in the dependent's.
-	Stray string `json:"stray,omitempty"`
+	// OwnerNamespace is the namespace in which the owner lives, if that is another one: owners are looked for in the dependent's.
+	OwnerNamespace string `json:"stray,omitempty"`
 }
 
 // Orphans are all of them, sorted.
@@ -55,7 +55,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 		return Orphan{}, false
 	}
 	now, _ := w.Graph.Find(v.UID)
-	o.Stray = w.mismatched(&now)
+	o.OwnerNamespace = w.mismatched(&now)
 	return o, true
 }
 
@@ -88,8 +88,8 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 				continue
 			}
 			fmt.Fprintf(&b, "  %s: %s", o.Object, o.Why)
-			if o.Stray != "" {
-				fmt.Fprintf(&b, " (an object with that uid is in the namespace %s)", o.Stray)
+			if o.OwnerNamespace != "" {
+				fmt.Fprintf(&b, " (an object with that uid is in the namespace %s)", o.OwnerNamespace)
 			}
 			b.WriteByte('\n')
 		}

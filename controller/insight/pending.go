@@ -89,7 +89,7 @@ func deletedAt(m *metav1.PartialObjectMetadata) time.Time {
 // Cause is one reason for which an object is as it is.
 type Cause struct {
 	What string `json:"what"`
-	// Actor has to act before anything changes. Empty where nobody has to.
+	// Actor has to act before anything changes. Empty where none has to.
 	Actor string `json:"actor,omitempty"`
 	// Evidence is what it rests on, as it was found; nothing here is more than that.
 	Evidence []string `json:"evidence,omitempty"`

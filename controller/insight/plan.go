@@ -29,7 +29,7 @@ var Propagations = map[string]metav1.DeletionPropagation{
 	"orphan":     metav1.DeletePropagationOrphan,
 }
 
-// Deletion is what somebody is about to do.
+// Deletion is what a user is about to do.
 type Deletion struct {
 	Roots []types.UID
 	// Garbage says that Roots are garbage, which collectors delete without being asked: see World.Garbage.
@@ -68,15 +68,15 @@ type Item struct {
 	// Finalizers are those that others must take off before it goes.
 	Finalizers  []string                   `json:"finalizers,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
-	Policy      string                     `json:"policy,omitempty"` // that shapes its deletion
+	Policy      string                     `json:"policy,omitempty"` // that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
 	// Contested is why it is not known whether it goes, although all is known: it depends on which of two things comes first.
 	Contested string `json:"contested,omitempty"`
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
 	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a pod's.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// Anew is its controller, if that lives on: it is likely to make the object anew.
-	Anew *Object `json:"anew,omitempty"`
+	// CreatedAgainBy is its controller, if that lives on: it is likely to make the object again.
+	CreatedAgainBy *Object `json:"anew,omitempty"`
 
 	at         graph.Handle
 	fresh      int // the step in which the decision about it changed last
@@ -101,7 +101,7 @@ type Verdict struct {
 
 // Plan is what a deletion would do.
 type Plan struct {
-	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty: deletes that somebody asks for.
+	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty: deletes that a client asks for.
 	Held        string                     `json:"held,omitempty"`
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
@@ -112,15 +112,15 @@ type Plan struct {
 
 // Totals are how many objects have which outcome.
 type Totals struct {
-	Deleted  int `json:"deleted"`
-	Held     int `json:"held"` // of Deleted: carry finalizers that others must take off
-	Later    int `json:"later"`
-	Anew     int `json:"anew"` // of Deleted: their controllers live on
-	Released int `json:"released"`
-	Unknown  int `json:"unknown"`
-	Refused  int `json:"refused"` // of the objects that are asked about
-	Stuck    int `json:"stuck"`
-	Doubtful int `json:"doubtful"` // it is not known what policies say about their deletion
+	Deleted      int `json:"deleted"`
+	Held         int `json:"held"` // of Deleted: carry finalizers that others must take off
+	Later        int `json:"later"`
+	CreatedAgain int `json:"anew"` // of Deleted: their controllers live on
+	Released     int `json:"released"`
+	Unknown      int `json:"unknown"`
+	Refused      int `json:"refused"` // of the objects that are asked about
+	Stuck        int `json:"stuck"`
+	Doubtful     int `json:"doubtful"` // it is not known what policies say about their deletion
 	// Contested are those of which it depends on what comes first whether they go.
 	Contested int `json:"contested"`
 	Steps     int `json:"steps"`
@@ -148,8 +148,8 @@ func (p *Plan) Totals() (t Totals) {
 		case Deleted:
 			t.Deleted++
 			t.Steps = max(t.Steps, i.Step)
-			if i.Anew != nil {
-				t.Anew++
+			if i.CreatedAgainBy != nil {
+				t.CreatedAgain++
 			}
 			if len(i.Finalizers) > 0 {
 				t.Held++
@@ -315,7 +315,7 @@ func (c *playing) end() []*Item {
 		}
 		if maker, ok := c.world.Graph.Find(i.controller); ok && !maker.Deleting {
 			o := objectOf(&maker)
-			i.Anew = &o
+			i.CreatedAgainBy = &o
 		}
 	}
 	c.contest()

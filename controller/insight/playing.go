@@ -122,7 +122,7 @@ func (c *playing) run() {
 	}
 }
 
-// removeFinalizers takes finalizers off that nobody here takes off, which begins a stage.
+// removeFinalizers takes finalizers off that no controller known here takes off, which begins a stage.
 func (c *playing) removeFinalizers() bool {
 	if len(c.held) == 0 {
 		return false

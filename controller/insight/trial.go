@@ -91,7 +91,7 @@ func (w *World) holdsUp(v *graph.View) (out []graph.View) {
 		for _, k := range w.Graph.Inventory(v.Name).Kinds {
 			some, _ := w.Graph.Content(v.Name, k.Kind, 0, 1000)
 			if one := slices.IndexFunc(some, func(v graph.View) bool { return !v.Deleting }); one >= 0 {
-				out = append(out, some[one]) // nobody could delete it yet
+				out = append(out, some[one]) // no client could delete it yet
 			} else if len(some) > 0 {
 				out = append(out, some[0])
 			}
@@ -145,7 +145,7 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
 // refuser is who is behind a message of the API server about objects of a kind, and a command that shows more; empty if the
-// message names nobody.
+// message names no user.
 func refuser(kind, message string) (actor, look string) {
 	for _, by := range []struct {
 		says        *regexp.Regexp

@@ -25,7 +25,7 @@ type Answer struct {
 	Deleting bool    `json:"deleting"`
 	State    string  `json:"state"` // in a sentence
 	Causes   []Cause `json:"causes"`
-	// Tried are requests that were tried without effect; none if nobody asked for that.
+	// Tried are requests that were tried without effect; none if that was not asked for.
 	Tried []Trial `json:"tried,omitempty"`
 }
 
@@ -163,7 +163,7 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 	return out
 }
 
-// stays are the causes for which an object that nobody deletes is there.
+// stays are the causes for which an object that no client deletes is there.
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
 	look, mismatched := treeCommand(v), w.mismatched(v)

@@ -81,7 +81,7 @@ func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 		}
 		var told []string
 		for _, o := range w.Clone().Orphans() {
-			told = append(told, o.Name+" "+o.Fate+" "+o.Stray)
+			told = append(told, o.Name+" "+o.Fate+" "+o.OwnerNamespace)
 		}
 		if want := []string{"both release x", "never delete ", "stray delete x"}; !slices.Equal(told, want) {
 			t.Errorf("orphans of %q: %q, want %q", scope, told, want)

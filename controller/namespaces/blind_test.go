@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// Nobody can know what is left of it, and its API says that it is not to be asked.
+// It cannot be known what is left of it, and its API says that it is not to be asked.
 func TestKindThatSays405ToListsHoldsNoNamespace(t *testing.T) {
 	for name, verbs := range map[string]metav1.Verbs{"never watched": {"delete", "deletecollection", "list"}, "watched": clustertest.AllVerbs} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCollectionThatCannotBeListedIsDeletedOnlyInItsNamespace(t *testing.T) {
 		c.Start()
 		c.Reply(func(r apitest.Request) *apitest.Reply {
 			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/settings") {
-				// Somebody takes the finalizer off, and makes the namespace anew.
+				// A user takes the finalizer off, and makes the namespace again.
 				c.API.Remove("namespaces/shop")
 				c.Found("shop", "second")
 			}

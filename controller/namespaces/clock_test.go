@@ -76,7 +76,7 @@ func TestSeveralServersAgreeAsLongWhateverTheClocksSay(t *testing.T) {
 	})
 }
 
-// A patch that changes nothing wakes nobody.
+// A patch that changes nothing wakes no one.
 func TestTheNamespaceControllerIsWokenWhateverTheClocksSay(t *testing.T) {
 	inTowns(t, func(c *clustertest.Cluster) {
 		c.Options.Companion = true

@@ -42,7 +42,7 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 }
 
 // nameFirst finds for each kind that the step waits for one object to name. The graph has no order: this
-// looks at all of them, and is done only when somebody is to be told.
+// looks at all of them, and is done only when a condition or a message is to be written.
 func (p *pass) nameFirst(step drain.Step) {
 	for i := range p.state.Kinds {
 		k := &p.state.Kinds[i]

@@ -43,7 +43,7 @@ func (p *pass) count(ctx context.Context) error {
 		}
 		waves := p.order.wavesOf(gr)
 		if !k.Listable {
-			waves = []int{p.order.waveOf(gr, nil)} // nobody can know their labels
+			waves = []int{p.order.waveOf(gr, nil)} // their labels cannot be known
 		}
 		for _, w := range waves {
 			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})

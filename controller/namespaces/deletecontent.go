@@ -92,7 +92,7 @@ func choose(to []chosen, refs []graph.Ref, listed bool) []chosen {
 	return to
 }
 
-// deleteObject deletes an object, unless somebody has done so since it was chosen: the collector, or who owned it. One that a live list
+// deleteObject deletes an object, unless another client has done so since it was chosen: the collector, or who owned it. One that a live list
 // showed and the graph does not have need not be gone: the watch may be late.
 func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 	ref := c.Ref
@@ -112,7 +112,7 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 }
 
 // deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The namespace is read
-// right before and after. It cannot go meanwhile, because it carries our finalizer, unless somebody takes that
+// right before and after. It cannot go meanwhile, because it carries Weir's finalizer, unless a client takes that
 // off: then what another one of its name holds may be hit, and this is all that can be said of it.
 func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took func(error)) (same bool, err error) {
 	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {

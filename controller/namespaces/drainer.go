@@ -59,7 +59,7 @@ type Options struct {
 	Leases     typedcoordinationv1.LeasesGetter
 	Webhooks   typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	Clock      *live.Clock // of the API server
-	Seals      Sealer      // of waves; nil: nobody keeps a key, and what is written is believed
+	Seals      Sealer      // of waves; nil: there is no key, and what is written is believed
 	Policies   *live.State // nil: there are none
 	Home       string      // the namespace that is not drained: Weir's own; empty for none
 	Companion  bool        // the namespace controller runs too
@@ -67,7 +67,7 @@ type Options struct {
 	// looked for. Other is told of one, and that there is none.
 	Alone time.Duration
 	Other func(works bool)
-	// Left is told of each object that is left in a namespace when its draining ends; nil: nobody collects.
+	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir does not collect.
 	Left func(types.UID)
 	Log  logr.Logger
 }
@@ -307,7 +307,7 @@ func (d *Drainer) end(name string) {
 }
 
 // Deletes tells whether an object is the drainer's to delete: all that is in a namespace that it drains, each object once. A Secret whose owner
-// is gone may still be in use by pods, and goes with its wave. But what an owner awaits that is being deleted is somebody else's until its wave
+// is gone may still be in use by pods, and goes with its wave. But what an owner awaits that is being deleted is the collector's until its wave
 // has come: the owner may be of an earlier one, which would wait for ever.
 func (d *Drainer) Deletes(ref graph.Ref, awaited bool) bool {
 	d.mu.Lock()

@@ -84,7 +84,7 @@ func (f *foreign) first(ctx context.Context, since time.Time, about func(foreign
 }
 
 // asOf are the webhooks as they were at a time, or later. What was read before stands for them while the graph
-// follows the configurations and has seen no change: then this asks nobody.
+// follows the configurations and has seen no change: then this makes no request.
 func (f *foreign) asOf(ctx context.Context, since time.Time) ([]foreignHook, error) {
 	followed := 0
 	for _, k := range f.store.Stats().Kinds {
@@ -142,7 +142,7 @@ func (f *foreign) list(ctx context.Context) ([]foreignHook, error) {
 	return hooks, nil
 }
 
-// hookOf is a webhook if it is somebody else's. A selector that cannot be read selects everything.
+// hookOf is a webhook if it is not Weir's. A selector that cannot be read selects everything.
 func hookOf(configuration, name string, namespaces *metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations) []foreignHook {
 	if configuration == policies.WebhookConfigurations {
 		return nil

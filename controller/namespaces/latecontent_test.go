@@ -98,7 +98,7 @@ func TestWhichWebhooksANamespaceWaitsFor(t *testing.T) {
 	}
 }
 
-// While the graph follows the configurations, nobody is asked again.
+// While the graph follows the configurations, the API is not asked again.
 func TestWebhooksAreReadOnceUntilTheyChange(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		for _, kind := range []string{"Mutating", "Validating"} {

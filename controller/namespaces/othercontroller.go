@@ -20,7 +20,7 @@ import (
 // another is known by what it writes, if that differs from what this one wrote; and where a namespace goes that this one is draining, the
 // next one tells again. While another works namespaces are left to it; then the next that is deleted tells again.
 type others struct {
-	passed bool      // nobody touched the last namespace that was left alone
+	passed bool      // no controller touched the last namespace that was left alone
 	at     time.Time // when another was last seen; zero: never
 	since  time.Time // by the API server's clock: what others wrote before is over
 	// left are the namespaces that are left alone meanwhile.

@@ -46,7 +46,7 @@ const (
 	finalizers   = `{"f:spec":{"f:finalizers":{}}}`
 )
 
-// written adds what somebody wrote of a subresource just now.
+// written adds what a client wrote of a subresource now.
 func written(ns *corev1.Namespace, manager, subresource, fields string) *corev1.Namespace {
 	return writtenAt(ns, manager, subresource, fields, time.Now())
 }
@@ -94,7 +94,7 @@ func TestTheFirstNamespaceTellsWhetherAnotherControllerWorks(t *testing.T) {
 		if wait := d.alone(terminating("fifth"), seen); wait != 0 {
 			t.Errorf("the other is off, and it is left alone for %s", wait)
 		}
-		// What goes while this one drains it was let go by somebody: a person, or another controller.
+		// What goes while this one drains it was finalized by another: a person, or a controller.
 		d.ending["sixth"] = ending{seen: time.Now()}
 		d.begin("sixth", "sixth")
 		d.Changed("sixth", follow.Went)

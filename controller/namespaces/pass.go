@@ -57,7 +57,7 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	case err != nil:
 		return pending, fmt.Errorf("read namespace %s: %w", name, err)
 	case ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes):
-		return finished, nil // alive, or held by somebody else
+		return finished, nil // alive, or held by another's finalizer
 	}
 	order, mine, err := d.orderOf(ns)
 	if err != nil || !mine {

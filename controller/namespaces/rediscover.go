@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rediscover has it found out anew which kinds there are, while content is being deleted already.
+// rediscover has it found out again which kinds there are, while content is being deleted already.
 func (d *Drainer) rediscover() {
 	if !d.Companion { // who proves that nothing is left needs it
 		d.Watcher.Discoveries.Want()

@@ -45,7 +45,7 @@ func TestWhatIsWaitedForIsListedRarely(t *testing.T) {
 	})
 }
 
-// A list alone proves nothing, and neither does a 404 of somebody else.
+// A list alone proves nothing, and neither does a 404 of another server.
 func TestWhatAListDoesNotShowIsLookedUp(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Found("shop", "first")

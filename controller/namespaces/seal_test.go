@@ -20,7 +20,7 @@ func (w *wax) Seal(text string) (string, bool) { return "weir: " + text, !w.miss
 
 func (w *wax) Sealed(text, seal string) bool { return seal == "weir: "+text && !w.missing.Load() }
 
-// write has somebody write a wave into a namespace.
+// write has a client write a wave into a namespace.
 func write(c *clustertest.Cluster, name, wave, since, seal string) {
 	c.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// wish is a list that is asked for: when, of which namespace, and after what time nobody wants it any more.
+// wish is a list that is asked for: when, of which namespace, and after what time it is not wanted any more.
 type wish struct {
 	at        time.Duration
 	namespace string

@@ -27,7 +27,7 @@ func (d *Drainer) orderOf(ns *corev1.Namespace) (o order, mine bool, err error) 
 	if d.Policies == nil {
 		return order{}, !d.Companion, nil
 	}
-	if err := d.Policies.Ready(); err != nil { // the order that nobody wants is worse than none yet
+	if err := d.Policies.Ready(); err != nil { // the order that no policy wants is worse than none yet
 		return order{}, false, fmt.Errorf("find the order in which namespace %s drains: %w", ns.Name, err)
 	}
 	obj, err := asObject(ns)

@@ -117,7 +117,7 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 	return nil
 }
 
-// holds tells whether somebody holds a Lease now, and how long ago it was renewed.
+// holds tells whether a process holds a Lease now, and how long ago it was renewed.
 func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {

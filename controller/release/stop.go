@@ -14,10 +14,10 @@ import (
 )
 
 // stopTimeout bounds the wait for a controller that was told to stop: a pod has half a minute to end, and a Lease that
-// nobody gave back runs out in a quarter.
+// no process gave back runs out in a quarter.
 const stopTimeout = 2 * time.Minute
 
-// StopController scales a controller's Deployment to nothing, and returns when none of its pods is left and nobody holds
+// StopController scales a controller's Deployment to nothing, and returns when none of its pods is left and no process holds
 // the Lease in its namespace. A Deployment that is not there has been stopped.
 func StopController(ctx context.Context, config *rest.Config, deployment types.NamespacedName) error {
 	client, err := typedappsv1.NewForConfig(config)

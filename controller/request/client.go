@@ -124,7 +124,7 @@ func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource,
 	return result, err
 }
 
-// Spare makes a request about a kind when nobody else wants the place, by another client.
+// Spare makes a request about a kind when no other request wants the place, by another client.
 func (r *Client) Spare(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
 	ctx, err := r.History.Enter(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResou
 	return err
 }
 
-// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none: nobody
+// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none: no one
 // could say which object it is about.
 func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
 	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))

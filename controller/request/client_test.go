@@ -63,7 +63,7 @@ func TestListOfMetadataInJSONIsAList(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutAUIDIsNone: nobody can say what it is about, least of all that the object is another.
+// TestAnswerWithoutAUIDIsNone: it cannot be said what it is about, least of all that the object is another.
 func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 	for name, body := range map[string]any{
 		"metadata without one":    map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"name": "g"}},
@@ -86,7 +86,7 @@ func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 	}
 }
 
-// TestOnlyOurOwnEndIsAnEnd: a cancellation in what somebody else says must not make an object be forgotten.
+// TestOnlyOurOwnEndIsAnEnd: a cancellation in what another server says must not make an object be forgotten.
 func TestOnlyOurOwnEndIsAnEnd(t *testing.T) {
 	e := newAsking(t, func(http.RoundTripper) http.RoundTripper {
 		return fixture.Tripper(func(*http.Request) (*http.Response, error) {

@@ -16,7 +16,7 @@ import (
 // rises to its maximum within a second.
 //
 // Kinds are kept apart; see share. Those that fail have a quarter of the places, all together and in turns,
-// whether or not others want them. What is left over is for work that nobody waits for, within a bound of its own, and takes nothing from
+// whether or not others want them. What is left over is for work that no client waits for, within a bound of its own, and takes nothing from
 // the bound of others; see allowance. Requests that are late already do not count against it: they may hang for
 // long, and others must not wait for them. A kind may have a quarter of those, too, and all kinds as many as
 // there are places, so that for a while twice as many may be under way.
@@ -28,13 +28,13 @@ type Limiter struct {
 	spared   int           // of these: those that have what was left over
 	ill      int           // the same of failing kinds, and those of theirs that are called back to be
 	late     int           // under way for long, of all kinds
-	quickest time.Duration // the best latency of late: it drifts up, so that one lucky answer is forgotten
+	quickest time.Duration // the best recent latency: it drifts up, so that one lucky answer is forgotten
 	slow     atomic.Int64  // after how long an answer is slow, and a request late
 	cutAt    time.Time     // the last time the limit was cut: once per answer time, not once per answer
 	pause    time.Time     // the API server asked for quiet until then
 
 	shares  map[schema.GroupResource]*share
-	turns   []*share             // those that somebody or something waits for, the next one first
+	turns   []*share             // those that something waits for, the next one first
 	allowed allowance            // how many may have what is left over
 	spares  []*spare             // those who wait for what is left over
 	sparing atomic.Int64         // how many these are
@@ -64,7 +64,7 @@ func NewLimiter(most int) *Limiter {
 // Places is how many requests may be under way at once at the very most.
 func (l *Limiter) Places() int { return int(l.most) }
 
-// SparePlaces is how many of them may be used at once, at the very most, for what nobody waits for.
+// SparePlaces is how many of them may be used at once, at the very most, for what no client waits for.
 func (l *Limiter) SparePlaces() int { return int(l.allowed.most) }
 
 // CallBack has objects that were put off called back. f must not block, nor come back here.
@@ -178,7 +178,7 @@ func (l *Limiter) release(kind schema.GroupResource, a answer) {
 	l.wakeLocked()
 }
 
-// learnLocked keeps the best latency of late.
+// learnLocked keeps the best recent latency.
 func (l *Limiter) learnLocked(a answer) {
 	switch {
 	case a.verdict != fine || a.long:
@@ -209,7 +209,7 @@ func (l *Limiter) pauseLocked(pause time.Duration) {
 func (l *Limiter) quarter() float64 { return max(1, l.most/4) }
 
 // roomLocked tells whether a request of a kind may be sent now. Places are kept for objects that were called
-// back only while nobody but the patient wait for the kind: else all workers could wait for places that are
+// back only while only the patient wait for the kind: else all workers could wait for places that are
 // kept for what none of them comes to.
 func (l *Limiter) roomLocked(s *share) bool {
 	now := time.Now()

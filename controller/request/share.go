@@ -15,7 +15,7 @@ import (
 // or its API answers 429, until one goes well: an aggregated API or a webhook can do that to one kind, and
 // the others must not notice.
 //
-// Objects of a failing kind are put off: nobody waits for it with them, and they are called back as there
+// Objects of a failing kind are put off: no worker waits for it with them, and they are called back as there
 // is room. So a worker is free for others, and thousands of objects of such a kind cost nothing.
 type share struct {
 	kind     schema.GroupResource
@@ -70,7 +70,7 @@ const (
 	slowestEver  = time.Second           // this is slow however slow the server has been
 	longIsLate   = 5 * time.Second       // for requests that may take long
 	patience     = 5 * time.Second
-	slowly       = "are answered slowly" // the one trouble in which things get done
+	slowly       = "are answered slowly" // the one failure in which things get done
 	firstRest    = 100 * time.Millisecond
 	mostRest     = 5 * time.Second
 )

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// spare is a goroutine that waits for a place that nobody else wants.
+// spare is a goroutine that waits for a place that no other request wants.
 type spare struct {
 	share *share
 	given chan struct{}
 }
 
-// acquireSpare waits, for as long as it takes, for a place that nobody else wants: half of all places and half of the kind's
-// are left free, or more; see allowance. A failing kind is asked one at a time whether it is well again, if nobody else asks; one that is only slow has half
+// acquireSpare waits, for as long as it takes, for a place that no other request wants: half of all places and half of the kind's
+// are left free, or more; see allowance. A failing kind is asked one at a time whether it is well again, if no other request asks; one that is only slow has half
 // of what it may have then. Who has waited long for either gets a *busyError. Successful calls must be followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
@@ -76,7 +76,7 @@ func (l *Limiter) wakeSparesLocked() {
 	})
 }
 
-// leftLocked tells whether there is a place for a spare. Nobody else may ever send a request about a failing kind, and without one it
+// leftLocked tells whether there is a place for a spare. No other part may ever send a request about a failing kind, and without one it
 // is never found out that it is well again.
 func (l *Limiter) leftLocked(s *share) bool {
 	if s.failing != "" {

@@ -110,7 +110,7 @@ func TestSparesMakeWay(t *testing.T) {
 	}
 }
 
-// TestSparesGoOnBesideAFewOthers, however few are allowed: else nobody would find out that more are.
+// TestSparesGoOnBesideAFewOthers, however few are allowed: else it would not be found out that more are.
 func TestSparesGoOnBesideAFewOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
@@ -276,7 +276,7 @@ func has(got <-chan error) bool {
 	}
 }
 
-// TestSpareFindsOutWhetherAKindIsWellAgain: nobody else may ever ask about it. When it has rested, one at a time is sent.
+// TestSpareFindsOutWhetherAKindIsWellAgain: no other part may ever ask about it. When it has rested, one at a time is sent.
 func TestSpareFindsOutWhetherAKindIsWellAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)

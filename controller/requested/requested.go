@@ -45,7 +45,7 @@ type Record struct {
 	open  atomic.Int64 // how many are remembered: most of the time none is
 
 	mu  sync.Mutex
-	say func(v graph.View, text string) // nil: nobody is told, and nothing is remembered
+	say func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
 	of  map[types.UID]*request
 }
 
@@ -57,7 +57,7 @@ type request struct {
 	at     time.Time
 }
 
-// New makes one that tells nobody yet. find finds an object in the graph.
+// New makes one that tells nothing yet. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{find: find, limit: rate.NewLimiter(eventsASecond, eventsAtOnce), of: map[types.UID]*request{}}
 }

@@ -1,5 +1,5 @@
 // Package shadow compares what Weir would do with what the cluster's own garbage collector does. In shadow mode nothing is sent: the
-// workers of package collect tell of each decision, and the watches tell whether somebody carries it out.
+// workers of package collect tell of each decision, and the watches tell whether a client carries it out.
 //
 // Of namespaces it asks package drain what would come next in them, and the namespaces themselves where nothing moves (spaces.go).
 //

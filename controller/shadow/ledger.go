@@ -227,7 +227,7 @@ func (l *Ledger) Rewound(now time.Time) {
 	clear(l.written)
 }
 
-// Due are the decisions that nobody has carried out for long, and that Overdue will make differences of.
+// Due are the decisions that no client has carried out for long, and that Overdue will make differences of.
 func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	for _, d := range l.open {
 		if !d.late && now.Sub(d.since) >= l.late {
@@ -237,7 +237,7 @@ func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	return due
 }
 
-// Overdue makes differences of decisions that nobody has carried out for long, and returns them. purposes are those on which the cluster does
+// Overdue makes differences of decisions that no client has carried out for long, and returns them. purposes are those on which the cluster does
 // not carry some out. open are some that are open, to be looked at again.
 func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []report.Difference, open []types.UID) {
 	for uid, d := range l.open {

@@ -11,7 +11,7 @@ const (
 	// wake up for it: of those that come meanwhile it is paid once.
 	gather = 10 * time.Millisecond
 	// A connection is busy when so many reads in a row came soon after one another, until one brings little although it was left alone.
-	// What comes now and then is read when it comes: somebody may wait for what follows from it.
+	// What comes now and then is read when it comes: a caller may wait for what follows from it.
 	soon, inARow, little = 2 * time.Millisecond, 5, 1 << 10
 	// most is what one read brings.
 	most = 32 << 10

@@ -64,7 +64,7 @@ func usual() *metav1.PartialObjectMetadata {
 	}}
 }
 
-// samples are objects of all shapes that make a difference.
+// samples are objects of all forms that make a difference.
 func samples() map[string]*metav1.PartialObjectMetadata {
 	deleted := metav1.NewTime(time.Unix(1_700_000_100, 0))
 	change := func(f func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {

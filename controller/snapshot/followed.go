@@ -31,7 +31,7 @@ func (k *followed) answered(err error) {
 	problem, denied := "", false
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF):
-	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // it is listed anew
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // it is listed again
 	default:
 		problem, denied = ReasonOf(err), apierrors.IsForbidden(err)
 	}

@@ -32,7 +32,7 @@ type Policies struct {
 	addsFinalizer map[schema.GroupResource]bool
 	unread        map[string]error   // namespaces that could not be read
 	whole         int                // objects that were read whole so far
-	collects      policies.Collector // unknown until somebody asks
+	collects      policies.Collector // unknown until a caller asks
 	unknownUser   error              // why it is not known who reads; nil: it is
 }
 

@@ -163,7 +163,7 @@ func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.P
 	if k.Namespaced && l.namespace != "" {
 		in = of.Namespace(l.namespace)
 	}
-	const begins = 3 // how often a list is begun anew whose next page has expired
+	const begins = 3 // how often a list is begun again whose next page has expired
 	for range begins {
 		objects = nil
 		options := metav1.ListOptions{Limit: pageSize}

@@ -20,7 +20,7 @@ type scope struct {
 	all       bool
 }
 
-// kept is a World that is brought up to date whenever somebody asks, and never asked itself: who asks gets a clone.
+// kept is a World that is brought up to date whenever a caller asks, and never asked itself: who asks gets a clone.
 type kept struct {
 	scope
 	world   *insight.World
@@ -103,7 +103,7 @@ type change struct {
 	gone    bool
 }
 
-// mostChanges is how many changes are remembered: a World that knows none of more is made anew.
+// mostChanges is how many changes are remembered: a World that knows none of more is made again.
 const mostChanges = 8192
 
 // note says that an object has changed. The lock is held.
@@ -121,7 +121,7 @@ func (k *followed) note(m *metav1.PartialObjectMetadata, gone bool) {
 	f.changes = append(f.changes, change{f.version, k.kind, m, gone})
 }
 
-// further brings a World up to date; false if it has to be made anew.
+// further brings a World up to date; false if it has to be made again.
 func (f *Follower) further(k *kept) bool {
 	f.mu.Lock()
 	if k.version < f.forgotten || k.version < f.renewed || k.widens && k.version < f.version {

@@ -84,7 +84,7 @@ func TestCertManagersCertificateIsRenewedAndReplacedWhileRequestsFlow(t *testing
 	}
 	s.unharmed("changed")
 
-	// cert-manager does not issue anew what a replaced CA has signed: that takes an operator, or time. The controller
+	// cert-manager does not issue again what a replaced CA has signed: that takes an operator, or time. The controller
 	// restarts in the middle.
 	s.renewCA()
 	s.renew(webhookCertificate)

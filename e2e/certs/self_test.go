@@ -49,7 +49,7 @@ func TestOwnCAIsReplacedWhileRequestsFlow(t *testing.T) {
 	s.until("all serve under the next", s.allServeUnder(due))
 	s.unharmed("replaced when due")
 
-	// Somebody breaks the Secret, and processes restart while the next CA settles.
+	// A user breaks the Secret, and processes restart while the next CA settles.
 	s.patchSecret(`{"data":{"tls.key":null}}`)
 	s.until("the CA is replaced when it is broken", s.another(due))
 	broken := s.newest()

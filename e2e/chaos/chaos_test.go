@@ -39,7 +39,7 @@ type world struct {
 	killed  map[string]int
 	process sync.Mutex      // held while weir is ended and started again
 	serving sync.Mutex      // the same of etcd and the API server
-	ended   int             // how often it ended by itself, because it found nobody to talk to when it started
+	ended   int             // how often it ended by itself, because it found no server to talk to when it started
 	took    []time.Duration // from the last kill in a cascade to its end
 }
 
@@ -202,7 +202,7 @@ func (w *world) serve(ctx context.Context, part plane.Part, fail context.CancelC
 		}
 		w.serving.Lock()
 		var err error
-		if ctx.Err() == nil && over(w.plane.Child(part)) { // nobody has started it again
+		if ctx.Err() == nil && over(w.plane.Child(part)) { // it was not started again
 			err = w.again(ctx, part)
 		}
 		w.serving.Unlock()
@@ -230,7 +230,7 @@ func over(c *plane.Child) bool {
 }
 
 // keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
-// ends it is a failure, for which nobody waits any longer.
+// ends it is a failure, for which the test waits no longer.
 func (w *world) keep(ctx context.Context, fail context.CancelCauseFunc) {
 	for {
 		select {
@@ -257,7 +257,7 @@ func (w *world) revive(ctx context.Context) error {
 	select {
 	case <-w.weir.Exited():
 	default:
-		return nil // somebody killed it, and has started it again
+		return nil // the test killed it, and has started it again
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

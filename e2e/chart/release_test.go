@@ -192,7 +192,7 @@ func (o order) check(t *testing.T) {
 	}
 }
 
-// revision is when something was seen. It was over before: nobody has to wait for what did not happen.
+// revision is when something was seen. It was over before: what did not happen need not be waited for.
 func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event) bool) uint64 {
 	t.Helper()
 	late := time.After(10 * time.Second)

@@ -43,7 +43,7 @@ func (c Case) dead(of string, r Reference) bool {
 }
 
 // deadTakenOff tells whether all that differs is that Weir took off references that hold nothing: dead ones, and
-// those to owners that wait for it, or let go.
+// those to owners that wait for it, or orphan.
 func (c Case) deadTakenOff(d Difference) bool {
 	if d.Reference == nil || d.Weir == nil || !d.ownersOnly() || len(minus(d.Weir.Owners, d.Reference.Owners)) > 0 {
 		return false

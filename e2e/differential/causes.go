@@ -129,7 +129,7 @@ func duringForeground(c Case, d Difference) bool {
 }
 
 // unsoundBlocks: in the reference an object that names another by its uid blocks its foreground deletion, even
-// if it is no owner by name, kind, version or namespace, and stays for just that reason.
+// if it is no owner by name, kind, version or namespace, and stays for that reason.
 func unsoundBlocks(c Case, d Difference) bool {
 	if !d.held() {
 		return false
@@ -253,7 +253,7 @@ func (c Case) inCycle(from, to string) bool {
 	return leads(from)
 }
 
-// freed are the references of an object that block no more under the reference, though nobody asked for that.
+// freed are the references of an object that block no more under the reference, though that was not asked for.
 func (c Case) freed(name string) []Reference {
 	return slices.DeleteFunc(minus(c.Reference[name].Owners, c.written(name)), func(r Reference) bool {
 		return r.Block != Free || !slices.ContainsFunc(c.written(name), func(was Reference) bool {

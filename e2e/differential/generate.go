@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hold is a finalizer of somebody else.
+// hold is a finalizer of another controller.
 const hold = "differential.weir.test/hold"
 
 // generator writes a script. It does not know what a collector will make of it, and only guesses what is

@@ -135,7 +135,7 @@ func (s *Side) misordered(r *run, said map[string]PredictedItem, before State) (
 
 // waits tells whether there is an order between the object and an owner of that name, to which it refers so: it goes because
 // that is gone, or that waits for it. What does not block an owner that is deleted foreground goes before or after it, and so
-// does what is let go by it first and goes because of another.
+// does what is released by it first and goes because of another.
 func (i PredictedItem) waits(ref Reference, owner string) bool {
 	return strings.Contains(i.Why, owner) && (strings.Contains(i.Why, "owner is gone") || ref.Block == Blocking && (ref.Flaw == Sound || ref.Flaw == OtherVersion))
 }

@@ -70,10 +70,10 @@ type Flaw string
 // The flaws. That an owner is gone, or in another namespace, is none: it follows from the world.
 const (
 	Sound        Flaw = ""
-	Misnamed     Flaw = "~name"     // nobody has that name
+	Misnamed     Flaw = "~name"     // no object has that name
 	Mistyped     Flaw = "~kind"     // of another kind, which is served
 	OtherVersion Flaw = "~version"  // of another served version, which is no mistake
-	Unserved     Flaw = "~unserved" // of a version that nobody serves
+	Unserved     Flaw = "~unserved" // of a version that is not served
 )
 
 // A Reference is an owner reference by logical name. An owner that no operation creates never existed.

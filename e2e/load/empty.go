@@ -39,7 +39,7 @@ func ServeEmpty(ctx context.Context, args []string) error {
 		}
 		review.Request = nil
 		out.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(out).Encode(review) // the API server went away: nobody to tell
+		_ = json.NewEncoder(out).Encode(review) // the API server went away: there is none to tell
 	})}
 	count := &http.Server{Addr: args[3], Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(out, asked.Load())

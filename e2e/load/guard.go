@@ -208,7 +208,7 @@ func newGuard(cfg *rest.Config, process *plane.Child) (*Guard, error) {
 // CPU is how many seconds of processor time the webhook's process has taken.
 func (g *Guard) CPU() (float64, error) { return CPU(g.process) }
 
-// Stop has the API server ask nobody any more, and ends the webhook.
+// Stop has the API server ask no webhook any more, and ends the webhook.
 func (g *Guard) Stop(ctx context.Context) error {
 	admission := g.admin.AdmissionregistrationV1()
 	var errs []error

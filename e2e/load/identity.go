@@ -24,7 +24,7 @@ func ServiceAccount(ctx context.Context, p *plane.Plane) (*rest.Config, string, 
 	return cfg, kubeconfig, grant(ctx, p, user)
 }
 
-// User makes an identity that may do everything, and that is nobody in particular: no
+// User makes an identity that may do everything, and that is no known one: no
 // webhook leaves its requests alone.
 func User(ctx context.Context, p *plane.Plane, user string) (*rest.Config, string, error) {
 	cfg, kubeconfig, err := p.UserConfig(user)

@@ -29,7 +29,7 @@ type Content struct {
 
 // Furniture is how many objects every namespace has: the ConfigMap and the
 // ServiceAccount that controllers put there. Nothing else runs on the bench's
-// plane, so they are made here, and nobody makes them again.
+// plane, so they are made here, and are not made again.
 const Furniture = 2
 
 // Furnish makes n namespaces with their furniture and so many ConfigMaps more in
@@ -141,7 +141,7 @@ func Drain(ctx context.Context, cfg *rest.Config, metrics func(context.Context) 
 }
 
 // FloorOfContent deletes by plain requests what is in the namespaces, while they
-// are ordinary ones, and measures until the last request is answered. Nobody
+// are ordinary ones, and measures until the last request is answered. No one
 // watches: that makes the floor faster, if anything.
 func FloorOfContent(ctx context.Context, cfg *rest.Config, b *Batch) (Result, error) {
 	client, err := metadata.NewForConfig(cfg)

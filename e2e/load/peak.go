@@ -15,7 +15,7 @@ func Peak(c *plane.Child, do func() error) (before, most uint64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("find the process of %s: %w", c.Name, err)
 	}
-	// From here on the kernel keeps the highest anew (proc_pid_clear_refs(5)).
+	// From here on the kernel keeps the highest again (proc_pid_clear_refs(5)).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.Pid()), []byte("5"), 0); err != nil {
 		return 0, 0, fmt.Errorf("reset the highest memory of %s: %w", c.Name, err)
 	}

@@ -30,7 +30,7 @@ type Population struct {
 	Dependents []Object
 }
 
-// Populate makes a shape as fast as the API server lets it. Each dependent
+// Populate makes a population as fast as the API server lets it. Each dependent
 // blocks its owner's deletion, so that a foreground deletion waits for it.
 func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, error) {
 	client, err := dynamic.NewForConfig(cfg)

@@ -19,7 +19,7 @@ import (
 const ForeignFinalizer = "bench.weir.dev/held"
 
 // RemoveFinalizers does what the simplest controller with a finalizer does for a population while act runs: whatever of it terminates is
-// let go by one PATCH, from Clients goroutines, with the uid and the resourceVersion that the watch showed. No policy, no graph, no limit:
+// released by one PATCH, from Clients goroutines, with the uid and the resourceVersion that the watch showed. No policy, no graph, no limit:
 // so what an object with a finalizer costs at the least is seen. act has to wait
 // for their end: nothing is removed once it has returned.
 func RemoveFinalizers(ctx context.Context, cfg *rest.Config, p *Population, act func(context.Context) error) error {

@@ -32,7 +32,7 @@ type Shape struct {
 	Kind Kind
 	// Levels says how many dependents each object of the level above has.
 	Levels []int
-	// CoOwners: each dependent names a second owner, one that never was, and that nobody else names.
+	// CoOwners: each dependent names a second owner, one that never was, and that no other names.
 	CoOwners bool
 	// Loose: the objects of the levels have no owner, and are not the owner's dependents.
 	Loose bool

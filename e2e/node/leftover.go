@@ -36,7 +36,7 @@ func (n *Node) cleanProxy(ctx context.Context) error {
 	return nil
 }
 
-// removeFirewall removes the chain that kube-proxy --cleanup leaves. It stays where it is used by somebody else's rule.
+// removeFirewall removes the chain that kube-proxy --cleanup leaves. It stays where it is used by another's rule.
 func removeFirewall(ctx context.Context) {
 	for _, iptables := range []string{"iptables", "ip6tables"} {
 		for _, args := range [][]string{

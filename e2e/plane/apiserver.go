@@ -154,7 +154,7 @@ func (p *Plane) freshClient() (*http.Client, error) {
 func (p *Plane) RestartAPIServer(ctx context.Context) error {
 	c := p.Child(APIServer)
 	// Open watches keep it from leaving for more than ten seconds. One that is killed
-	// instead is something that its clients must survive just as well.
+	// instead is something that its clients must survive as well.
 	_ = c.Stop(2 * time.Second)
 	if err := p.start(ctx, c); err != nil {
 		return err

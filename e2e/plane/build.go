@@ -13,7 +13,7 @@ import (
 
 const (
 	progressEvery = 10 * time.Second
-	// keepUnused is how long binaries of versions that nobody asks for any
+	// keepUnused is how long binaries of versions that no one asks for any
 	// more stay in the cache.
 	keepUnused = 14 * 24 * time.Hour
 )

@@ -65,7 +65,7 @@ func openModule(ctx context.Context, dir string) (module, error) {
 	return m, nil
 }
 
-// versionFlags stamps the Kubernetes binaries with the version that go.mod
+// versionFlags gives the Kubernetes binaries the version that go.mod
 // pins; unstamped ones call themselves v0.0.0 and version checks refuse them.
 // Stripping the symbols halves the size of what is cached.
 func versionFlags(gomod []byte) (string, error) {

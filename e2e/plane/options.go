@@ -54,7 +54,7 @@ func (o Options) address() string {
 }
 
 // endpoints says who writes the endpoint of the Service "kubernetes": one on
-// loopback is not valid, so nobody may write it.
+// loopback is not valid, so no client may write it.
 func (o Options) endpoints() string {
 	if o.Address == "" {
 		return "none"

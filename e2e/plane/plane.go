@@ -123,7 +123,7 @@ func (p *Plane) Stop() error {
 
 	for _, c := range slices.Backward(children) {
 		if p.opts.Dir == "" {
-			// Nobody reads the data again: there is nothing to leave in
+			// The data are not read again: there is nothing to leave in
 			// order, and watches make the API server's end take long.
 			c.Kill()
 		} else if err := c.Stop(DefaultGrace); err != nil {

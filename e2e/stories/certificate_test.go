@@ -33,7 +33,7 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager. Neither the switch nor that one is lost and issued anew
+// certManager: the same chart with certificates of cert-manager. Neither the switch nor that one is lost and issued again
 // refuses a request.
 func (s *story) certManager() {
 	s.weir()
@@ -52,7 +52,7 @@ func (s *story) certManager() {
 	st = s.stream()
 	st.flowing(20)
 	before = s.served()
-	// A certificate whose Secret is gone is issued anew.
+	// A certificate whose Secret is gone is issued again.
 	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")
 	s.until("the renewed certificate is served", s.another(before))
 	st.flowing(50)

@@ -100,7 +100,7 @@ var ends []func()
 
 func atEnd(f func()) { ends = append(ends, f) }
 
-// free refuses a cluster that somebody's Weir works in: the stories would uninstall it.
+// free refuses a cluster that another Weir works in: the stories would uninstall it.
 func free(ctx context.Context) error {
 	_, err := cluster.client.CoreV1().Namespaces().Get(ctx, weirNamespace, metav1.GetOptions{})
 	if err == nil {

@@ -40,7 +40,7 @@ func (s *story) down() (up func()) {
 	return up
 }
 
-// webhookDownUnderIgnore: nothing is refused; what was stamped before is carried out as the policy says by the controller
+// webhookDownUnderIgnore: nothing is refused; what got the finalizer before is carried out as the policy says by the controller
 // alone, and what is made meanwhile is as safe as the rest when the webhook is back.
 func (s *story) webhookDownUnderIgnore() {
 	s.weir()

@@ -18,7 +18,7 @@ const (
 )
 
 // keeps is a policy by which deletes of parents keep their children, also where a delete asks for nothing: it is Weir
-// alone that keeps them, because the API server would let them fall.
+// alone that keeps them, because the API server would have them deleted.
 const keeps = `  failurePolicy: %s
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -39,7 +39,7 @@ type stream struct {
 	refused []string // what went wrong
 }
 
-// keep makes the policy, and waits until all of the webhook stamps by it.
+// keep makes the policy, and waits until all of the webhook adds the finalizer by it.
 func (s *story) keep(failurePolicy string) {
 	s.Helper()
 	s.policy("DeletionPolicy", fmt.Sprintf(keeps, failurePolicy))
@@ -139,7 +139,7 @@ func (st *stream) flowing(more int) {
 	})
 }
 
-// unharmed ends the stream: nothing was refused, all parents go, and all of their children are there and belong to nobody.
+// unharmed ends the stream: nothing was refused, all parents go, and all of their children are there and belong to no owner.
 func (st *stream) unharmed() {
 	st.Helper()
 	st.cancel()
@@ -157,7 +157,7 @@ func (st *stream) unharmed() {
 	}
 }
 
-// kept waits until parents are gone, and their children are there and belong to nobody.
+// kept waits until parents are gone, and their children are there and belong to no owner.
 func (s *story) kept(parents []string) {
 	s.Helper()
 	s.until("the parents are gone and their children free", func(ctx context.Context) error {

@@ -21,7 +21,7 @@ func (s *story) uninstallWithHeldObjects() {
 		s.family(fmt.Sprintf("held-%d", i))
 	}
 	s.works()
-	// A Deployment whose deletion waits for a pod that somebody else holds.
+	// A Deployment whose deletion waits for a pod that another's finalizer holds.
 	pod := s.pods()[0].Name
 	s.must("patch", "pod", pod, "--type=merge", "-p", `{"metadata":{"finalizers":["stories.weir.dev/held"]}}`)
 	s.must("delete", "deployment", "web", "--wait=false")

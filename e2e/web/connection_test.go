@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lost is what the page says when nobody speaks to it.
+// lost is what the page says when no server speaks to it.
 const lost = "Not connected to the cluster, so this page shows what was"
 
 // hold has an object terminate, and stay until the test is over.
@@ -59,7 +59,7 @@ func (p *tab) beside(address string) *tab {
 	return other
 }
 
-// look tells the page whether somebody sees it, as the browser does when its tabs change.
+// look tells the page whether a user sees it, as the browser does when its tabs change.
 func (p *tab) look(away bool) {
 	p.Helper()
 	hidden := "false"

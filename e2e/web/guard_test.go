@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestOnlyWhoHasTheAddress is answered, and nobody by way of another page, another name of this machine, or another address.
+// TestOnlyWhoHasTheAddress is answered, and no one by way of another page, another name of this machine, or another address.
 func TestOnlyWhoHasTheAddress(t *testing.T) {
 	u := serve(t, shared.plane.Kubeconfig)
 	at, err := url.Parse(u.url)

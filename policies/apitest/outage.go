@@ -25,7 +25,7 @@ func (s *Server) Up() {
 }
 
 // Snapshot takes a backup, and returns what restores it: everything is as it was then, and resourceVersions go on from
-// where they were then. With a bump they go on so much later, and nobody can watch from before. Watches are not told.
+// where they were then. With a bump they go on so much later, and no client can watch from before. Watches are not told.
 func (s *Server) Snapshot() (restore func(bump int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Server) Snapshot() (restore func(bump int)) {
 	}
 }
 
-// refused is what a client gets while nobody is there.
+// refused is what a client gets while the server is away.
 func (s *Server) refused() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ type Server struct {
 	history   []event
 	oldest    int           // watches from before are too old
 	cuts      int           // how often watches were cut
-	down      bool          // nobody is there
+	down      bool          // the server is away
 	changed   chan struct{} // closed at the next event or cut; made by who waits for it, so that it is of a bubble
 	requests  []Request
 }

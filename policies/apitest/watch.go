@@ -40,7 +40,7 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 	s.mu.Unlock()
 	body, out := io.Pipe()
 	go func() {
-		defer func() { _ = out.Close() }() // the client has gone: there is nobody to tell
+		defer func() { _ = out.Close() }() // the client has gone: there is none to tell
 		to := json.NewEncoder(out)
 		for _, e := range first {
 			if to.Encode(e) != nil {

@@ -61,7 +61,7 @@ type Facts struct {
 	Kinds []Kind `json:"kinds,omitempty"`
 	// Depends are uids of owners that depend on the object of the request.
 	Depends []string `json:"depends,omitempty"`
-	// WeirCollects says that Weir collects garbage, and nobody else: replace mode.
+	// WeirCollects says that Weir collects garbage, and no other collector: replace mode.
 	WeirCollects bool `json:"weirCollects,omitempty"`
 }
 

@@ -34,7 +34,7 @@ const (
 	Done    Result = "done"
 	Already Result = "already" // it was as wanted
 	Gone    Result = "gone"
-	Changed Result = "changed" // by somebody else, and so it was left alone
+	Changed Result = "changed" // by another client, and so it was left alone
 	Failed  Result = "failed"
 )
 

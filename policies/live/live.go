@@ -127,7 +127,7 @@ func (s *State) Run(ctx context.Context) error {
 		case <-s.recheck: // what came meanwhile is compiled with the rest
 		default:
 		}
-		s.compile() //nolint:contextcheck // it waits for nobody
+		s.compile() //nolint:contextcheck // it waits for no other process
 	}
 }
 

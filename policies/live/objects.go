@@ -151,7 +151,7 @@ func (s *objects) all() []map[string]any {
 	return out
 }
 
-// Transformer implements cache.TransformingStore: it drops what nobody reads.
+// Transformer implements cache.TransformingStore: it drops what is not read.
 func (s *objects) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -205,7 +205,7 @@ func unknown(served func(schema.GroupVersionResource) (bool, error), gvr schema.
 	return err == nil && !yes
 }
 
-// notServed tells the API server's own word that it does not know a kind from any other trouble.
+// notServed tells the API server's own word that it does not know a kind from any other failure.
 func notServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound

@@ -25,7 +25,7 @@ type outline struct {
 	cascade string
 	scope   string // the namespace that it rests on; empty: all of the cluster
 	version int64
-	// judged says that policies were asked, which may look at what no Follower knows: it is made anew when the user asks.
+	// judged says that policies were asked, which may look at what no Follower knows: it is made again when the user asks.
 	judged bool
 }
 

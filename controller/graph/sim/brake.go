@@ -49,10 +49,10 @@ type persons struct {
 	Braking
 	written map[schema.GroupResource]bool
 	decided map[types.UID]bool
-	seen    map[schema.GroupResource][][]types.UID // what was to be decided about when somebody looked
+	seen    map[schema.GroupResource][][]types.UID // what was to be decided about when a person looked
 }
 
-// let is when a process let objects go that nobody had decided about.
+// let is when a process let objects through that no person had decided about.
 type let struct {
 	at   map[types.UID]int
 	kept int // since when nothing is held any more; 0: something is
@@ -162,7 +162,7 @@ func (w *cluster) keep(c *collector) {
 	}
 }
 
-// decide has a person let go what somebody saw of something that is held.
+// decide has a person let through what another saw of something that is held.
 func (w *cluster) decide(c *collector) {
 	if c.brake == nil {
 		return

@@ -19,7 +19,7 @@
 //
 // A finalizer of ours comes off only after policies were asked, and of what they want orphaned as orphan does.
 //
-// One that a collector let go from an owner that was deleted with orphan is not deleted on account of owners
+// One that a collector released from an owner that was deleted with orphan is not deleted on account of owners
 // that never were. An owner that was deleted with orphan goes only when nothing refers to it of which the
 // collector had been told, and nothing of a kind that it knew it could not follow.
 //
@@ -27,7 +27,7 @@
 // knows of a pod there.
 //
 // With a brake (RunBraked) no process deletes more by inference, for owners of one kind, than the limit, before a person has decided about each
-// object; what goes with an object that was let go is not counted again. When all is decided nothing is held.
+// object; what goes with an object that was let through is not counted again. When all is decided nothing is held.
 //
 // Liveness, when users and faults have stopped and everything was delivered: the server is as settled
 // says, which no decision of the graph enters; the graph has nothing more to ask for; and the number of

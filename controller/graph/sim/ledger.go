@@ -25,7 +25,7 @@ func words(r metav1.OwnerReference) string {
 	return r.APIVersion + " " + r.Kind + " " + r.Name + " " + string(r.UID)
 }
 
-// note brings the ledger up to date with references that were just written.
+// note brings the ledger up to date with references that were written now.
 func (s *server) note(o *object) {
 	before := o.ledger.real
 	o.ledger.real = map[string]bool{}
@@ -84,7 +84,7 @@ func (o *object) owedLife() bool {
 
 // lost finds an object that would be in danger if an orphaning owner went now: it refers to the owner, and is
 // of a kind that a collector knew that it did not follow when it decided, or had been told so by then. nil if
-// there is none. One that the watch had not come to yet is nobody's fault: it is let go when it is seen.
+// there is none. One that the watch had not come to yet is no process's fault: it is released when it is seen.
 func (s *server) lost(owner *object, unfollowed map[schema.GroupResource]bool, told map[schema.GroupResource]int) *object {
 	for _, o := range s.all() {
 		k := s.kind(o.Kind)

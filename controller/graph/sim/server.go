@@ -35,7 +35,7 @@ type kind struct {
 	served    bool
 	ending    bool // its CRD is being deleted: it is served until the last object is gone
 	forbidden bool // the collector may neither list nor read it
-	graceful  bool // objects linger after a DELETE, until somebody reports them finished
+	graceful  bool // objects linger after a DELETE, until a process reports them finished
 	sick      bool // requests about its objects are slow, and often sent away
 	objects   map[types.UID]*object
 	log       []change

@@ -13,9 +13,9 @@ import (
 //	one can never be resolved; in the first case it has no reference to an owner that waits or is absent;
 //	no reference is to an owner that is orphaning, and no such owner is left;
 //	an owner that waits for its dependents has a blocking one that is stuck for a reason: on a finalizer
-//	that nobody removes, because it cannot be resolved, or behind another such dependent.
+//	that no process removes, because it cannot be resolved, or behind another such dependent.
 //
-// Objects of a kind that may not be listed are not the collector's, and block nobody.
+// Objects of a kind that may not be listed are not the collector's, and block no owner.
 func (w *cluster) settled() error {
 	s := w.server
 	for _, o := range s.all() {

@@ -66,7 +66,7 @@ func (w *cluster) act() {
 		w.toggle()
 	case n < 96:
 		if w.chance(40) {
-			for range 4 { // just in time, some of them
+			for range 4 { // in time, some of them
 				w.create()
 			}
 			w.server.end(pick(w, []string{"x", "y"}))

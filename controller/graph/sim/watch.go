@@ -15,7 +15,7 @@ type watch struct {
 	running bool
 	list    []graph.Event // still to be delivered
 	next    int           // in the log
-	broken  bool          // to be listed anew
+	broken  bool          // to be listed again
 	paused  bool          // broken, and to go on where it was
 	synced  bool          // was listed since it began
 	lost    map[types.UID]bool
@@ -114,5 +114,5 @@ func (w *watch) fail(d dice) graph.Event {
 	return graph.ListFailed{Kind: w.kind.GroupResource(), Reason: "broken"}
 }
 
-// rewind ends a watch whose server was restored: it begins anew after discovery.
+// rewind ends a watch whose server was restored: it begins again after discovery.
 func (w *watch) rewind() { *w = watch{kind: w.kind, next: len(w.kind.log), lost: w.lost} }

@@ -80,7 +80,7 @@ func (p purposeful) closes(name string) error {
 		words.Printable(name), objects, accept(name))
 }
 
-// accept is how somebody says that he accepts a purpose.
+// accept is how a user says that a purpose is accepted.
 func accept(name string) string { return "--accept " + words.Shell(name) }
 
 // deletesOnPurpose are those differences, by the purpose.

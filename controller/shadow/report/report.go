@@ -14,9 +14,9 @@ const deletes = "delete"
 
 // What became of a decision.
 const (
-	Done      = "done"      // somebody carried it out
+	Done      = "done"      // a client carried it out
 	Withdrawn = "withdrawn" // what was seen later says otherwise
-	Late      = "late"      // nobody has carried it out for long: a difference
+	Late      = "late"      // no client has carried it out for long: a difference
 )
 
 // What became of objects with owners that were deleted without a decision to do so, and of namespaces that went before Weir would have let them.
@@ -56,7 +56,7 @@ type Report struct {
 	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
 }
 
-// Difference is something that Weir would do and nobody did, or that somebody did and Weir would not do.
+// Difference is something that Weir would do and no client did, or that a client did and Weir would not do.
 type Difference struct {
 	At     time.Time `json:"at"`
 	What   string    `json:"what"` // Late or Kept

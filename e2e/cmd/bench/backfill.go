@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// backFilled is how long it takes to stamp what was there before a policy, and what others notice of it.
+// backFilled is how long it takes to add the finalizer to what was there before a policy, and what others notice of it.
 type backFilled struct {
 	objects int
 	load.Stamping

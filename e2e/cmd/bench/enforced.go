@@ -173,7 +173,7 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 			return load.Floor(ctx, user, p, metav1.DeletePropagationBackground)
 		})
 	}
-	if e.plainly == nil { // with nobody in the way
+	if e.plainly == nil { // with no webhook in the way
 		if x.plain, err = b.made(ctx, unlabelled(e.shape(n)), plain); err != nil {
 			return x, err
 		}

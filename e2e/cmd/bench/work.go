@@ -156,7 +156,7 @@ func (b *bench) runLong(ctx context.Context, r *report) error {
 	if err := b.runFull(ctx, r); err != nil {
 		return err
 	}
-	// The last: what is stamped stays when Weir has gone.
+	// The last: the finalizers that were added stay when Weir has gone.
 	if b.weir != "" && b.coOwners > 0 && b.only.MatchString("back-fill") {
 		if err := b.measureBackFill(ctx, r); err != nil {
 			return fmt.Errorf("back-fill: %w", err)

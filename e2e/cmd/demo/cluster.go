@@ -112,7 +112,7 @@ func (c *cluster) running(ctx context.Context, app string, n int) error {
 }
 
 // delete deletes as kubectl does, with an explicit propagation policy, and waits until the objects are
-// gone: the named one, and the others that are expected to fall with it.
+// gone: the named one, and the others that are expected to be deleted with it.
 func (c *cluster) delete(ctx context.Context, r schema.GroupVersionResource, name string, policy metav1.DeletionPropagation, falls ...object) error {
 	fmt.Printf("\n$ kubectl -n %s delete %s %s --cascade=%s\n", namespace, strings.TrimSuffix(r.Resource, "s"), name, strings.ToLower(string(policy)))
 	began := time.Now()

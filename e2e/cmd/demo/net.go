@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// freePorts finds loopback ports that nobody uses now.
+// freePorts finds loopback ports that are free now.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

@@ -49,7 +49,7 @@ func (a archive) write(path string) (v1.Hash, error) {
 		f.Close()
 		return v1.Hash{}, fmt.Errorf("write %s: %w", path, err)
 	}
-	// CreateTemp's files are their owner's alone; an image is nobody's secret, and others load it.
+	// CreateTemp's files are their owner's alone; an image is no secret, and others load it.
 	if err := f.Chmod(0o644); err != nil {
 		f.Close()
 		return v1.Hash{}, err

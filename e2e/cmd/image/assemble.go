@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is nobody in particular, and a number, so that Kubernetes can see that it is not root.
+// user is no known one, and a number, so that Kubernetes can see that it is not root.
 const user = "65532:65532"
 
 // platformImage is the program for one platform.

@@ -2,7 +2,7 @@
 // for several platforms, in one archive that containerd, kind, docker and podman load. It does the same for other programs
 // of one package, such as those that the tests run in a cluster.
 //
-// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and nobody who builds Weir needs this.
+// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and no one who builds Weir needs this.
 package main
 
 import (
