@@ -220,8 +220,13 @@ func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) 
 
 // Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
 func (l *Ledger) Rewound(now time.Time) {
+	const why = "the history of the API server went back"
 	for uid, d := range l.open {
-		l.close(now, uid, d, report.Withdrawn, report.Withdrawn+": the history of the API server went back")
+		l.close(now, uid, d, report.Withdrawn, report.Withdrawn+": "+why)
+	}
+	for _, s := range l.spaces {
+		s.past.add(now, why)
+		s.ends(now)
 	}
 	clear(l.spaces)
 	clear(l.written)

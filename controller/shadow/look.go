@@ -38,7 +38,7 @@ func (s *Shadow) Namespace(name string, how follow.Change) {
 		s.ledger.Looked(now, name, step, inv) // what is in it may have gone since the last look
 		s.ledger.Went(now, name)
 	case follow.There:
-		s.ledger.Returned(name)
+		s.ledger.Returned(now, name)
 	}
 }
 

@@ -53,7 +53,7 @@ func whatNext(served []graph.KindStats, inv graph.Inventory, undiscovered []stri
 // Ending takes in that a namespace is being deleted, what Weir would do next in it, and what is in it.
 func (l *Ledger) Ending(now time.Time, name string, step drain.Step, inv graph.Inventory) {
 	if s := l.spaces[name]; s != nil && s.gone { // another of that name
-		l.Returned(name)
+		l.Returned(now, name)
 	}
 	switch {
 	case l.spaces[name] != nil:
@@ -158,8 +158,10 @@ func content(inv graph.Inventory) string {
 func spaceRef(name string) string { return kinds.Namespaces.Resource + " " + name }
 
 // Returned takes in that there is a namespace of a name: what is left of one before it cannot be told apart.
-func (l *Ledger) Returned(name string) {
+func (l *Ledger) Returned(now time.Time, name string) {
 	if s := l.spaces[name]; s != nil {
+		s.past.add(now, "there is another of its name")
+		s.ends(now)
 		l.finish(s, report.Sooner)
 		delete(l.spaces, name)
 	}

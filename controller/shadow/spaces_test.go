@@ -126,7 +126,7 @@ func TestWhatBecomesOfNamespaces(t *testing.T) {
 		}, "kept 1; difference kept namespaces shop: waiting, ended true; "},
 		"another has its name": {func(l *Ledger) {
 			l.Went(at(1*time.Second), "shop")
-			l.Returned("shop")
+			l.Returned(at(1*time.Second), "shop")
 			l.Left(at(1*time.Second+late), "shop", full)
 		}, "sooner 1; "},
 		"another of its name is being deleted": {func(l *Ledger) {
@@ -224,5 +224,36 @@ func TestWhatANamespaceSaysOfItsEnd(t *testing.T) {
 	ns.DeletionTimestamp = nil
 	if r := readingOf(ns); r.There {
 		t.Error("it is another")
+	}
+}
+
+// TestADifferenceOfANamespaceEnds: also when its end was missed, because another has its name by now, or the cluster was restored. What has
+// ended before keeps its time.
+func TestADifferenceOfANamespaceEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends func(l *Ledger, now time.Time)
+		want string
+	}{
+		"it goes":               {func(l *Ledger, now time.Time) { l.Went(now, "shop") }, "it went"},
+		"its end was missed":    {func(l *Ledger, now time.Time) { l.Returned(now, "shop") }, "there is another of its name"},
+		"the cluster went back": {func(l *Ledger, now time.Time) { l.Rewound(now) }, "the history of the API server went back"},
+		"another is being deleted": {func(l *Ledger, now time.Time) {
+			l.Went(now, "shop")
+			l.Ending(now.Add(time.Second), "shop", drain.Step{Verb: drain.Delete, Why: "deleting"}, holds())
+		}, "it went"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, time.Minute)
+			l.Ending(start, "shop", drain.Step{Verb: drain.Delete, Why: "deleting"}, holds(graph.KindCount{Kind: configMaps, Total: 2}))
+			if l.Read(start.Add(time.Minute), "shop", Reading{There: true}) == "" {
+				t.Fatal("no difference")
+			}
+			at := start.Add(time.Hour)
+			c.ends(l, at)
+			d := l.Report(at, true).Differences[0]
+			if d.Ended == nil || !d.Ended.Equal(at) || d.History[len(d.History)-1] != (report.Step{At: at, What: c.want}) {
+				t.Errorf("ended %v, want %s, with %q at the end of %+v", d.Ended, at, c.want, d.History)
+			}
+		})
 	}
 }
