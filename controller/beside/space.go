@@ -17,6 +17,7 @@ type space struct {
 	seen  bool      // this process saw it, while it led
 	// changed is when the namespace was last written, as a watch shows it, and read when it was last read.
 	changed, read time.Time
+	unread        bool // that failed: what was written until then is not known
 	ref           graph.Ref
 
 	begun time.Time // zero: the controller has not looked at it yet

@@ -175,7 +175,8 @@ func (s *Spaces) look() (read []string) {
 			now := time.Now()
 			sp.holds(now, content, all)
 			_, since := sp.waits()
-			written := sp.changed.After(sp.read) && (sp.begun.IsZero() || now.Sub(sp.read) >= readAfter)
+			again := now.Sub(sp.read) >= readAfter
+			written := sp.changed.After(sp.read) && (sp.begun.IsZero() || again) || sp.unread && again
 			waits := !since.IsZero() && now.Sub(since) >= readAfter && now.Sub(sp.read) >= max(readAfter, now.Sub(since)/10)
 			if (written || waits) && len(read) < mostReads {
 				read = append(read, name)
@@ -201,7 +202,7 @@ func (s *Spaces) readOne(ctx context.Context, name string) {
 	if sp == nil {
 		return
 	}
-	sp.read = began
+	sp.read, sp.unread = began, err != nil && !apierrors.IsNotFound(err)
 	if err != nil || ns.DeletionTimestamp == nil {
 		return
 	}

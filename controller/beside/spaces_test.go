@@ -300,3 +300,53 @@ func TestItIsToldWhenTheNamespaceControllerIsSilent(t *testing.T) {
 		}
 	})
 }
+
+// TestNamespaceThatCouldNotBeReadIsReadAgain: what it says now may be what the controller is excused by no more.
+func TestNamespaceThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEstate(t)
+		broken := false
+		e.Namespaces = reader(func(ctx context.Context, name string) (*corev1.Namespace, error) {
+			ns, err := e.Get(ctx, name, metav1.GetOptions{})
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if broken {
+				return nil, apierrors.NewServiceUnavailable("etcd")
+			}
+			return ns, err
+		})
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go e.Spaces.Run(ctx)
+		time.Sleep(1500 * time.Millisecond)
+		e.deletes("shop", 0)
+		time.Sleep(5 * time.Second)
+		e.says("shop", corev1.NamespaceDeletionDiscoveryFailure)
+		time.Sleep(time.Minute)
+		if oldest := e.value("weir_builtin_namespace_controller_oldest_seconds", ""); oldest != 0 {
+			t.Errorf("it cannot tell, and is waited for since %v s", oldest)
+		}
+		e.mu.Lock()
+		broken, e.reads = true, 0
+		e.mu.Unlock()
+		e.says("shop") // and then it ends
+		time.Sleep(time.Minute)
+		e.mu.Lock()
+		if e.reads < 2 || e.reads > 13 {
+			t.Errorf("%d reads in a minute, want one each %s at most", e.reads, readAfter)
+		}
+		broken = false
+		e.mu.Unlock()
+		time.Sleep(time.Minute)
+		if oldest := e.value("weir_builtin_namespace_controller_oldest_seconds", ""); oldest < 60 {
+			t.Errorf("it is waited for since %v s, and nothing excuses it", oldest)
+		}
+	})
+}
+
+// reader reads namespaces.
+type reader func(ctx context.Context, name string) (*corev1.Namespace, error)
+
+func (f reader) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	return f(ctx, name)
+}
