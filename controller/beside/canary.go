@@ -235,7 +235,7 @@ func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 	}
 	is, err := c.goes(ctx, p.uid, c.Stands-time.Since(p.since), firstLook, mostLook)
 	if err == nil && is == changed {
-		err = errors.New("the canary was changed while it was looked at")
+		err = errChanged
 	}
 	return p.uid, is == stands, err
 }
@@ -277,6 +277,8 @@ func (c *Canary) again(ctx context.Context) error {
 	case is == deleted:
 		c.found(p.uid, true)
 		return ErrOther
+	case is == changed:
+		return errChanged
 	}
 	c.Log.Info("the canary was deleted, and the next one stands: no other garbage collector works")
 	return nil
@@ -286,6 +288,8 @@ func (c *Canary) again(ctx context.Context) error {
 var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
 	"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or weir with --mode companion; " +
 	"--beside-builtin has weir collect beside it")
+
+var errChanged = errors.New("the canary was changed while it was looked at")
 
 func (c *Canary) found(uid types.UID, first bool) {
 	c.other.Store(true)

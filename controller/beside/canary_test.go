@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // cage is a canary on the clock of a bubble, and a cluster in which another collector works, or does not.
 type cage struct {
@@ -63,7 +66,7 @@ func newCage(t *testing.T, deletes time.Duration) *cage {
 }
 
 func (k *cage) remove(t *testing.T) {
-	if err := k.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), "home", v1alpha1.CollectorCanary); err != nil {
+	if err := k.client.Tracker().Delete(configMaps, "home", v1alpha1.CollectorCanary); err != nil {
 		t.Errorf("delete the canary: %v", err)
 	}
 }
@@ -320,4 +323,83 @@ func TestOnlyTheCanaryIsLeftAlone(t *testing.T) {
 			t.Errorf("%v: %t", ref, !want)
 		}
 	}
+}
+
+// alter has somebody put another owner on the canary.
+func (k *cage) alter(t *testing.T) {
+	cm, err := k.client.Tracker().Get(configMaps, "home", v1alpha1.CollectorCanary)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	changed := cm.(*corev1.ConfigMap).DeepCopy()
+	changed.OwnerReferences = append(changed.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "lives", UID: "lives"})
+	if err := k.client.Tracker().Update(configMaps, changed, "home"); err != nil {
+		t.Error(err)
+	}
+}
+
+// logged has the log be kept, and returns its lines until now.
+func (k *cage) logged() func() []string {
+	var lines []string
+	k.Log = funcr.New(func(_, line string) { k.set(func() { lines = append(lines, line) }) }, funcr.Options{})
+	return func() (out []string) { k.set(func() { out = lines }); return out }
+}
+
+// TestWhatIsChangedWhileItIsLookedAtTellsNothing: neither that another collector works, nor that none does.
+func TestWhatIsChangedWhileItIsLookedAtTellsNothing(t *testing.T) {
+	t.Run("before anything is collected", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := newCage(t, -1)
+			began := time.Now()
+			time.AfterFunc(DefaultStands-time.Millisecond, func() { k.alter(t) })
+			if err := k.Await(t.Context()); err != nil || time.Since(began) != DefaultStands+failureRetry+DefaultStands {
+				t.Errorf("%v, after %s, want one that was changed, and one that stood", err, time.Since(began))
+			}
+			if told := k.heard(); k.made != 2 || !cmp.Equal(told, []string{"cannot tell whether another garbage collector works"}) {
+				t.Errorf("%d were made, told: %q", k.made, told)
+			}
+		})
+	})
+	t.Run("while Weir collects", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := newCage(t, -1)
+			lines := k.logged()
+			ctx, end := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- k.Watch(ctx) }()
+			time.Sleep(time.Second)
+			k.remove(t)
+			time.Sleep(calmLook) // the next one is looked at
+			k.alter(t)
+			time.Sleep(DefaultStands)
+			for _, line := range lines() {
+				if strings.Contains(line, "no other garbage collector works") {
+					t.Errorf("the log says %s", line)
+				}
+			}
+			time.Sleep(time.Minute)
+			if told := k.heard(); len(told) > 0 || k.made != 3 {
+				t.Errorf("told %q, %d were made, want the third", told, k.made)
+			}
+			end()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("beside the built-in collector", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := newCage(t, -1)
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			go k.Measure(ctx)
+			time.Sleep(time.Second)
+			k.alter(t)
+			time.Sleep(k.every())
+			if alive := k.gauge(t, "weir_builtin_collector_alive"); alive != -1 || len(k.heard()) > 0 {
+				t.Errorf("alive %v, told %q", alive, k.heard())
+			}
+		})
+	})
 }
