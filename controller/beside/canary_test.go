@@ -325,7 +325,7 @@ func TestOnlyTheCanaryIsLeftAlone(t *testing.T) {
 	}
 }
 
-// alter has somebody put another owner on the canary.
+// alter has a user put another owner on the canary.
 func (k *cage) alter(t *testing.T) {
 	cm, err := k.client.Tracker().Get(configMaps, "home", v1alpha1.CollectorCanary)
 	if err != nil {

@@ -1,0 +1,234 @@
+package beside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// refuse has requests of a verb fail, as long as err returns something.
+func (k *cage) refuse(verb string, err func() error) {
+	k.client.PrependReactor(verb, "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if err := err(); err != nil {
+			return true, nil, err
+		}
+		return false, nil, nil
+	})
+}
+
+// TestWhatIsInTheWayOfACanaryIsRemoved: with its finalizers, only by its uid, and what cannot be removed is told and tried again.
+func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
+	notFound := apierrors.NewNotFound(configMaps.GroupResource(), v1alpha1.CollectorCanary)
+	conflict := apierrors.NewConflict(configMaps.GroupResource(), v1alpha1.CollectorCanary, errors.New("the uid in the precondition is another"))
+	for name, c := range map[string]struct {
+		finalizers []string
+		deleting   bool
+		refuse     map[string]error // by verb, once
+		writes     []string
+		told       string
+		takes      time.Duration
+	}{
+		"changed":                            {writes: []string{"delete", "create"}},
+		"changed, and held":                  {finalizers: []string{"example.com/hold"}, writes: []string{"delete", "patch", "create"}},
+		"being deleted, and held":            {finalizers: []string{"example.com/hold"}, deleting: true, writes: []string{"patch", "create"}},
+		"it goes meanwhile":                  {refuse: map[string]error{"delete": notFound}, writes: []string{"delete", "create"}},
+		"it goes before its finalizers do":   {finalizers: []string{"example.com/hold"}, refuse: map[string]error{"patch": notFound}, writes: []string{"delete", "patch", "create"}},
+		"another takes its place":            {refuse: map[string]error{"delete": conflict}, writes: []string{"delete", "delete", "create"}, told: "delete the canary, which was changed: ", takes: failureRetry},
+		"finalizers may not be taken off it": {finalizers: []string{"example.com/hold"}, refuse: map[string]error{"patch": apierrors.NewForbidden(configMaps.GroupResource(), "", nil)}, writes: []string{"delete", "patch", "create"}, told: "take finalizers off the canary: ", takes: failureRetry},
+		"it cannot be read":                  {refuse: map[string]error{"get": apierrors.NewInternalError(errors.New("etcd"))}, writes: []string{"delete", "create"}, told: "read the canary: ", takes: failureRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newCage(t, -1)
+				k.Reporter = teller(func(text string) { k.told = append(k.told, text) })
+				old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", Finalizers: c.finalizers}}
+				if c.deleting {
+					old.DeletionTimestamp = new(metav1.Now())
+				}
+				if err := k.client.Tracker().Add(old); err != nil {
+					t.Fatal(err)
+				}
+				gone := func() { _ = k.client.Tracker().Delete(configMaps, "home", v1alpha1.CollectorCanary) } // it may be
+				for _, verb := range []string{"get", "delete", "patch"} {
+					k.refuse(verb, func() error {
+						err := c.refuse[verb]
+						delete(c.refuse, verb)
+						if verb != "get" && (apierrors.IsNotFound(err) || verb == "patch") {
+							gone()
+						}
+						return err
+					})
+				}
+				began := time.Now()
+				if err := k.Await(t.Context()); err != nil || time.Since(began) != c.takes+DefaultStands {
+					t.Errorf("%v, after %s, want %s", err, time.Since(began), c.takes+DefaultStands)
+				}
+				var writes []string
+				for _, a := range k.client.Actions() {
+					switch a := a.(type) {
+					case clienttesting.DeleteActionImpl:
+						if p := a.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "old" {
+							t.Errorf("deleted with %+v, want the uid of what was read", a.DeleteOptions)
+						}
+					case clienttesting.PatchActionImpl:
+						var p map[string]map[string]any
+						if err := json.Unmarshal(a.Patch, &p); err != nil || p["metadata"]["uid"] != "old" || p["metadata"]["finalizers"] != nil {
+							t.Errorf("patched with %s, %v", a.Patch, err)
+						}
+					}
+					if a.GetVerb() != "get" {
+						writes = append(writes, a.GetVerb())
+					}
+				}
+				if diff := cmp.Diff(c.writes, writes); diff != "" {
+					t.Errorf("writes (-want +got):\n%s", diff)
+				}
+				if told := strings.Join(k.told, "\n"); !strings.Contains(told, c.told) || len(k.told) > 1 || (c.told == "") != (told == "") {
+					t.Errorf("told %q, want %q", told, c.told)
+				}
+			})
+		})
+	}
+}
+
+// teller is a Reporter of texts.
+type teller func(text string)
+
+func (f teller) OtherCollector(_ graph.Ref, text string)          { f(text) }
+func (f teller) CollectorSilent(_ graph.Ref, _ bool, text string) { f(text) }
+
+// TestWatchGoesOnWhileNothingIsKnown: that the API server does not answer is no other collector, and one that begins after that is found.
+func TestWatchGoesOnWhileNothingIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, -1)
+		lines := k.logged()
+		var broken error
+		var mu = &k.mu
+		for _, verb := range []string{"get", "create"} {
+			k.refuse(verb, func() error { mu.Lock(); defer mu.Unlock(); return broken })
+		}
+		done := make(chan error, 1)
+		go func() { done <- k.Watch(t.Context()) }()
+		time.Sleep(time.Minute)
+		k.set(func() { broken = apierrors.NewServiceUnavailable("etcd") })
+		before := len(k.client.Actions())
+		time.Sleep(time.Hour)
+		if n := len(lines()); n < 700 || n > 722 || !strings.Contains(lines()[0], "will try again") {
+			t.Errorf("%d lines in an hour, want one each %s", n, failureRetry)
+		}
+		if n := len(k.client.Actions()) - before; n > 722 {
+			t.Errorf("%d requests in an hour", n)
+		}
+		k.set(func() { broken, k.deletes = nil, time.Second })
+		k.remove(t)
+		time.Sleep(calmLook + DefaultStands + failureRetry)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrOther) {
+				t.Error(err)
+			}
+		default:
+			t.Error("it works beside another")
+		}
+	})
+}
+
+// TestWhatIsNotKnownOfTheBuiltInCollectorIsNotShown: a value from before would say that it works.
+func TestWhatIsNotKnownOfTheBuiltInCollectorIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCage(t, time.Millisecond)
+		var broken bool
+		k.refuse("get", func() error {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if broken {
+				return apierrors.NewServiceUnavailable("etcd")
+			}
+			return nil
+		})
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { k.Measure(ctx); close(ended) }()
+		for _, step := range []struct {
+			broken bool
+			want   float64
+		}{{false, 1}, {true, -1}, {false, 1}} {
+			k.set(func() { broken = step.broken })
+			time.Sleep(2 * k.every())
+			synctest.Wait()
+			if alive, lag := k.gauge(t, "weir_builtin_collector_alive"), k.gauge(t, "weir_builtin_collector_lag_seconds"); alive != step.want || (lag < 0) != step.broken {
+				t.Errorf("broken %t: alive %v, lag %v", step.broken, alive, lag)
+			}
+		}
+		end()
+		<-ended
+	})
+}
+
+func TestAnotherNamespaceControllerIsShownByItself(t *testing.T) {
+	k := newCage(t, -1)
+	for _, works := range []bool{true, false} {
+		k.OtherNamespaceController(works)
+		want := map[string]float64{"namespaces": 1}
+		if !works {
+			want = map[string]float64{}
+		}
+		if diff := cmp.Diff(want, fixture.Counts(t, k.registry, "weir_other_collector")); diff != "" {
+			t.Errorf("works %t (-want +got):\n%s", works, diff)
+		}
+	}
+}
+
+// TestOnlyTheLeaseWakesWhoWaitsForIt: others change all the time. While it cannot be read, that is told once, and no process takes it.
+func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lease{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}, broken: true}
+		var lines []string
+		v := newVacancy(&lock{&l, "weir"}, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+		for _, o := range []graph.Object{
+			{Kind: leases, Namespace: "kube-system", Name: "others"}, {Kind: leases, Namespace: "kube-node-lease", Name: "collectors"},
+			{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "collectors"},
+		} {
+			if v.showing(&o); len(v.shown) != 0 {
+				t.Errorf("%s %s/%s wakes it", o.Kind, o.Namespace, o.Name)
+			}
+		}
+		for range 3 {
+			v.showing(&graph.Object{Kind: leases, Namespace: "kube-system", Name: "collectors"}) // and no goroutine listens yet
+		}
+		if len(v.shown) != 1 {
+			t.Errorf("%d changes are waiting, want one", len(v.shown))
+		}
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		if v.await(ctx, time.Second) {
+			t.Error("taken, and nobody knows who holds it")
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the migration Lease; will try again") {
+			t.Errorf("the log says %q", lines)
+		}
+		if err := NewMigration(&lock{&lease{}, "weir"}, 0, logr.Discard()).Hold(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "set up the migration Lease kube-system/collectors") {
+			t.Errorf("a Lease of no time: %v", err)
+		}
+	})
+}
