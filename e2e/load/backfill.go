@@ -84,7 +84,7 @@ func unstamped(ctx context.Context, cfg *rest.Config, p *Population) (n int, err
 	if err != nil {
 		return 0, fmt.Errorf("look for stamps: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
 	n = len(p.Dependents)
 	for options := (metav1.ListOptions{Limit: stampPage}); ; {
 		list, err := in.List(ctx, options)
@@ -120,7 +120,7 @@ func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func(
 			failed = err
 			return
 		}
-		in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+		in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
 		for ctx.Err() == nil {
 			began := time.Now()
 			if _, err := in.Get(ctx, p.Owner.Name, metav1.GetOptions{}); err != nil && ctx.Err() == nil {

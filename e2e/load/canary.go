@@ -24,7 +24,7 @@ func StartAwake(ctx context.Context, cfg *rest.Config, s System) (*Running, time
 	if err != nil {
 		return nil, 0, fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	in := client.Resource(ConfigMap.gvr()).Namespace(namespace.Name)
+	in := client.Resource(ConfigMap.GVR()).Namespace(namespace.Name)
 	nobody := Object{Name: "nobody", UID: "00000000-0000-0000-0000-000000000001"}
 	canary, err := create(ctx, in, ConfigMap, "canary", nil, nil, nobody)
 	if err != nil {
@@ -46,7 +46,7 @@ func StartDraining(ctx context.Context, cfg *rest.Config, s System) (*Running, e
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	namespaces := client.Resource(namespaceKind.gvr())
+	namespaces := client.Resource(namespaceKind.GVR())
 	canary, err := newNamespace(ctx, client, "canary")
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// each calls f for 0..n-1 from Clients goroutines and returns the first error,
+// Each calls f for 0..n-1 from Clients goroutines and returns the first error,
 // after which no further call begins.
-func each(ctx context.Context, n int, f func(context.Context, int) error) error {
+func Each(ctx context.Context, n int, f func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -20,25 +20,26 @@ func Floor(ctx context.Context, cfg *rest.Config, p *Population, policy metav1.D
 	if err != nil {
 		return fmt.Errorf("run the floor: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
-	one := remove
+	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	one := Remove
 	if policy == metav1.DeletePropagationOrphan {
 		one = release
 	}
-	if err := remove(ctx, in, p.Owner); err != nil {
+	if err := Remove(ctx, in, p.Owner); err != nil {
 		return fmt.Errorf("run the floor: %w", err)
 	}
 	// From the last to the first: in a tree, dependents before their owner,
 	// as a foreground deletion has it.
 	n := len(p.Dependents)
-	err = each(ctx, n, func(ctx context.Context, i int) error { return one(ctx, in, p.Dependents[n-1-i]) })
+	err = Each(ctx, n, func(ctx context.Context, i int) error { return one(ctx, in, p.Dependents[n-1-i]) })
 	if err != nil {
 		return fmt.Errorf("run the floor: %w", err)
 	}
 	return nil
 }
 
-func remove(ctx context.Context, in metadata.ResourceInterface, o Object) error {
+// Remove deletes an object as it was when it was made.
+func Remove(ctx context.Context, in metadata.ResourceInterface, o Object) error {
 	policy := metav1.DeletePropagationBackground
 	return in.Delete(ctx, o.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy,
@@ -63,13 +64,13 @@ func Clean(ctx context.Context, cfg *rest.Config, p *Population) error {
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", p.Namespace, err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
 	left, err := in.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", p.Namespace, err)
 	}
 	policy := metav1.DeletePropagationBackground
-	err = each(ctx, len(left.Items), func(ctx context.Context, i int) error {
+	err = Each(ctx, len(left.Items), func(ctx context.Context, i int) error {
 		o := &left.Items[i]
 		err := in.Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &policy})
 		if err == nil && len(o.Finalizers) > 0 {

@@ -22,6 +22,7 @@ type follow struct {
 	patience time.Duration // how long nothing may happen
 	first    time.Time     // when the first dependent was done
 	last     time.Time
+	ended    func(time.Time) // told of each that is done, if it is set
 }
 
 // cascadePatience is far more than any system pauses, at any limit.
@@ -29,7 +30,7 @@ const cascadePatience = time.Minute
 
 func newFollow(ctx context.Context, client metadata.Interface, p *Population, policy metav1.DeletionPropagation) (*follow, error) {
 	f := &follow{
-		in:       client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace),
+		in:       client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace),
 		orphan:   policy == metav1.DeletePropagationOrphan,
 		pending:  map[types.UID]bool{p.Owner.UID: true},
 		patience: cascadePatience,
@@ -113,6 +114,9 @@ func (f *follow) done(uid types.UID, gone bool) {
 	}
 	delete(f.pending, uid)
 	f.last = time.Now()
+	if f.ended != nil {
+		f.ended(f.last)
+	}
 	if f.first.IsZero() && !owner {
 		f.first = f.last
 	}

@@ -74,7 +74,7 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return Result{}, fmt.Errorf("cascade: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
+	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
 	before, err := countRequests(ctx, metrics, about(p.Shape.Kind))
 	if err != nil {
 		return Result{}, err

@@ -3,10 +3,11 @@ package load
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // A Footprint is the memory of a process, in bytes.
@@ -67,9 +68,9 @@ func Settle(ctx context.Context, r *Running, atMost time.Duration) (Footprint, e
 func Weigh(ctx context.Context, r *Running) (Footprint, error) { return footprint(ctx, r) }
 
 func footprint(ctx context.Context, r *Running) (Footprint, error) {
-	rss, err := residentSize(r.Pid())
+	rss, err := Resident(r.Child)
 	if err != nil {
-		return Footprint{}, fmt.Errorf("read the memory of %s: %w", r.Name, err)
+		return Footprint{}, err
 	}
 	text, err := r.Metrics(ctx)
 	if err != nil {
@@ -86,18 +87,26 @@ func footprint(ctx context.Context, r *Running) (Footprint, error) {
 	return f, nil
 }
 
-// residentSize is VmRSS of /proc/PID/status.
-func residentSize(pid int) (uint64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// Resident is how much memory a process holds, in bytes.
+func Resident(c *plane.Child) (uint64, error) {
+	status, err := statusOf(c)
+	return status.VmRSS, err
+}
+
+// Highest is how much memory a process held at the most since it began, in bytes.
+func Highest(c *plane.Child) (uint64, error) {
+	status, err := statusOf(c)
+	return status.VmHWM, err
+}
+
+func statusOf(c *plane.Child) (procfs.ProcStatus, error) {
+	p, err := procfs.NewProc(c.Pid())
 	if err != nil {
-		return 0, err
+		return procfs.ProcStatus{}, fmt.Errorf("find the process of %s: %w", c.Name, err)
 	}
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[0] == "VmRSS:" {
-			kb, err := strconv.ParseUint(fields[1], 10, 64)
-			return kb << 10, err
-		}
+	status, err := p.NewStatus()
+	if err != nil {
+		return status, fmt.Errorf("read the memory of %s: %w", c.Name, err)
 	}
-	return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
+	return status, nil
 }

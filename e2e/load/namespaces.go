@@ -41,7 +41,7 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps, owned int) (*
 	}
 	per := Furniture + configMaps
 	b := &Batch{Namespaces: make([]Object, n), Content: make([]Content, n*per)}
-	err = each(ctx, n, func(ctx context.Context, i int) (err error) {
+	err = Each(ctx, n, func(ctx context.Context, i int) (err error) {
 		b.Namespaces[i], err = newNamespace(ctx, client, "batch")
 		return err
 	})
@@ -57,7 +57,7 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps, owned int) (*
 		case 1:
 			c.Kind, name = serviceAccountKind, "default"
 		}
-		in := client.Resource(c.Kind.gvr()).Namespace(c.Namespace)
+		in := client.Resource(c.Kind.GVR()).Namespace(c.Namespace)
 		c.Object, err = create(ctx, in, c.Kind, name, nil, nil, owners...)
 		b.Content[i] = c
 		return err
@@ -68,14 +68,14 @@ func Furnish(ctx context.Context, cfg *rest.Config, n, configMaps, owned int) (*
 		}
 		return i
 	}
-	err = each(ctx, len(b.Content), func(ctx context.Context, i int) error {
+	err = Each(ctx, len(b.Content), func(ctx context.Context, i int) error {
 		if ownerOf(i) != i {
 			return nil
 		}
 		return add(ctx, i)
 	})
 	if err == nil {
-		err = each(ctx, len(b.Content), func(ctx context.Context, i int) error {
+		err = Each(ctx, len(b.Content), func(ctx context.Context, i int) error {
 			if ownerOf(i) == i {
 				return nil
 			}
@@ -104,7 +104,7 @@ func Drain(ctx context.Context, cfg *rest.Config, metrics func(context.Context) 
 	if err != nil {
 		return Result{}, fmt.Errorf("drain: %w", err)
 	}
-	in := client.Resource(namespaceKind.gvr())
+	in := client.Resource(namespaceKind.GVR())
 	f := &follow{in: in, pending: map[types.UID]bool{}, patience: drainPatience}
 	for _, ns := range b.Namespaces {
 		f.pending[ns.UID] = false
@@ -117,7 +117,7 @@ func Drain(ctx context.Context, cfg *rest.Config, metrics func(context.Context) 
 		return Result{}, fmt.Errorf("drain: %w", err)
 	}
 	result, err := f.measure(ctx, func(ctx context.Context) error {
-		return each(ctx, len(b.Namespaces), func(ctx context.Context, i int) error {
+		return Each(ctx, len(b.Namespaces), func(ctx context.Context, i int) error {
 			return in.Delete(ctx, b.Namespaces[i].Name, metav1.DeleteOptions{
 				Preconditions: &metav1.Preconditions{UID: &b.Namespaces[i].UID},
 			})
@@ -149,9 +149,9 @@ func FloorOfContent(ctx context.Context, cfg *rest.Config, b *Batch) (Result, er
 		return Result{}, fmt.Errorf("run the floor: %w", err)
 	}
 	started := time.Now()
-	err = each(ctx, len(b.Content), func(ctx context.Context, i int) error {
+	err = Each(ctx, len(b.Content), func(ctx context.Context, i int) error {
 		c := b.Content[i]
-		return remove(ctx, client.Resource(c.Kind.gvr()).Namespace(c.Namespace), c.Object)
+		return Remove(ctx, client.Resource(c.Kind.GVR()).Namespace(c.Namespace), c.Object)
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("run the floor: %w", err)
@@ -166,7 +166,7 @@ func Raze(ctx context.Context, cfg *rest.Config, b *Batch) error {
 		return fmt.Errorf("raze namespaces: %w", err)
 	}
 	namespaces := client.CoreV1().Namespaces()
-	err = each(ctx, len(b.Namespaces), func(ctx context.Context, i int) error {
+	err = Each(ctx, len(b.Namespaces), func(ctx context.Context, i int) error {
 		meta := metav1.ObjectMeta{Name: b.Namespaces[i].Name, UID: b.Namespaces[i].UID}
 		err := namespaces.Delete(ctx, meta.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &meta.UID}})
 		if err != nil {

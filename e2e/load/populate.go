@@ -38,7 +38,7 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
 	if shape.Kind == Widget {
-		if err := ensureWidgets(ctx, cfg); err != nil {
+		if err := Define(ctx, cfg, Widget); err != nil {
 			return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 		}
 	}
@@ -47,14 +47,14 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
 	p := &Population{Shape: shape, Namespace: namespace.Name}
-	in := client.Resource(shape.Kind.gvr()).Namespace(p.Namespace)
+	in := client.Resource(shape.Kind.GVR()).Namespace(p.Namespace)
 	if p.Owner, err = create(ctx, in, shape.Kind, "owner", shape.OwnerLabels, nil); err != nil {
 		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
 	}
 	above := []Object{p.Owner}
 	for level, per := range shape.Levels {
 		below := make([]Object, len(above)*per)
-		err := each(ctx, len(below), func(ctx context.Context, i int) error {
+		err := Each(ctx, len(below), func(ctx context.Context, i int) error {
 			var err error
 			owners := []Object{above[i/per]}
 			if shape.Loose {
@@ -81,8 +81,8 @@ func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels ma
 	if err != nil {
 		return fmt.Errorf("make more of %s: %w", p.Shape.Name, err)
 	}
-	in := client.Resource(p.Shape.Kind.gvr()).Namespace(p.Namespace)
-	err = each(ctx, n, func(ctx context.Context, i int) error {
+	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	err = Each(ctx, n, func(ctx context.Context, i int) error {
 		_, err := create(ctx, in, p.Shape.Kind, fmt.Sprintf("more-%d", i), labels, nil)
 		return err
 	})
@@ -97,7 +97,7 @@ func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) 
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"generateName": "bench-" + prefix + "-"},
 	}}
-	made, err := client.Resource(namespaceKind.gvr()).Create(ctx, ns, metav1.CreateOptions{})
+	made, err := client.Resource(namespaceKind.GVR()).Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil {
 		return Object{}, fmt.Errorf("create namespace: %w", err)
 	}

@@ -22,7 +22,8 @@ var (
 	serviceAccountKind = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts"}
 )
 
-func (k Kind) gvr() schema.GroupVersionResource {
+// GVR is how clients name the kind.
+func (k Kind) GVR() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
 }
 

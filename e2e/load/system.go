@@ -24,6 +24,8 @@ type Running struct {
 	*plane.Child
 	// Metrics is the system's own /metrics.
 	Metrics func(context.Context) (string, error)
+	// Ready is how long it took from the start of the process to readiness; 0 where that is not known.
+	Ready time.Duration
 	// Stop ends it and returns when it is gone.
 	Stop func() error
 }
@@ -61,6 +63,7 @@ func Weir(p *plane.Plane, binary, kubeconfig string, flags ...string) System {
 			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-secure=false",
 			"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", health),
 		}, flags...)...)
+		started := time.Now()
 		if err := c.Start(ctx); err != nil {
 			return nil, err
 		}
@@ -73,7 +76,8 @@ func Weir(p *plane.Plane, binary, kubeconfig string, flags ...string) System {
 			Metrics: func(ctx context.Context) (string, error) {
 				return get(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics))
 			},
-			Stop: func() error { return c.Stop(plane.DefaultGrace) },
+			Ready: time.Since(started),
+			Stop:  func() error { return c.Stop(plane.DefaultGrace) },
 		}, nil
 	}}
 }

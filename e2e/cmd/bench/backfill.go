@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,11 +93,7 @@ func highest(all []load.Latency, from, to time.Time) time.Duration {
 			v = append(v, l.Took)
 		}
 	}
-	if len(v) == 0 {
-		return 0
-	}
-	slices.Sort(v)
-	return v[(len(v)-1)*99/100]
+	return load.Percentile(v, 99)
 }
 
 func (r *report) writeBackFill(s *strings.Builder) {

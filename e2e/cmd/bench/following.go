@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +14,6 @@ const (
 	followingName = "CPU of following"
 	// touches is how often each object is changed.
 	touches = 9
-	// idleFor is how long a process is looked at that has nothing to do.
-	idleFor = 5 * time.Second
 )
 
 // following is what a process takes of CPU, in microseconds: for each update of an object that owns nothing, and for each object that is
@@ -52,57 +49,24 @@ func (b *bench) followed(ctx context.Context, s load.System, loose *load.Populat
 			b.say("%v", stopErr)
 		}
 	}()
-	if f.update, err = spent(ctx, running, touches*b.n, func() error {
+	if f.update, err = load.Spent(ctx, running, func() (int, error) {
 		for range touches {
 			if err := load.Touch(ctx, b.plane.Config, loose); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return touches * b.n, nil
 	}); err != nil {
 		return f, err
 	}
-	f.life, err = spent(ctx, running, b.n, func() error {
+	f.life, err = load.Spent(ctx, running, func() (int, error) {
 		p, err := load.Populate(ctx, b.plane.Config, load.Tree(b.n))
 		if err == nil {
 			_, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, metav1.DeletePropagationBackground)
 		}
-		return err
+		return b.n, err
 	})
 	return f, err
-}
-
-// spent is what a process takes of CPU while something is done n times, in microseconds each, beyond what it takes when nothing is done.
-// It is given time before that and after it.
-func spent(ctx context.Context, r *load.Running, n int, do func() error) (float64, error) {
-	if err := load.Pause(ctx, digest); err != nil {
-		return 0, err
-	}
-	idle, pause, err := taken(r, func() error { return load.Pause(ctx, idleFor) })
-	if err != nil {
-		return 0, err
-	}
-	busy, took, err := taken(r, func() error {
-		if err := do(); err != nil {
-			return err
-		}
-		return load.Pause(ctx, digest)
-	})
-	return (busy - idle*took/pause) / float64(n) * 1e6, err
-}
-
-// taken is what a process takes of CPU while something is done, and how long that took, in seconds.
-func taken(r *load.Running, do func() error) (cpu, took float64, err error) {
-	started := time.Now()
-	before, err := load.CPU(r.Child)
-	if err == nil {
-		err = do()
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	after, err := load.CPU(r.Child)
-	return after - before, time.Since(started).Seconds(), err
 }
 
 func (r *report) writeFollowing(s *strings.Builder) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -64,8 +63,7 @@ func (r *report) text() string {
 func (r *report) head() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "Measured %s with `%s`.\n", r.date.Format("2006-01-02"), r.command)
-	fmt.Fprintf(&s, "%d cores, %s, kernel %s, %s; everything on one machine. %d dependents, medians of %d rounds",
-		runtime.NumCPU(), totalMemory(), kernel(), runtime.Version(), r.bench.n, r.bench.rounds)
+	fmt.Fprintf(&s, "%s; everything on one machine. %d dependents, medians of %d rounds", load.Machine(), r.bench.n, r.bench.rounds)
 	if r.bench.quick {
 		s.WriteString("; quick: one round only of trees, custom resources and namespaces")
 	}

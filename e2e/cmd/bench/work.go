@@ -54,10 +54,7 @@ var works = []work{
 	{"orphan, custom resources", load.Custom, metav1.DeletePropagationOrphan, false, true},
 }
 
-// digest is how long the API server is left alone between making the objects
-// and deleting them. Without it the floor, which needs no start of a process,
-// would run while the server still digests, and look worse than it is.
-const digest = 2 * time.Second
+const digest = load.Digest
 
 func (b *bench) run(ctx context.Context, r *report) error {
 	if b.memory > 0 && b.only.MatchString(memoryName) {

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,24 +15,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ensureWidgets defines the custom resource and waits until it is served:
+// Define defines a kind of custom resources, unless it is there, and waits until it is served:
 // established alone does not mean that the first request finds it.
-func ensureWidgets(ctx context.Context, cfg *rest.Config) error {
+func Define(ctx context.Context, cfg *rest.Config, kind Kind) error {
 	client, err := apiextensions.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
 	open := true
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: Widget.Resource + "." + Widget.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: kind.Resource + "." + kind.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: Widget.Group,
+			Group: kind.Group,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Plural: Widget.Resource, Singular: "widget", Kind: Widget.Kind, ListKind: "WidgetList",
+				Plural: kind.Resource, Singular: strings.ToLower(kind.Kind), Kind: kind.Kind, ListKind: kind.Kind + "List",
 			},
 			Scope: apiextensionsv1.NamespaceScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: Widget.Version, Served: true, Storage: true,
+				Name: kind.Version, Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{
 					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open},
 				},
@@ -50,7 +51,7 @@ func ensureWidgets(ctx context.Context, cfg *rest.Config) error {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := objects.Resource(Widget.gvr()).Namespace("default").List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := objects.Resource(kind.GVR()).Namespace("default").List(ctx, metav1.ListOptions{Limit: 1})
 		if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
 			return false, nil
 		}

@@ -1,10 +1,16 @@
-package main
+package load
 
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 )
+
+// Machine says on what is measured: "2 cores, 24 GiB, kernel 6.18, go1.26.8".
+func Machine() string {
+	return fmt.Sprintf("%d cores, %s, kernel %s, %s", runtime.NumCPU(), totalMemory(), kernel(), runtime.Version())
+}
 
 // totalMemory and kernel say what rates depend on; neither names the machine,
 // and what comes after the kernel's version often does.
