@@ -25,7 +25,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench conformance image chart differential chaos handover uninstall churn shadow e2e-versions
+.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,7 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 	$(GO) test $(RACE) ./...
 	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench's
 	cd e2e/cmd/image && $(GO) test ./...
+	cd e2e/cmd/chart && $(GO) test ./...
 
 e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once); those that kill and compare with the race detector
 	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
@@ -122,6 +123,19 @@ bench: build ## Weir beside kube-controller-manager and the plain-request floor;
 	$(GO) test $(BENCHED) -run '^$$' -bench .
 	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/bin/bench.md $(BENCH_ARGS)
 
+OBJECTS ?= 1000000
+SCALE_ARGS ?=
+SCALE = bin/bench-scale
+CHART = cd e2e/cmd/chart && $(GO) run . --table=$(CURDIR)/$(SCALE).csv
+bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md and charts beside it: SCALE_ARGS=--limit=20m
+	rm -f $(SCALE).csv
+	@status=0; (cd e2e && $(GO) run ./cmd/scale --weir=$(CURDIR)/bin/weir --objects=$(OBJECTS) --out=$(CURDIR)/$(SCALE).md --samples=$(CURDIR)/$(SCALE).csv $(SCALE_ARGS)) || status=$$?; \
+	test ! -f $(SCALE).csv || { \
+	  ($(CHART) --columns=made,changed,deleted --title='Objects made, changed and deleted' --unit='a second' --out=$(CURDIR)/$(SCALE)-rate.svg) && \
+	  ($(CHART) --columns='weir,weir heap,standby' --title="Memory of Weir" --unit=MB --out=$(CURDIR)/$(SCALE)-memory.svg) && \
+	  ($(CHART) --columns=kube-apiserver,etcd --title='Memory of the control plane' --unit=MB --out=$(CURDIR)/$(SCALE)-plane.svg) || status=$$?; }; \
+	exit $$status
+
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
@@ -177,6 +191,7 @@ verify: ## formatting, vet, module files, generated files
 	$(GO) vet ./...
 	cd e2e && $(GO) vet ./...
 	cd e2e/cmd/image && $(GO) vet ./... && $(GO) mod tidy -diff
+	cd e2e/cmd/chart && $(GO) vet ./... && $(GO) mod tidy -diff
 	cd charts && $(GO) vet ./...
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
@@ -203,4 +218,5 @@ lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the
 	cd e2e && $(LINT)
 	cd charts && $(LINT)
 	cd e2e/cmd/image && $(LINT)
+	cd e2e/cmd/chart && $(LINT)
 	cd e2e/certs && $(LINT)

@@ -59,6 +59,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		return err
 	}
 	c := Command(string(APIServer), path, p.log(APIServer), args...)
+	c.Env = p.opts.APIServerEnv
 	if err := p.start(ctx, c); err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	// Flags come after the plane's own, so that they win.
 	APIServerFlags         []string
 	ControllerManagerFlags []string
+	// APIServerEnv is added to the API server's environment, as NAME=VALUE.
+	APIServerEnv []string
 
 	// Audit writes one line per request to Plane.AuditLog.
 	Audit bool

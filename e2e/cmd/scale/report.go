@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/e2e/load"
+	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/scale"
+)
+
+// A report is what was measured; what is nil was not.
+type report struct {
+	objects      int
+	limit, lease time.Duration
+	date         time.Time
+	cut          string   // what was under way when the time was up
+	failed       []string // what failed
+
+	empty, steady           *load.Footprint
+	plane                   map[string]uint64 // memory of the plane's processes, with all objects
+	populated, lists        *timed
+	started                 *started
+	updated                 *updated
+	cascade, drained, floor *gone
+	failedOver              *failedOver
+	asked                   *asked
+}
+
+// timed is so many objects in a time.
+type timed struct {
+	objects int
+	took    time.Duration
+}
+
+type started struct {
+	objects      int
+	ready, awake time.Duration
+	peak         uint64
+}
+
+type updated struct {
+	n, perSecond int
+	took         time.Duration
+	each         float64 // µs of CPU
+}
+
+func (u updated) rate() float64 { return scale.Rate(int64(u.n), u.took) }
+
+// gone is what was deleted while so many objects were there.
+type gone struct {
+	load.Result
+	live int
+}
+
+type failedOver struct {
+	ready          time.Duration // of the standby
+	objects, after int           // it was killed after so many of them
+	killed         time.Time
+	pause          time.Duration
+}
+
+// slack is what a fail-over may take beyond the Lease.
+const slack = time.Second
+
+type asked struct {
+	live          int
+	without, with []time.Duration
+	calls         float64 // of the webhook, for each of the latter
+}
+
+func (r *report) text() string {
+	var s strings.Builder
+	r.writeHead(&s)
+	r.writeMemory(&s)
+	r.writeStart(&s)
+	r.writeUpdates(&s)
+	r.writeGone(&s)
+	r.writeFailOver(&s)
+	r.writeAsked(&s)
+	return s.String()
+}
+
+func (r *report) writeHead(s *strings.Builder) {
+	fmt.Fprintf(s, "Measured %s with `make bench-scale OBJECTS=%d`, within %s. %s; everything on one machine.\n", r.date.Format("2006-01-02"), r.objects, r.limit, load.Machine())
+	fmt.Fprintf(s, "Objects of %d kinds, in %d namespaces, each with a tree of two levels.\n", len(scale.Templates()), namespaces)
+	if p := r.populated; p != nil {
+		fmt.Fprintf(s, "%d objects were made, %.0f a second; then the API server held %.1f GB, and etcd %.1f GB.\n", p.objects, scale.Rate(int64(p.objects), p.took),
+			float64(r.plane[string(plane.APIServer)])/1e9, float64(r.plane[string(plane.Etcd)])/1e9)
+	}
+	if len(r.failed) > 0 {
+		fmt.Fprintf(s, "**Failed, and not measured: %s.**\n", strings.Join(r.failed, ", "))
+	}
+	if r.cut != "" {
+		fmt.Fprintf(s, "**The time was up at %q: that, and what comes after it, was not measured.**\n", r.cut)
+	}
+}
+
+func (r *report) writeMemory(s *strings.Builder) {
+	if r.empty == nil || r.steady == nil || r.started == nil {
+		return
+	}
+	n := r.started.objects
+	fmt.Fprintf(s, "\n| memory | empty | %d objects | each above empty | of steady |\n|---|---|---|---|---|\n", n)
+	row := func(name string, empty, full uint64, share string) {
+		fmt.Fprintf(s, "| %s | %.0f MB | %.0f MB | %.0f B | %s |\n", name, mb(empty), mb(full), scale.Each(empty, full, n), share)
+	}
+	row("RSS, steady", r.empty.RSS, r.steady.RSS, "")
+	row("RSS, at the most while starting", r.empty.RSS, r.started.peak, fmt.Sprintf("%.2f", float64(r.started.peak)/float64(r.steady.RSS)))
+	row("Go heap", r.empty.Heap, r.steady.Heap, "")
+}
+
+func (r *report) writeStart(s *strings.Builder) {
+	if r.started == nil {
+		return
+	}
+	lists, share := "", ""
+	if r.lists != nil {
+		lists = fmt.Sprintf("%.1f s", r.lists.took.Seconds())
+		share = fmt.Sprintf("%.2f", r.started.ready.Seconds()/r.lists.took.Seconds())
+	}
+	fmt.Fprintf(s, "\n| start with %d objects | ready | plain lists of all kinds, side by side | ready / lists | first work |\n|---|---|---|---|---|\n", r.started.objects)
+	fmt.Fprintf(s, "| weir | %.1f s | %s | %s | %.1f s |\n", r.started.ready.Seconds(), lists, share, r.started.awake.Seconds())
+}
+
+func (r *report) writeUpdates(s *strings.Builder) {
+	if u := r.updated; u != nil {
+		fmt.Fprintf(s, "\n| updates | asked for, a second | reached | CPU each, µs |\n|---|---|---|---|\n| %d | %d | %.0f | %.1f |\n", u.n, u.perSecond, u.rate(), u.each)
+	}
+}
+
+func (r *report) writeGone(s *strings.Builder) {
+	head := "\n| work | objects | live before | objects/s | of the floor | first after | requests each |\n|---|---|---|---|---|---|---|\n"
+	for _, x := range []struct {
+		name string
+		gone *gone
+	}{{"plain requests (floor)", r.floor}, {"cascade, background", r.cascade}, {"namespace", r.drained}} {
+		if x.gone == nil {
+			continue
+		}
+		share, first, requests := "", "", ""
+		if r.floor != nil && x.gone != r.floor {
+			share = fmt.Sprintf("%.2f", x.gone.Rate()/r.floor.Rate())
+		}
+		if x.gone == r.cascade {
+			first = fmt.Sprintf("%d ms", x.gone.First.Milliseconds())
+		}
+		if x.gone.Requests != nil {
+			requests = fmt.Sprintf("%.2f", x.gone.PerObject())
+		}
+		fmt.Fprintf(s, "%s| %s | %d | %d | %.0f | %s | %s | %s |\n", head, x.name, x.gone.Dependents, x.gone.live, x.gone.Rate(), share, first, requests)
+		head = ""
+	}
+}
+
+func (r *report) writeFailOver(s *strings.Builder) {
+	x := r.failedOver
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(s, "\n| fail-over, in a cascade of %d | standby ready after | the leader was killed after | time without a delete | Lease | goal |\n|---|---|---|---|---|---|\n", x.objects)
+	met := "met"
+	if x.pause > r.lease+slack {
+		met = "missed"
+	}
+	fmt.Fprintf(s, "| weir | %.1f s | %d | %.1f s | %s | %s: %s |\n", x.ready.Seconds(), x.after, x.pause.Seconds(), r.lease, r.lease+slack, met)
+}
+
+func (r *report) writeAsked(s *strings.Builder) {
+	x := r.asked
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(s, "\n| DELETE for a trial, one at a time, %d objects live | requests | p50 | p99 | reviews each |\n|---|---|---|---|---|\n", x.live)
+	row := func(name string, took []time.Duration, calls float64) {
+		fmt.Fprintf(s, "| %s | %d | %.2f ms | %.2f ms | %.2f |\n", name, len(took), milliseconds(load.Percentile(took, 50)), milliseconds(load.Percentile(took, 99)), calls)
+	}
+	row("without a webhook", x.without, 0)
+	row("weir's, dependents are counted", x.with, x.calls)
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
