@@ -2,10 +2,13 @@ package scale
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/e2e/load"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -85,6 +88,33 @@ func TestTreeHasTwoLevelsBelowItsRoot(t *testing.T) {
 			if owns[i] < fanOut-1 || owns[i] > 2*fanOut+1 {
 				t.Errorf("of %d: %d owns %d", n, i, owns[i])
 			}
+		}
+	}
+}
+
+func TestTreesThatWereNotFinishedHaveFewerLeaves(t *testing.T) {
+	const middles, leaves = 2, 5
+	for name, c := range map[string]struct {
+		missing []int
+		want    int // leaves; 0: an error
+	}{
+		"all were made":         {nil, leaves},
+		"the last was not":      {[]int{7}, 4},
+		"one before the last":   {[]int{5}, 2},
+		"several":               {[]int{4, 6}, 1},
+		"no leaf was made":      {[]int{3, 4, 5, 6, 7}, 0},
+		"not all in the middle": {[]int{2}, 0},
+		"not even the root was": {[]int{0, 1, 2, 3, 4, 5, 6, 7}, 0},
+	} {
+		ns := &Namespace{Tree: Tree{middles, leaves}, Objects: make([]load.Object, 1+middles+leaves)}
+		for i := range ns.Objects {
+			if !slices.Contains(c.missing, i) {
+				ns.Objects[i].UID = "made"
+			}
+		}
+		err := ns.trim()
+		if c.want == 0 && err == nil || c.want > 0 && (err != nil || ns.Tree.Leaves != c.want || len(ns.Objects) != ns.Tree.Size()) {
+			t.Errorf("%s: %+v with %d objects, %v; want %d leaves", name, ns.Tree, len(ns.Objects), err, c.want)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package scale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +27,9 @@ func KindOf(i int) load.Kind { return templates[i%len(templates)].Kind }
 
 var templates = Templates()
 
-// Populate makes n namespaces with a tree in each, one of that many objects, and counts those that were made. What was made before an error is
-// returned with it.
-func Populate(ctx context.Context, cfg *rest.Config, n, objects int, made *atomic.Int64) ([]*Namespace, error) {
+// Populate makes n namespaces with a tree in each, one of that many objects, and counts those that were made. When until has come the trees stay
+// as they are, with fewer leaves, and no leaves are an error.
+func Populate(ctx context.Context, cfg *rest.Config, n, objects int, until time.Time, made *atomic.Int64) ([]*Namespace, error) {
 	typed, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("populate: %w", err)
@@ -48,6 +50,9 @@ func Populate(ctx context.Context, cfg *rest.Config, n, objects int, made *atomi
 	// Level by level, since an owner has to be there, and in all namespaces at once.
 	for from, to := 0, 1; err == nil && from < tree.Size(); from, to = to, levelAfter(tree, to) {
 		err = load.Each(ctx, n*(to-from), func(ctx context.Context, k int) error {
+			if time.Now().After(until) {
+				return nil
+			}
 			err := c.make(ctx, all[k%n], from+k/n)
 			if err == nil {
 				made.Add(1)
@@ -55,10 +60,27 @@ func Populate(ctx context.Context, cfg *rest.Config, n, objects int, made *atomi
 			return err
 		})
 	}
+	for i := 0; err == nil && i < n; i++ {
+		err = all[i].trim()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("populate: %w", err)
 	}
 	return all, nil
+}
+
+// trim forgets objects past the first that was not made. There are as many more as clients at the most.
+func (ns *Namespace) trim() error {
+	made := slices.IndexFunc(ns.Objects, func(o load.Object) bool { return o.UID == "" })
+	if made < 0 {
+		return nil
+	}
+	if made <= 1+ns.Tree.Middles {
+		return fmt.Errorf("the time was up after %d objects of %s", made, ns.Name)
+	}
+	ns.Objects = ns.Objects[:made]
+	ns.Tree.Leaves = made - 1 - ns.Tree.Middles
+	return nil
 }
 
 // levelAfter is where the level ends that begins at a place.

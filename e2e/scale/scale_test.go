@@ -32,9 +32,9 @@ func TestPopulationOnARealControlPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const in, each = 2, 60
+	const in, each = 3, 60
 	var made, touched atomic.Int64
-	all, err := Populate(ctx, p.Config, in, each, &made)
+	all, err := Populate(ctx, p.Config, in, each, time.Now().Add(time.Minute), &made)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +48,9 @@ func TestPopulationOnARealControlPlane(t *testing.T) {
 		t.Errorf("took %v, %v", took, err)
 	}
 	const touches, perSecond = 30, 100
+	if _, err := Populate(ctx, p.Config, 1, each, time.Now(), &touched); err == nil || touched.Load() != 0 {
+		t.Errorf("%d objects were made in no time: %v", touched.Load(), err)
+	}
 	n, took, err := Touch(ctx, p.Config, all[:1], touches, perSecond, time.Minute, &touched)
 	if err != nil || n != touches || touched.Load() != touches || took < (touches-1)*time.Second/perSecond {
 		t.Errorf("%d objects were changed in %s, and %d counted: %v", n, took, touched.Load(), err)
@@ -55,9 +58,11 @@ func TestPopulationOnARealControlPlane(t *testing.T) {
 	if n, _, err := Touch(ctx, p.Config, all[:1], touches, perSecond, 0, &touched); err != nil || n > 1 {
 		t.Errorf("%d objects were changed in no time: %v", n, err)
 	}
+	all[1].Objects = all[1].Objects[:each-1] // as where the time was up
+	const floor = 2*each - 1
 	var ended []time.Time
 	result, err := Floor(ctx, p.Config, all[1:], func(at time.Time) { ended = append(ended, at) })
-	if err != nil || result.Dependents != each || len(ended) != each || result.Took <= 0 || result.First > result.Took {
+	if err != nil || result.Dependents != floor || len(ended) != floor || result.Took <= 0 || result.First > result.Took {
 		t.Errorf("%+v, and %d were seen to go: %v", result, len(ended), err)
 	}
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)

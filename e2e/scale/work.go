@@ -54,7 +54,11 @@ func Cascade(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, end
 
 // Floor deletes all that is in namespaces by plain requests, dependents before their owners, and measures it in the same way.
 func Floor(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended func(time.Time)) (load.Result, error) {
-	result, err := goes(ctx, cfg, namespaces, ended, len(namespaces[0].Objects))
+	most := 0
+	for _, ns := range namespaces {
+		most = max(most, len(ns.Objects))
+	}
+	result, err := goes(ctx, cfg, namespaces, ended, most)
 	if err != nil {
 		return result, fmt.Errorf("floor: %w", err)
 	}
@@ -76,6 +80,9 @@ func goes(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended 
 	return load.Gone(ctx, cfg, objects, ended, func(ctx context.Context) error {
 		return load.Each(ctx, first*len(namespaces), func(ctx context.Context, k int) error {
 			ns, i := namespaces[k%len(namespaces)], first-1-k/len(namespaces)
+			if i >= len(ns.Objects) {
+				return nil
+			}
 			return load.Remove(ctx, client.Resource(KindOf(i).GVR()).Namespace(ns.Name), ns.Objects[i])
 		})
 	})

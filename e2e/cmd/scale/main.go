@@ -88,6 +88,7 @@ func parse(args []string) (o options, err error) {
 	if o.objects < fewest {
 		return o, fmt.Errorf("--objects %d: must be at least %d", o.objects, fewest)
 	}
+	o.objects -= o.objects % namespaces
 	// Before the plane boots: a wrong path should cost nothing.
 	if o.weir, err = filepath.Abs(o.weir); err == nil {
 		_, err = os.Stat(o.weir)

@@ -13,6 +13,9 @@ import (
 	"github.com/weir-dev/weir/e2e/scale"
 )
 
+// populateShare is how many hundredths of all time the making of objects may take: with fewer of them all else can still be measured.
+const populateShare = 48
+
 // The Go runtime collects every two minutes in an idle process: emptyFor is not long enough for that, and what an empty weir holds is little;
 // settleFor is.
 const (
@@ -37,7 +40,7 @@ func (b *bench) weighEmpty(ctx context.Context) error {
 
 func (b *bench) populate(ctx context.Context) (err error) {
 	began := time.Now()
-	if b.all, err = scale.Populate(ctx, b.plane.Config, namespaces, b.objects/namespaces, &b.sampler.Made); err != nil {
+	if b.all, err = scale.Populate(ctx, b.plane.Config, namespaces, b.objects/namespaces, began.Add(b.limit*populateShare/100), &b.sampler.Made); err != nil {
 		return err
 	}
 	b.untaken, b.live = b.all, scale.Count(b.all)
@@ -202,7 +205,7 @@ func (b *bench) failOver(ctx context.Context) error {
 
 // drain has the leader empty a namespace that is made while it runs.
 func (b *bench) drain(ctx context.Context) error {
-	made, err := scale.Populate(ctx, b.plane.Config, 1, b.objects/10, &b.sampler.Made)
+	made, err := scale.Populate(ctx, b.plane.Config, 1, scale.Count(b.all)/10, time.Now().Add(b.limit), &b.sampler.Made)
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,9 @@ func (r *report) text() string {
 func (r *report) writeHead(s *strings.Builder) {
 	fmt.Fprintf(s, "Measured %s with `make bench-scale OBJECTS=%d`, within %s. %s; everything on one machine.\n", r.date.Format("2006-01-02"), r.objects, r.limit, load.Machine())
 	fmt.Fprintf(s, "Objects of %d kinds, in %d namespaces, each with a tree of two levels.\n", len(scale.Templates()), namespaces)
+	if p := r.populated; p != nil && p.objects < r.objects {
+		fmt.Fprintf(s, "**The API server was too slow for %d objects: there were %d when it was time to go on.**\n", r.objects, p.objects)
+	}
 	if p := r.populated; p != nil {
 		fmt.Fprintf(s, "%d objects were made, %.0f a second; then the API server held %.1f GB, and etcd %.1f GB.\n", p.objects, scale.Rate(int64(p.objects), p.took),
 			float64(r.plane[string(plane.APIServer)])/1e9, float64(r.plane[string(plane.Etcd)])/1e9)
