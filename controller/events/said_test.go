@@ -3,24 +3,35 @@ package events
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // said records Events in one line each, with what they are on.
-type said struct{ lines []string }
+type said struct {
+	lines       []string
+	on          []corev1.ObjectReference
+	annotations []map[string]string // of those that have some
+}
 
 func (s *said) Event(on runtime.Object, level, reason, message string) {
 	o := on.(*corev1.ObjectReference)
+	s.on = append(s.on, *o)
 	s.lines = append(s.lines, fmt.Sprintf("%s %s %s/%s %s: %s", level, reason, o.Kind, o.Name, o.Namespace, message))
 }
 
@@ -28,7 +39,8 @@ func (s *said) Eventf(on runtime.Object, level, reason, format string, args ...a
 	s.Event(on, level, reason, fmt.Sprintf(format, args...))
 }
 
-func (s *said) AnnotatedEventf(on runtime.Object, _ map[string]string, level, reason, format string, args ...any) {
+func (s *said) AnnotatedEventf(on runtime.Object, annotations map[string]string, level, reason, format string, args ...any) {
+	s.annotations = append(s.annotations, annotations)
 	s.Eventf(on, level, reason, format, args...)
 }
 
@@ -46,7 +58,7 @@ func expect(t *testing.T, what string, got *said, want ...string) {
 	if diff := cmp.Diff(want, got.lines); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-	got.lines = nil
+	got.lines, got.on = nil, nil
 }
 
 // Tools know the reference's Event by its words, and by who sends it.
@@ -113,13 +125,18 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 	root.Namespaced = false // its dependents are in a namespace, and it is in none
 	r.Cascade(root, "collected 2", "")
 	expect(t, "cascades", own, "Normal "+ReasonCascade+" Team/a shop: collected 2", "Normal "+ReasonCascade+" Team/a : collected 2")
+	want := []map[string]string{{v1alpha1.CollectedAnnotation: `[{"name": "x"}]`}} // none on an Event that names nothing
+	if diff := cmp.Diff(want, own.annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
 }
 
 func TestWhatMayBeLeftBehindIsToldOnce(t *testing.T) {
 	r, own, _ := newReporter()
 	r.LeftBehind(web)
-	r.LeftBehind(web)
 	expect(t, "left behind", own, `Warning LeftBehind Pod/web shop: created before its namespace: perhaps left behind by an earlier namespace "shop". It is kept, because that is not certain`)
+	r.LeftBehind(web)
+	expect(t, "left behind and told", own)
 }
 
 // Memory of what was said is bounded: then it may be said once more, and is not kept to itself.
@@ -133,5 +150,114 @@ func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	r.OnHold(web, "waits")
 	if len(own.lines) != 3 || len(r.reported) != 2 {
 		t.Errorf("said %d times, and remembers %d", len(own.lines), len(r.reported))
+	}
+}
+
+// kubectl describe finds the Events of an object by its uid, and lists them by namespace.
+func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
+	pod := graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
+	onPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
+	view := graph.View{Ref: pod, Group: "apps", Version: "v1beta1", KindName: "ReplicaSet"} // in the version in which it was, whatever is served now
+	policy := map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": "DrainPolicy", "metadata": map[string]any{"name": "a", "uid": "p"}}
+	for name, c := range map[string]struct {
+		say  func(*Reporter)
+		want string
+		on   corev1.ObjectReference
+	}{
+		"an owner that cannot be resolved": {func(r *Reporter) {
+			r.Decided(graph.Action{Object: pod, Unresolvable: graph.UnservedKind, Why: "Team a is not served"})
+		}, "Warning OwnerRefUnresolvable Pod/web shop: Team a is not served", onPod},
+		"a hold":             {func(r *Reporter) { r.OnHold(pod, "waits") }, "Warning DeletionHeld Pod/web shop: waits", onPod},
+		"another collector":  {func(r *Reporter) { r.OtherCollector(pod, "both") }, "Warning OtherCollector Pod/web shop: both", onPod},
+		"another controller": {func(r *Reporter) { r.OtherNamespaceController(pod, "both") }, "Warning OtherNamespaceController Pod/web shop: both", onPod},
+		"a namespace that is drained": {func(r *Reporter) { r.Drained(pod, "deleted 3") },
+			"Normal " + ReasonCascade + " Pod/web shop: deleted 3", onPod},
+		"whose request it was": {func(r *Reporter) { r.Requested(view, "by ada") }, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",
+			corev1.ObjectReference{APIVersion: "apps/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "web", UID: "u"}},
+		"a policy": {func(r *Reporter) { r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is") }, "Normal Fine DrainPolicy/a : it is",
+			corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "DrainPolicy", Name: "a", UID: "p"}},
+		"a held collection": {func(r *Reporter) { r.CollectionHeld("pods", "h", true, "holds 3") }, "Warning CollectionHeld HeldCollection/pods : holds 3",
+			corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "HeldCollection", Name: "pods", UID: "h"}},
+		"a history that went back": {func(r *Reporter) { r.Rewound("9 came after 12") },
+			"Warning HistoryRewound Namespace/kube-system : the API server's history went back, as after a restore from a backup (9 came after 12): " +
+				"everything is listed again, and nothing is deleted until that is done",
+			corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}},
+	} {
+		r, own, asReference := newReporter()
+		c.say(r)
+		if diff := cmp.Diff([]corev1.ObjectReference{c.on}, own.on); diff != "" {
+			t.Errorf("%s: on another object (-want +got):\n%s", name, diff)
+		}
+		expect(t, name, own, c.want)
+		expect(t, name+", as the reference", asReference)
+	}
+}
+
+// What is right needs no Event, and what is wrong needs one, until it is put right or is wrong in another way.
+func TestReferencesAreToldWhileTheyAreWrong(t *testing.T) {
+	r, own, asReference := newReporter()
+	r.Decided(graph.Action{Object: web, Verb: graph.Wait, Why: "its owner is there"})
+	expect(t, "nothing is wrong", own)
+	expect(t, "nothing is wrong, as the reference", asReference)
+	wrong := graph.Action{Object: web, Unresolvable: graph.UnservedKind, Why: "Team a is not served"}
+	r.Decided(wrong)
+	r.Decided(wrong)
+	expect(t, "an owner of an unserved kind", own, "Warning OwnerRefUnresolvable Pod/web shop: Team a is not served")
+	wrong.Why = "Team a cannot be read"
+	r.Decided(wrong)
+	expect(t, "unreadable by now", own, "Warning OwnerRefUnresolvable Pod/web shop: Team a cannot be read")
+	r.Succeeded(wrong)
+	r.Decided(wrong)
+	expect(t, "wrong again", own, "Warning OwnerRefUnresolvable Pod/web shop: Team a cannot be read")
+}
+
+// A deletion may wait for unseen kinds and for a policy in turns: each has its own last word, or both would be said without end.
+func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, own, _ := newReporter()
+		unseen := graph.Action{Object: web, Why: "pods are not all seen"}
+		r.Held(unseen)
+		<-time.After(heldAfter)
+		for range 3 {
+			r.OnHold(web, "a policy holds it")
+			r.Held(unseen)
+		}
+		expect(t, "in turns", own, "Warning DeletionHeld Pod/web shop: a policy holds it", "Warning DeletionHeld Pod/web shop: pods are not all seen")
+		r.Succeeded(unseen)
+		r.OnHold(web, "a policy holds it")
+		expect(t, "the collector's success is no news of the policy", own)
+	})
+}
+
+// Past the bound each deletion that waits is waited for anew: its Event comes later, and does not fail to come.
+func TestWhatWaitsIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, own, _ := newReporter()
+		for i := range mostReported {
+			r.waits[types.UID(fmt.Sprint(i))] = time.Now()
+		}
+		<-time.After(heldAfter)
+		a := graph.Action{Object: web, Why: "pods are not all seen"}
+		if said, again := r.Held(a); said || again != heldAfter || len(r.waits) != 1 {
+			t.Errorf("said: %t, again after %s, %d are waited for", said, again, len(r.waits))
+		}
+		<-time.After(heldAfter)
+		if said, _ := r.Held(a); !said || len(own.lines) != 1 {
+			t.Errorf("said: %t: %q", said, own.lines)
+		}
+	})
+}
+
+// Workers and drainers report about the same object at once.
+func TestOneOfManyReportersSaysIt(t *testing.T) {
+	events := record.NewFakeRecorder(100)
+	r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { r.OnHold(web, "waits") })
+	}
+	all.Wait()
+	if len(events.Events) != 1 {
+		t.Errorf("said %d times", len(events.Events))
 	}
 }
