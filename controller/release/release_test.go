@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -300,6 +302,34 @@ func TestAControllerThatDoesNotStopIsAnErrorThatSaysWhatIsLeft(t *testing.T) {
 		err := StopController(t.Context(), api.Config(), types.NamespacedName{Namespace: "weir-system", Name: "weir"})
 		if err == nil || !strings.Contains(err.Error(), "2 of its pods are left") {
 			t.Error(err)
+		}
+	})
+}
+
+// What the API server said last stands, when the time runs out in the middle of the next read.
+func TestAReadThatIsCutShortHidesNotWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" {
+				return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+			}
+			return nil
+		})
+		api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: weir, namespace: weir-system}, status: {observedGeneration: 9, replicas: 2}}")
+		config, reads := api.Config(), 0
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == "GET" {
+					if reads++; reads > 3 {
+						return fixture.Hang(r)
+					}
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		err := StopController(t.Context(), config, types.NamespacedName{Namespace: "weir-system", Name: "weir"})
+		if err == nil || !strings.HasSuffix(err.Error(), "(2 of its pods are left)") {
+			t.Errorf("after %d reads: %v", reads, err)
 		}
 	})
 }

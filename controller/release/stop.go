@@ -35,21 +35,31 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 	lease := &Release{LeaseNamespace: deployment.Namespace}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, stopTimeout, true, func(ctx context.Context) (bool, error) {
-		d, err := deployments.Get(ctx, deployment.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			last = fmt.Errorf("read the Deployment: %w", err)
-			return false, nil
-		case d.Status.ObservedGeneration < d.Generation || d.Status.Replicas > 0:
-			last = fmt.Errorf("%d of its pods are left", d.Status.Replicas)
-			return false, nil
+		left := podsLeft(ctx, deployments, deployment.Name)
+		if left == nil {
+			left = lease.noControllerWorks(ctx, config)
 		}
-		last = lease.noControllerWorks(ctx, config)
-		return last == nil, nil
+		if last == nil || ctx.Err() == nil { // a read that the end of the wait cuts short says nothing about the controller
+			last = left
+		}
+		return left == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until Deployment %s has stopped: %w (%w)", deployment, err, last)
+	}
+	return nil
+}
+
+// podsLeft is an error that says how many pods a Deployment has, or that this cannot be read; nil if it has none.
+func podsLeft(ctx context.Context, deployments typedappsv1.DeploymentInterface, name string) error {
+	d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the Deployment: %w", err)
+	case d.Status.ObservedGeneration < d.Generation || d.Status.Replicas > 0:
+		return fmt.Errorf("%d of its pods are left", d.Status.Replicas)
 	}
 	return nil
 }
