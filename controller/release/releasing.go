@@ -50,7 +50,8 @@ type releasing struct {
 // releaseFailed is what the last look at a kind could not do.
 type releaseFailed struct {
 	objects int64
-	why     []string
+	why     []string // of the first of them
+	list    error    // why not all objects were seen
 }
 
 // run looks at every kind, and at those in which there was something again, until there is nothing.
@@ -102,7 +103,7 @@ func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int)
 			})
 			w.looked(n)
 			if err != nil && ctx.Err() == nil {
-				w.failed(k.gvr.GroupResource(), 0, err)
+				w.unread(k.gvr.GroupResource(), err)
 			}
 			if k.hits > 0 || err != nil {
 				w.mu.Lock()
@@ -151,7 +152,7 @@ func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *er
 	patches.Go(func() error {
 		switch result, err := k.writer.Take(ctx, k.gvr, m); {
 		case err != nil && ctx.Err() == nil:
-			k.failed(k.gvr.GroupResource(), 1, err)
+			k.failed(k.gvr.GroupResource(), err)
 		case result == finalizers.Done:
 			k.released(k.gvr, m)
 		}
@@ -188,26 +189,39 @@ func (w *releasing) clear(gr schema.GroupResource) {
 	}
 }
 
-func (w *releasing) failed(gr schema.GroupResource, objects int64, err error) {
+// failed notes an object that could not be released.
+func (w *releasing) failed(gr schema.GroupResource, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	f := w.failureLocked(gr)
+	f.objects++
+	w.result.Failed++
+	if len(f.why) < releaseFailures {
+		f.why = append(f.why, err.Error())
+	}
+}
+
+// unread notes a kind whose objects are not all released, be it known or not which.
+func (w *releasing) unread(gr schema.GroupResource, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failureLocked(gr).list = err
+}
+
+func (w *releasing) failureLocked(gr schema.GroupResource) *releaseFailed {
 	f := w.failures[gr]
 	if f == nil {
 		f = &releaseFailed{}
 		w.failures[gr] = f
 	}
-	f.objects += objects
-	w.result.Failed += objects
-	if len(f.why) < releaseFailures {
-		f.why = append(f.why, err.Error())
-	}
+	return f
 }
 
 // putBack notes the kinds in which there is something to release however often one looks.
 func (w *releasing) putBack(kinds []graph.Resource) {
 	for _, k := range kinds {
 		if w.failures[k.GroupResource()] == nil {
-			w.failed(k.GroupResource(), 0, fmt.Errorf("release %s: their finalizer was taken off %d times, and something puts it back: "+
+			w.unread(k.GroupResource(), fmt.Errorf("release %s: their finalizer was taken off %d times, and something puts it back: "+
 				"look for a weir that is still running", k.GroupResource(), releasePasses))
 		}
 	}
@@ -245,6 +259,9 @@ func (w *releasing) outcome() Released {
 	out := w.result
 	for gr, f := range w.failures {
 		out.Failures = append(out.Failures, f.why...)
+		if f.list != nil {
+			out.Failures = append(out.Failures, f.list.Error())
+		}
 		if more := f.objects - int64(len(f.why)); more > 0 {
 			out.Failures = append(out.Failures, fmt.Sprintf("and %d more %s", more, gr))
 		}
