@@ -37,6 +37,9 @@ func flagsOf(d *appsv1.Deployment) (mode string, flags doctor.Flags) {
 		if lease, ok := flagOf(args, "migration-lease"); ok {
 			flags.MigrationLease = lease
 		}
+		if drains, _ := flagOf(args, "drain-namespaces"); drains == "false" {
+			flags.LeavesNamespaces = true
+		}
 		if users, _ := flagOf(args, "brake-users"); users != "" {
 			flags.BrakeUsers = strings.Split(users, ",")
 		}

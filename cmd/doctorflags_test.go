@@ -20,6 +20,8 @@ func TestWhatTheDeploymentSaysAboutOthers(t *testing.T) {
 		"shadow mode":             {[]string{"controller", "--mode=shadow"}, doctor.Shadow, doctor.Flags{}},
 		"no brake users":          {[]string{"controller", "--brake-users="}, doctor.Companion, doctor.Flags{}},
 		"two brake users":         {[]string{"controller", "--mode=companion", "--brake-users=a,b"}, doctor.Companion, doctor.Flags{BrakeUsers: []string{"a", "b"}}},
+		"namespaces are left":     {[]string{"controller", "--mode=replace", "--drain-namespaces=false"}, doctor.Replace, doctor.Flags{LeavesNamespaces: true}},
+		"namespaces are drained":  {[]string{"controller", "--mode=replace", "--drain-namespaces=true"}, doctor.Replace, doctor.Flags{}},
 		"a Lease, in two words":   {[]string{"controller", "--mode", "replace", "--migration-lease", "kube-system/x"}, doctor.Replace, doctor.Flags{MigrationLease: "kube-system/x"}},
 		"a Lease, as one does it": {[]string{"controller", "--mode=replace", "--migration-lease=kube-system/x"}, doctor.Replace, doctor.Flags{MigrationLease: "kube-system/x"}},
 	} {

@@ -148,8 +148,9 @@ func (p *patient) rights(ctx context.Context) {
 	if installed {
 		p.facts.RightsOf = "ServiceAccount " + p.home + "/weir-controller"
 	}
-	needs := doctor.Needs(p.facts.Mode, p.home)
-	if f := p.facts.Flags; f != nil && f.MigrationLease != "" && p.facts.Mode == doctor.Replace {
+	f := p.facts.Flags
+	needs := doctor.Needs(p.facts.Mode, p.home, f == nil || !f.LeavesNamespaces)
+	if f != nil && f.MigrationLease != "" && p.facts.Mode == doctor.Replace {
 		needs = append(needs, doctor.LeaseNeeds(f.MigrationLease)...)
 	}
 	for _, need := range needs {

@@ -116,6 +116,7 @@ func (w *world) doctorKnowsFlags(admin string) {
 		want  string
 	}{
 		{[]string{"--mode=companion", "--brake-users=" + builtinCollector}, "warning brake…kube-controller-manager-one deletes as system:kube-controller-manager, which is none of the users"},
+		{[]string{"--mode=replace", "--drain-namespaces=false"}, "problem namespace controller…kube-controller-manager-one runs with…and Weir runs with --drain-namespaces=false"},
 		{[]string{"--mode=replace", "--migration-lease=kube-system/collectors"}, "problem migration Lease…no replica holds the Lease kube-system/collectors"},
 	} {
 		_, err := deployments.Create(w.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "weir-controller"}, Spec: appsv1.DeploymentSpec{

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ func (f *Facts) namespaceController() Finding {
 		if others := len(*f.Waiting) - 1; others > 0 {
 			n.Says += fmt.Sprintf(", nor with %d others", others)
 		}
-		if n.Do = "see the log of kube-controller-manager, or run Weir in replace mode"; f.Mode == Replace {
+		if n.Do = "see the log of kube-controller-manager, or run Weir in replace mode"; f.drains() {
 			n.Do = "see the log of the weir-controller that leads"
 		}
 		return n
@@ -158,19 +159,26 @@ func (f *Facts) namespaceController() Finding {
 	switch by, works, known := f.byFlags("namespace controller", Manager.drains); {
 	case !known:
 		n.Grade, n.Says = Unknown, "whether one works is not known: "+by
-	case works && f.migrates():
+	case works && f.drains() && f.migrates():
 		n.Grade, n.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
-	case works && f.Mode == Replace:
+	case works && f.drains():
 		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"), and in replace mode Weir leaves namespaces to another",
 			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"
 	case works:
 		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"
-	case f.Mode != Replace:
-		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in "+f.Mode+" mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
-	default:
+	case f.drains():
 		n.Grade, n.Says = OK, "none works but Weir ("+by+")"
+	case f.Mode == Replace:
+		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and Weir runs with --drain-namespaces=false: namespaces stay Terminating", "turn it on, or run Weir with --drain-namespaces"
+	default:
+		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in "+f.Mode+" mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
 	}
 	return n
+}
+
+// drains tells whether Weir is the namespace controller.
+func (f *Facts) drains() bool {
+	return f.Mode == Replace && (f.Flags == nil || !f.Flags.LeavesNamespaces)
 }
 
 // mode says which modes the cluster allows.
@@ -219,8 +227,8 @@ func (f *Facts) rights() (out []Finding) {
 			out = append(out, Finding{About: "permission", Grade: Problem, Says: f.whose() + " may not " + r.String() + ", which is needed for " + r.For, Do: "grant it: the chart's ClusterRole weir-controller has it"})
 		}
 	}
-	for why, n := range unknown {
-		out = append(out, Finding{About: "permission", Grade: Unknown, Says: fmt.Sprintf("%d permissions could not be looked up: %s", n, why)})
+	for _, why := range slices.Sorted(maps.Keys(unknown)) {
+		out = append(out, Finding{About: "permission", Grade: Unknown, Says: fmt.Sprintf("%d permissions could not be looked up: %s", unknown[why], why)})
 	}
 	if len(out) == 0 && len(f.Rights) > 0 {
 		out = append(out, Finding{About: "permission", Grade: OK, Says: fmt.Sprintf("%s has all %d that are looked at for %s mode", f.whose(), len(f.Rights), f.Mode)})
@@ -281,10 +289,13 @@ func (f *Facts) definitions() []Finding {
 
 // policies are the conditions of policies that are not as they should be, and whether the API server is told to ask the webhook.
 func (f *Facts) policies() (out []Finding) {
+	var all []Policy
 	if f.Policies == nil {
-		return []Finding{{About: "policies", Grade: Unknown, Says: "policies cannot be read: " + f.why("policies")}}
+		out = append(out, Finding{About: "policies", Grade: Unknown, Says: "policies cannot be read: " + f.why("policies")})
+	} else {
+		all = *f.Policies
 	}
-	for _, p := range *f.Policies {
+	for _, p := range all {
 		for _, b := range p.Bad {
 			grade := Warning
 			if b.Breaks {
@@ -293,7 +304,7 @@ func (f *Facts) policies() (out []Finding) {
 			out = append(out, Finding{About: p.Name, Grade: grade, Says: b.Type + " is False (" + b.Reason + "): " + b.Message})
 		}
 	}
-	if len(*f.Policies) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
+	if len(all) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
 		out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
 			Do: "see that a controller leads; it writes them"})
 	}
@@ -301,8 +312,8 @@ func (f *Facts) policies() (out []Finding) {
 		out = append(out, Finding{About: "webhook", Grade: Unknown, Says: "webhook configurations cannot be read: " + f.why("webhooks")})
 	}
 	if len(out) == 0 {
-		says := fmt.Sprintf("%d, all in force", len(*f.Policies))
-		if len(*f.Policies) == 0 {
+		says := fmt.Sprintf("%d, all in force", len(all))
+		if len(all) == 0 {
 			says = "there is none"
 		}
 		out = append(out, Finding{About: "policies", Grade: OK, Says: says})

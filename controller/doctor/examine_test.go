@@ -22,7 +22,7 @@ func well(mode string) Facts {
 		Webhooks: &[]string{"validating weir", "mutating weir"}, Policies: &[]Policy{{Name: "DeletionPolicy/safe"}},
 		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies", "heldcollections"},
 	}
-	for _, n := range Needs(mode, "weir-system") {
+	for _, n := range Needs(mode, "weir-system", true) {
 		f.Rights = append(f.Rights, Right{Need: n, Allowed: true})
 	}
 	return f
@@ -73,7 +73,7 @@ func TestExamine(t *testing.T) {
 		}, []string{
 			"unknown garbage collector: pods is forbidden", "unknown namespace controller: pods is forbidden", "unknown mode: pods is forbidden", "unknown controller: not looked at",
 			"unknown flags: not looked at",
-			"unknown permission: 2 permissions could not be looked up: no", "unknown policies: not looked at", "unknown policies: not looked at",
+			"unknown permission: 2 permissions could not be looked up: no", "unknown policies: not looked at", "unknown policies: not looked at", "unknown webhook: not looked at",
 		}},
 		"nobody leads":            {Companion, func(f *Facts) { f.WeirLease = &Lease{} }, []string{"warning controller: no controller of Weir holds"}},
 		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired, f.WeirLease.Renewed = true, time.Minute }, []string{"problem controller: has not renewed it for 1m0s"}},
@@ -109,6 +109,18 @@ func TestExamine(t *testing.T) {
 			migrating(&Lease{Holder: "weir_web-1_1"})(f)
 			f.Canary, (*f.Managers)[0].Controllers = nil, "garbage-collector-controller,namespace-controller"
 		}, []string{"warning garbage collector: whether it waits for the migration Lease is not seen", "warning namespace controller: whether it waits for the migration Lease is not seen"}},
+		"namespaces are left to the built-in controller, as is wanted": {Replace, func(f *Facts) {
+			f.Flags.LeavesNamespaces, (*f.Managers)[0].Controllers = true, "*,-garbage-collector-controller"
+		}, nil},
+		"they are left to it, and it collects, too": {Replace, func(f *Facts) {
+			f.Flags.LeavesNamespaces, (*f.Managers)[0].Controllers, f.Canary = true, "*", nil
+		}, []string{"problem garbage collector: does not work beside another"}},
+		"they are left to it, whatever the migration Lease is for": {Replace, func(f *Facts) {
+			migrating(&Lease{Holder: "weir_web-1_1"})(f)
+			f.Flags.LeavesNamespaces, (*f.Managers)[0].Controllers = true, "*,-garbage-collector-controller"
+		}, nil},
+		"they are left to one that is off": {Replace, func(f *Facts) { f.Flags.LeavesNamespaces = true }, []string{
+			"problem namespace controller: and Weir runs with --drain-namespaces=false: namespaces stay Terminating"}},
 		"the one that works may be who holds it": {Replace, func(f *Facts) {
 			migrating(&Lease{Holder: "kcm-1"})(f)
 			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}

@@ -60,6 +60,8 @@ type Manager struct {
 type Flags struct {
 	MigrationLease string   `json:"migrationLease,omitempty"` // NAMESPACE/NAME, under which kube-controller-manager collects, too
 	BrakeUsers     []string `json:"brakeUsers,omitempty"`     // whose deletes are held past the limits
+	// LeavesNamespaces: Weir leaves them to the cluster's own namespace controller (--drain-namespaces=false).
+	LeavesNamespaces bool `json:"leavesNamespaces,omitempty"`
 }
 
 // Lease is who holds a Lease, and since when it was not renewed.
@@ -128,8 +130,8 @@ func LeaseNeeds(lease string) []Need {
 	return []Need{need, update, create}
 }
 
-// Needs are the rights of a controller in a mode, whose Lease is in a namespace.
-func Needs(mode, home string) []Need {
+// Needs are the rights of a controller in a mode, whose Lease is in a namespace; drains: and in replace mode the namespaces are its own.
+func Needs(mode, home string, drains bool) []Need {
 	const (
 		webhookConfigurations = "admissionregistration.k8s.io"
 		leases                = "coordination.k8s.io"
@@ -151,7 +153,6 @@ func Needs(mode, home string) []Need {
 		{Verb: "create", Group: webhookConfigurations, Resource: "validatingwebhookconfigurations", For: "having the API server ask the webhook"},
 		{Verb: "update", Group: webhookConfigurations, Resource: "validatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
 		{Verb: "update", Group: webhookConfigurations, Resource: "mutatingwebhookconfigurations", Name: "weir", For: "having the API server ask the webhook"},
-		{Verb: "patch", Resource: "namespaces/status", For: "saying what a namespace waits for"},
 		{Verb: "list", Group: "weir.dev", Resource: "heldcollections", For: "knowing what was held before a restart, and what a person has decided"},
 		{Verb: "create", Group: "weir.dev", Resource: "heldcollections", For: "telling what is held"},
 		{Verb: "delete", Group: "weir.dev", Resource: "heldcollections", For: "telling that nothing is held any more"},
@@ -161,11 +162,14 @@ func Needs(mode, home string) []Need {
 	case Shadow:
 		return needs[:3]
 	case Replace:
+		needs = append(needs, Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"})
+		if !drains {
+			return needs
+		}
 		needs = append(needs,
-			Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"},
 			Need{Verb: "update", Resource: "namespaces/finalize", For: "the last step of a namespace"},
 			Need{Verb: "list", Group: leases, Resource: "leases", Namespace: "kube-system", For: "knowing how many API servers there are"},
 		)
 	}
-	return needs
+	return append(needs, Need{Verb: "patch", Resource: "namespaces/status", For: "saying what a namespace waits for"})
 }
