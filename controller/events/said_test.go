@@ -229,7 +229,7 @@ func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 	})
 }
 
-// Past the bound each deletion that waits is waited for anew: its Event comes later, and does not fail to come.
+// Past the bound each deletion that waits begins to wait again: its Event comes later, and does not fail to come.
 func TestWhatWaitsIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, own, _ := newReporter()

@@ -72,7 +72,7 @@ func TestAReleaseWithoutAnAPIServerIsAnError(t *testing.T) {
 	}
 }
 
-// A Lease that nobody holds, or that does not say until when, is no sign of a controller: a release must be possible when all else is broken.
+// A Lease without a holder, or that does not say until when, is no sign of a controller: a release must be possible when all else is broken.
 func TestALeaseThatIsNotHeldHoldsNothingUp(t *testing.T) {
 	for name, spec := range map[string]string{
 		"given back":         `{holderIdentity: "", leaseDurationSeconds: 15, renewTime: %q}`,
