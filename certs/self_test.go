@@ -1,0 +1,287 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+const caLasts, leafLasts = 2 * time.Hour, 20 * time.Minute
+
+// household is processes with Weir's own CA, on one API server and the clock of a bubble.
+type household struct {
+	*testing.T
+	api *apitest.Server
+
+	mu    sync.Mutex
+	lines []string // of their logs
+}
+
+func inHousehold(t *testing.T, test func(*household)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(&household{T: t, api: apitest.New()}) })
+}
+
+// begin runs a process until it is stopped.
+func (h *household) begin(change ...func(*SelfOptions)) (source *self, stop func()) {
+	h.Helper()
+	o := SelfOptions{Config: h.api.Config(), Namespace: "weir", Name: "ca", Names: []string{"webhook.test", "10.0.0.7"}, Serve: true, CADuration: caLasts, LeafDuration: leafLasts,
+		Log: funcr.New(func(_, line string) { h.mu.Lock(); defer h.mu.Unlock(); h.lines = append(h.lines, line) }, funcr.Options{})}
+	for _, f := range change {
+		f(&o)
+	}
+	source = Self(o).(*self)
+	ctx, cancel := context.WithCancel(h.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- source.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Error(err)
+		}
+	})
+	h.Cleanup(stop)
+	return source, stop
+}
+
+func administers(o *SelfOptions) { o.Administer = true }
+
+// told are lines of the logs that contain a text.
+func (h *household) told(text string) (out []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, line := range h.lines {
+		if strings.Contains(line, text) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// bundle is what a process says that the API server is to trust.
+func (h *household) bundle(s *self) []*x509.Certificate {
+	h.Helper()
+	text, err := s.Bundle()
+	if err != nil {
+		h.Fatal(err)
+	}
+	cas, err := parseCerts(text)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return cas
+}
+
+// served is the certificate that a process serves now.
+func (h *household) served(s *self) *tls.Certificate {
+	h.Helper()
+	pair, err := s.GetCertificate(nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return pair
+}
+
+// accepts makes sure that a client which trusts these CAs takes the certificate, for the names of the webhook.
+func (h *household) accepts(cas []*x509.Certificate, pair *tls.Certificate) {
+	h.Helper()
+	roots := x509.NewCertPool()
+	for _, ca := range cas {
+		roots.AddCert(ca)
+	}
+	for _, name := range []string{"webhook.test", "10.0.0.7"} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: time.Now(), DNSName: name}); err != nil {
+			h.Errorf("at %s for %s: %v", time.Now().Format(time.TimeOnly), name, err)
+		}
+	}
+}
+
+// TestProcessesThatStartAtOnceUseOneCA: whoever is slower takes that of the other, and one that only writes configurations makes no certificate.
+func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
+	inHousehold(t, func(h *household) {
+		unbegun := Self(SelfOptions{Namespace: "weir", Name: "ca"}).(*self)
+		if _, err := unbegun.Bundle(); err == nil || !strings.Contains(err.Error(), "no CA bundle yet: waiting for the CA in Secret weir/ca") {
+			t.Errorf("a bundle before there is a CA: %v", err)
+		}
+		if _, err := unbegun.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), "no certificate yet: waiting for the CA in Secret weir/ca") {
+			t.Errorf("a certificate before there is a CA: %v", err)
+		}
+		if _, ok := unbegun.Expiry(); ok {
+			t.Error("the end of a certificate that is not there")
+		}
+		a, _ := h.begin(administers)
+		b, _ := h.begin()
+		writes, _ := h.begin(func(o *SelfOptions) { o.Serve, o.Administer = false, true })
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		cas := h.bundle(a)
+		for _, other := range []*self{b, writes} {
+			if got := h.bundle(other); len(got) != 1 || len(cas) != 1 || !got[0].Equal(cas[0]) {
+				t.Errorf("%d CAs, and %d of another process: want one, and the same", len(cas), len(got))
+			}
+		}
+		for _, s := range []*self{a, b} {
+			pair := h.served(s)
+			h.accepts(cas, pair)
+			if before := time.Since(pair.Leaf.NotBefore); before < leafLasts/20 || before > leafLasts/10+time.Minute {
+				t.Errorf("valid since %s ago: clocks of API servers are behind", before)
+			}
+			if ends, ok := s.Expiry(); !ok || !ends.Equal(pair.Leaf.NotAfter) {
+				t.Errorf("it says that its certificate ends at %s, %t", ends, ok)
+			}
+		}
+		if _, err := writes.GetCertificate(nil); err == nil {
+			t.Error("a process that serves nothing has a certificate")
+		}
+		if made := len(slices.DeleteFunc(h.api.Requests(), func(r apitest.Request) bool { return r.Method != "POST" })); made > 3 {
+			t.Errorf("%d tried to make the Secret", made)
+		}
+	})
+}
+
+// TestWhatIsServedIsTrustedWhileCAsFollowOneAnother: an API server may have learned of a bundle half a minute ago. One that has learned of it by
+// a process that restarts all the time trusts what is served, too.
+func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
+	inHousehold(t, func(h *household) {
+		const step = 10 * time.Second
+		admin, stop := h.begin(administers)
+		other, _ := h.begin()
+		<-time.After(step)
+		synctest.Wait()
+		first := h.bundle(admin)[0]
+		var past [][]*x509.Certificate
+		signers := map[string]bool{}
+		for n := 0; time.Now().Before(first.NotBefore.Add(caLasts * 3 / 2)); n++ {
+			past = append(past, h.bundle(admin))
+			if n >= 2 {
+				for _, s := range []*self{admin, other} {
+					h.accepts(past[n-2], h.served(s))
+				}
+			}
+			signers[string(h.served(other).Leaf.AuthorityKeyId)] = true
+			if n%150 == 149 {
+				stop()
+				admin, stop = h.begin(administers)
+			}
+			<-time.After(step)
+			synctest.Wait()
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+		if len(signers) < 3 {
+			t.Errorf("%d CAs have signed in one and a half times the time of one", len(signers))
+		}
+		if last := h.bundle(admin); slices.ContainsFunc(last, first.Equal) {
+			t.Error("the first CA is trusted still, and nothing under it is valid")
+		}
+		if len(h.told("certificates are signed with another CA")) == 0 {
+			t.Error("nothing is told of it")
+		}
+	})
+}
+
+// TestAServerAloneLeavesTheSwitchToTheOther: as long as no process tells the API server of a new CA, it signs nothing, for an hour.
+func TestAServerAloneLeavesTheSwitchToTheOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*SelfOptions)
+		least  time.Duration
+	}{"alone": {func(*SelfOptions) {}, alone}, "that writes the configurations": {administers, settle}} {
+		t.Run(name, func(t *testing.T) {
+			inHousehold(t, func(h *household) {
+				const lasts = 24 * time.Hour
+				in, was := base64.StdEncoding.EncodeToString, makeCA(time.Now().Add(5*time.Minute-lasts*2/3), lasts)
+				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %[1]s, tls.key: %[2]s, ca.crt: %[1]s}}", in(was.pem), in(was.keyInPEM)))
+				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration = lasts })
+				<-time.After(time.Minute)
+				synctest.Wait()
+				if cas := h.bundle(s); len(cas) != 1 || !cas[0].Equal(was.cert) {
+					t.Fatalf("%d CAs in the bundle, want that of the Secret", len(cas))
+				}
+				changed, old := s.Changed(), h.served(s).Leaf.AuthorityKeyId
+				<-changed
+				began := time.Now()
+				if cas := h.bundle(s); len(cas) != 2 {
+					t.Fatalf("%d CAs in the bundle, want the new and the old", len(cas))
+				}
+				for string(h.served(s).Leaf.AuthorityKeyId) == string(old) && time.Since(began) < 2*alone {
+					<-time.After(time.Second)
+				}
+				if took := time.Since(began); took < c.least || took > c.least+10*time.Second {
+					t.Errorf("the new CA signs %s after it came into the bundle, want %s", took, c.least)
+				}
+			})
+		})
+	}
+}
+
+// TestACAThatCannotBeWrittenIsToldOnce: and what is there is served meanwhile.
+func TestACAThatCannotBeWrittenIsToldOnce(t *testing.T) {
+	inHousehold(t, func(h *household) {
+		s, _ := h.begin(administers)
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		h.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PUT" {
+				return apitest.Refuse(403, "Forbidden", "you may not update secrets")
+			}
+			return nil
+		})
+		h.api.Remove("secrets/weir/ca") // another CA is made, and what was is to be written beside it
+		<-time.After(time.Minute)
+		synctest.Wait()
+		const what = "write the CAs that sign and that are trusted to their Secret"
+		if lines := h.told("cannot " + what); len(lines) != 1 || !strings.Contains(lines[0], "you may not update secrets") {
+			t.Errorf("the log says %q", lines)
+		}
+		h.accepts(h.bundle(s), h.served(s))
+		h.api.Intercept(nil)
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if lines := h.told("this works again: " + what); len(lines) != 1 {
+			t.Errorf("the log says %q", lines)
+		}
+		data, _ := h.api.Get("secrets/weir/ca")["data"].(map[string]any)
+		if data[signingCertKey] == nil {
+			t.Errorf("the Secret holds %v", data)
+		}
+	})
+}
+
+// TestNothingIsSignedWithoutACAThatIsValid: the library tries again, for one that comes.
+func TestNothingIsSignedWithoutACAThatIsValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Self(SelfOptions{}).(*self)
+		template := &x509.Certificate{}
+		if _, err := (signer{s}).Sign(template); !errors.Is(err, authority.ErrCertificateNotAvailable) {
+			t.Errorf("without a CA: %v", err)
+		}
+		ca := makeCA(time.Now(), time.Minute)
+		s.ca.signing = &caPair{cert: ca.cert, key: ca.key}
+		s.ca.newest = s.ca.signing
+		template.PublicKey = ca.key.Public()
+		<-time.After(30 * time.Second)
+		cert, err := (signer{s}).Sign(template)
+		if err != nil || !cert.NotAfter.Equal(ca.cert.NotAfter) {
+			t.Errorf("%v, valid beyond its CA", err)
+		}
+		<-time.After(30 * time.Second)
+		if _, err := (signer{s}).Sign(template); err == nil || !strings.Contains(err.Error(), "the CA expired at ") {
+			t.Errorf("with one that has expired: %v", err)
+		}
+	})
+}
