@@ -111,8 +111,10 @@ func (f *Follower) discover(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if found == nil {
-		f.lost = ReasonOf(err)
-		f.renew()
+		if why := ReasonOf(err); f.lost != why {
+			f.lost = why
+			f.renew()
+		}
 		return err
 	}
 	silent := map[string]string{}

@@ -214,3 +214,28 @@ func TestFollowerTellsWhatItDoesNotKnow(t *testing.T) {
 	cancel()
 	f.Listed(ended) // does not wait for what cannot come
 }
+
+// TestAClusterThatIsLostIsToldOnce: whoever waits for changes is not woken each time when it is asked, until it answers otherwise.
+func TestAClusterThatIsLostIsToldOnce(t *testing.T) {
+	f := follow(t, object("namespace", "", "x"))
+	f.start("")
+	f.served.set(errors.New("connection refused"))
+	was, _ := f.Changed()
+	for range 3 {
+		if err := f.discover(t.Context()); err == nil {
+			t.Fatal("it answers")
+		}
+	}
+	if now, _ := f.Changed(); now != was+1 || f.Health().Lost != "discover the kinds that the cluster serves: connection refused" {
+		t.Errorf("%d changes, want one; lost: %q", now-was, f.Health().Lost)
+	}
+	f.served.set(errors.New("no route"))
+	_ = f.discover(t.Context())
+	f.served.set(nil, "namespace", "configmap")
+	if err := f.discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := f.Changed(); now != was+3 || f.Health().Lost != "" {
+		t.Errorf("%d changes, want three; lost: %q", now-was, f.Health().Lost)
+	}
+}
