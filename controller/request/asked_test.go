@@ -1,0 +1,362 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+var (
+	configMap      = graph.Ref{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "a", UID: "uid-a"}
+	configMapsPath = "/api/v1/namespaces/shop/configmaps"
+)
+
+// sent are the requests that e makes from here on, each answered with a reply.
+func (e asking) sent(reply *apitest.Reply) *[]apitest.Request {
+	var all []apitest.Request
+	e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+		all = append(all, r)
+		return reply
+	})
+	return &all
+}
+
+// A DELETE without a uid would take the next object of that name.
+func TestADeleteIsOfTheObjectThatWasDecidedAbout(t *testing.T) {
+	at := configMap
+	at.ResourceVersion = "7"
+	for want, c := range map[string]struct {
+		ref         graph.Ref
+		propagation metav1.DeletionPropagation
+	}{
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"uid-a"},"propagationPolicy":"Background"}`:                   {configMap, "Background"},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"uid-a","resourceVersion":"7"},"propagationPolicy":"Orphan"}`: {at, "Orphan"},
+	} {
+		e := newAsking(t, nil)
+		sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}})
+		if err := e.req.Delete(t.Context(), c.ref, c.propagation); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]apitest.Request{{Method: "DELETE", Path: configMapsPath + "/a", Body: want}}, *sent); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A patch is of one object as it was, says what is to be left, and has worked if the answer shows it: webhooks may undo it.
+func TestAPatchSaysWhatIsToBeLeft(t *testing.T) {
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Team", Name: "t", UID: "o"}
+	for name, c := range map[string]struct {
+		action graph.Action
+		body   string
+		after  map[string]any // in the metadata of the answer
+		want   error
+	}{
+		"one finalizer of two": {graph.Action{Verb: graph.Unfinalize, Finalizer: "orphan", Finalizers: []string{"b"}},
+			`{"metadata":{"finalizers":["b"],"resourceVersion":"7","uid":"uid-a"}}`, map[string]any{"finalizers": []string{"b"}}, nil},
+		"others come meanwhile": {graph.Action{Verb: graph.Unfinalize, Finalizer: "orphan", Finalizers: []string{"b"}},
+			`{"metadata":{"finalizers":["b"],"resourceVersion":"7","uid":"uid-a"}}`, map[string]any{"finalizers": []string{"b", "c"}}, nil},
+		"the last finalizer": {graph.Action{Verb: graph.Unfinalize, Finalizer: "orphan"},
+			`{"metadata":{"finalizers":null,"resourceVersion":"7","uid":"uid-a"}}`, nil, nil},
+		"it is put back": {graph.Action{Verb: graph.Unfinalize, Finalizer: "orphan"},
+			`{"metadata":{"finalizers":null,"resourceVersion":"7","uid":"uid-a"}}`, map[string]any{"finalizers": []string{"orphan"}}, errNoEffect},
+		"one owner of two": {graph.Action{Verb: graph.Release, Owners: []metav1.OwnerReference{owner}},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"o"}],"resourceVersion":"7","uid":"uid-a"}}`,
+			map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}, nil},
+		"the last owner": {graph.Action{Verb: graph.Release},
+			`{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"uid-a"}}`, nil, nil},
+		"the owner is put back": {graph.Action{Verb: graph.Release},
+			`{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"uid-a"}}`, map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}, errNoEffect},
+	} {
+		e := newAsking(t, nil)
+		metadata := map[string]any{"name": "a", "namespace": "shop", "uid": "uid-a"}
+		for k, v := range c.after {
+			metadata[k] = v
+		}
+		sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}})
+		c.action.Object = configMap
+		if err := e.req.Patch(t.Context(), c.action, "7"); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if diff := cmp.Diff([]apitest.Request{{Method: "PATCH", Path: configMapsPath + "/a", Body: c.body}}, *sent); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestACollectionIsDeletedInOneNamespaceInTheBackground(t *testing.T) {
+	e := newAsking(t, nil)
+	sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}})
+	if err := e.req.DeleteCollection(t.Context(), fixture.ConfigMaps, "shop"); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]apitest.Request{{Method: "DELETE", Path: configMapsPath, Query: "propagationPolicy=Background"}}, *sent); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Nothing is sent about a kind before it is known in which version it is written, nor when it is not served any more: a path that is
+// guessed would be answered 404, as if the object were gone.
+func TestNothingIsSentAboutAKindThatIsNotServed(t *testing.T) {
+	ref := graph.Ref{Kind: fixture.Pods, Namespace: "shop", Name: "web", UID: "u"}
+	for name, ask := range map[string]func(*Client) error{
+		"get":              func(c *Client) error { _, err := c.GetObject(t.Context(), ref); return err },
+		"get all of it":    func(c *Client) error { _, _, err := c.GetFull(t.Context(), ref); return err },
+		"list":             func(c *Client) error { _, err := c.List(t.Context(), ref.Kind, "shop"); return err },
+		"delete":           func(c *Client) error { return c.Delete(t.Context(), ref, "Background") },
+		"deletecollection": func(c *Client) error { return c.DeleteCollection(t.Context(), ref.Kind, "shop") },
+		"patch": func(c *Client) error {
+			return c.Patch(t.Context(), graph.Action{Verb: graph.Release, Object: ref}, "7")
+		},
+	} {
+		e := newAsking(t, nil)
+		sent := e.sent(nil)
+		e.req.Serve([]graph.Resource{{Resource: "pods", Kind: "Pod", Version: "v1"}})
+		e.req.Serve(fixture.Kinds) // without pods
+		if err := ask(e.req); OutcomeOf(err) != Failed || !strings.Contains(err.Error(), "does not serve pods now") || len(*sent) > 0 {
+			t.Errorf("%s: %v, sent %v", name, err, *sent)
+		}
+		e.req.kinds.Store(nil) // before discovery
+		if err := ask(e.req); err == nil || len(*sent) > 0 {
+			t.Errorf("%s before discovery: %v, sent %v", name, err, *sent)
+		}
+		if e.req.IsGone(t.Context(), ref) {
+			t.Error("what cannot be read is taken for gone")
+		}
+	}
+}
+
+// A list is whole or none: who deletes by it, or lets a namespace end, must not go by a part.
+func TestAListIsReadToItsEnd(t *testing.T) {
+	const n = 2345
+	for _, broken := range []bool{false, true} {
+		e := newAsking(t, nil)
+		for i := range n {
+			fixture.PutConfigMap(e.api, fmt.Sprintf("c%04d", i), "")
+		}
+		pages := 0
+		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if pages++; broken && strings.Contains(r.Query, "continue=") {
+				return apitest.Refuse(500, "InternalError", "etcd")
+			}
+			return nil
+		})
+		items, err := e.req.List(t.Context(), fixture.ConfigMaps, "shop")
+		switch {
+		case broken && (err == nil || len(items) > 0):
+			t.Errorf("%d items of a list that broke off, %v", len(items), err)
+		case !broken && (err != nil || len(items) != n || pages != 3):
+			t.Errorf("%d items in %d pages, %v", len(items), pages, err)
+		}
+	}
+}
+
+// Only an answer about that very object proves anything; in doubt there is none.
+func TestWhatAnswersALookup(t *testing.T) {
+	claim := graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "uid-a", Resource: fixture.ConfigMaps, Namespaced: true}
+	live := func(uid string) *apitest.Reply {
+		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "metadata": map[string]any{"name": "a", "uid": uid}}}
+	}
+	webhook := `admission webhook "guard.example.com" denied the request: no`
+	for name, c := range map[string]struct {
+		reply *apitest.Reply
+		want  graph.Answer
+		gone  bool // as IsGone sees it
+	}{
+		"it is there":              {live("uid-a"), graph.Present, false},
+		"another has its name":     {live("uid-b"), graph.Absent, true},
+		"there is none":            {nil, graph.Absent, true},
+		"a 404 of something else":  {apitest.Refuse(404, "NotFound", "no such path"), graph.Unanswered, false},
+		"it may not be read":       {apitest.Refuse(403, "Forbidden", "RBAC"), graph.Denied, false},
+		"a webhook says forbidden": {apitest.Refuse(403, "Forbidden", webhook), graph.Unanswered, false},
+		"the server fails":         {apitest.Refuse(500, "InternalError", "etcd"), graph.Unanswered, false},
+		"too many requests":        {apitest.Refuse(429, "TooManyRequests", "later"), graph.Unanswered, false},
+	} {
+		e := newAsking(t, nil)
+		sent := e.sent(c.reply)
+		answer, why := e.req.Lookup(t.Context(), claim)
+		if answer != c.want || (why == "") != (answer == graph.Present || answer == graph.Absent) {
+			t.Errorf("%s: answer %s (%s), want %s", name, answer, why, c.want)
+		}
+		if gone := e.req.IsGone(t.Context(), configMap); gone != c.gone {
+			t.Errorf("%s: gone: %t", name, gone)
+		}
+		claim := claim
+		claim.Namespaced = false // its dependent is in a namespace, and it is in none
+		e.req.Lookup(t.Context(), claim)
+		if at := (*sent)[len(*sent)-1].Path; at != "/api/v1/configmaps/a" {
+			t.Errorf("%s: a cluster-scoped owner is looked for at %s", name, at)
+		}
+		before := len(*sent)
+		claim.APIVersion = "a/b/c"
+		if answer, why := e.req.Lookup(t.Context(), claim); answer != graph.Unanswered || why == "" || len(*sent) != before {
+			t.Errorf("%s: an apiVersion that is none has the answer %s", name, answer)
+		}
+	}
+}
+
+// Policies compute with what is in an object: a number that went through a float would be another.
+func TestAFullObjectHasItsNumbersAsTheyAre(t *testing.T) {
+	e := newAsking(t, nil)
+	e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Gadget", "apiVersion": "example.com/v1",
+		"metadata": map[string]any{"name": "g", "uid": "uid-g"}, "spec": map[string]any{"size": int64(9007199254740993)}}})
+	full, m, err := e.req.GetFull(t.Context(), gadget)
+	if err != nil || m.UID != gadget.UID {
+		t.Fatalf("%v, %v", m, err)
+	}
+	if size := full["spec"].(map[string]any)["size"]; size != int64(9007199254740993) {
+		t.Errorf("%T %v", size, size)
+	}
+	for name, body := range map[string]any{"no object": []any{1}, "metadata that is none": map[string]any{"metadata": "x"}, "no uid": map[string]any{"metadata": map[string]any{"name": "g"}}} {
+		e.sent(&apitest.Reply{Code: 200, Body: body})
+		if full, m, err := e.req.GetFull(t.Context(), gadget); err == nil || full != nil || m != nil {
+			t.Errorf("%s: %v, %v", name, full, m)
+		}
+	}
+}
+
+// An API is down when the API server says so of each version in which it may be served: only then nothing can be made of the kind.
+func TestAnAPIIsDownWhenTheAPIServerSaysSo(t *testing.T) {
+	service := func(local bool, available string) *apitest.Reply {
+		spec := map[string]any{"service": map[string]any{"name": "gadgets"}}
+		if local {
+			spec = map[string]any{}
+		}
+		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "spec": spec,
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Other", "status": "False"}, map[string]any{"type": "Available", "status": available}}}}}
+	}
+	for name, c := range map[string]struct {
+		group    string
+		versions []string
+		replies  map[string]*apitest.Reply
+		down     bool
+		failed   bool
+	}{
+		"it is down":             {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False")}, true, false},
+		"it is available":        {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "True")}, false, false},
+		"it is not known":        {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "Unknown")}, false, false},
+		"the API server's own":   {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(true, "False")}, false, false},
+		"one of two is down":     {"example.com", []string{"v1", "v2"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False"), "v2.example.com": service(false, "True")}, false, false},
+		"both are down":          {"example.com", []string{"v1", "v2"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False"), "v2.example.com": service(false, "False")}, true, false},
+		"it cannot be read":      {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": apitest.Refuse(403, "Forbidden", "no")}, false, true},
+		"there is no APIService": {"example.com", []string{"v1"}, nil, false, true},
+		"the answer is mangled":  {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": {Code: 200, Body: []any{1}}}, false, true},
+		"a kind without version": {"example.com", nil, nil, false, false},
+	} {
+		e := newAsking(t, nil)
+		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			name, _ := strings.CutPrefix(r.Path, "/apis/apiregistration.k8s.io/v1/apiservices/")
+			return c.replies[name]
+		})
+		down, err := e.req.Down(t.Context(), graph.Resource{Group: c.group, Resource: "gadgets", Versions: c.versions})
+		if down != c.down || (err != nil) != c.failed {
+			t.Errorf("%s: down: %t, %v", name, down, err)
+		}
+	}
+}
+
+// What was not sent, or what a webhook says about one object, tells nothing of the API: it must neither slow down a kind nor heal it.
+func TestWhatAnErrorSaysAboutTheAPI(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		want  verdict
+		after time.Duration
+	}{
+		"an answer":                      {nil, fine, 0},
+		"a conflict":                     {apierrors.NewConflict(fixture.Pods, "a", errors.New("changed")), fine, 0},
+		"not found":                      {apierrors.NewNotFound(fixture.Pods, "a"), fine, 0},
+		"a webhook's 429":                {webhookSaysNo(429, metav1.StatusReasonTooManyRequests), fine, 0},
+		"a 429 of the kind's storage":    {apierrors.NewTooManyRequests("busy", 7), throttledByKind, 7 * time.Second},
+		"an internal error":              {apierrors.NewInternalError(errors.New("etcd")), unanswered, 0},
+		"no connection":                  {errors.New("connection refused"), unanswered, 0},
+		"no time":                        {context.DeadlineExceeded, unanswered, 0},
+		"it was not sent: no contact":    {fmt.Errorf("delete: %w", follow.ErrNoContact), noVerdict, 0},
+		"it was not sent: it is void":    {fmt.Errorf("delete: %w", follow.ErrRewound), noVerdict, 0},
+		"it was ended, as this one ends": {context.Canceled, noVerdict, 0},
+	} {
+		if v, after := judge(fixture.Pods, c.err); v != c.want || after != c.after {
+			t.Errorf("%s: verdict %d after %s, want %d after %s", name, v, after, c.want, c.after)
+		}
+	}
+	if o := OutcomeOf(fmt.Errorf("delete: %w", follow.ErrRewound)); o != Stale {
+		t.Errorf("what is void is %s: it is decided again", o)
+	}
+}
+
+// What waits is told by kind, of those that fail: metrics and conditions of namespaces show it.
+func TestAFailingKindSaysWhatHappensAndHowManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(64)
+		for _, kind := range []schema.GroupResource{fixture.Pods, fixture.Gadgets} {
+			if said := l.Failing(kind); said != "" || len(l.PutOffs()) != 0 {
+				t.Errorf("%s at the beginning: %q, %v", kind, said, l.PutOffs())
+			}
+		}
+		l.release(fixture.Pods, like(fine, time.Millisecond).of(l, fixture.Pods))
+		l.release(fixture.Gadgets, answer{verdict: throttledByKind, retryAfter: time.Minute}.of(l, fixture.Gadgets))
+		for i := range 3 {
+			l.PutOff(fixture.Gadgets, types.UID(fmt.Sprint(i%2))) // one of them twice
+		}
+		if diff := cmp.Diff(map[schema.GroupResource]int{fixture.Gadgets: 2}, l.PutOffs()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if said := l.Failing(fixture.Gadgets); said != "requests about gadgets.example.com are answered 429" || l.Failing(fixture.Pods) != "" {
+			t.Errorf("%q, and of pods %q", said, l.Failing(fixture.Pods))
+		}
+	})
+}
+
+// A worker has others to do than to wait for a failing kind, a drainer has not. What was not sent is not counted as a DELETE.
+func TestAWorkerDoesNotWaitForAFailingKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newAsking(t, nil)
+		sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}})
+		l, began := e.req.Limiter, time.Now()
+		l.release(fixture.ConfigMaps, answer{verdict: throttledByKind, retryAfter: 2 * time.Second}.of(l, fixture.ConfigMaps))
+		if err := e.req.ForWorkers().Delete(t.Context(), configMap, "Background"); !IsBusy(err) || OutcomeOf(err) != Throttled || time.Since(began) > 0 || len(*sent) > 0 {
+			t.Errorf("a worker: %v after %s, %d sent", err, time.Since(began), len(*sent))
+		}
+		if err := e.req.Delete(t.Context(), configMap, "Background"); err != nil || time.Since(began) != 2*time.Second || len(*sent) != 1 {
+			t.Errorf("a drainer: %v after %s, %d sent", err, time.Since(began), len(*sent))
+		}
+		l.empty(t)
+	})
+}
+
+// What another client is asked to do in a spare place has the deadline of a request, and gives the place back, whatever comes of it.
+func TestASparePlaceIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newAsking(t, func(http.RoundTripper) http.RoundTripper { return fixture.Tripper(fixture.Hang) })
+		refused, began := errors.New("refused"), time.Now()
+		if err := e.req.Spare(t.Context(), "patch", fixture.ConfigMaps, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+			t.Error(err)
+		}
+		err := e.req.Spare(t.Context(), "patch", fixture.ConfigMaps, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != Timeout {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		// A place and the end of who waits for it may come at once: either is right, and no place is lost.
+		if err := e.req.Spare(ctx, "patch", fixture.ConfigMaps, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		e.req.Limiter.empty(t)
+	})
+}
