@@ -286,6 +286,41 @@ func TestOwnersAreFoundInOtherNamespaces(t *testing.T) {
 	}
 }
 
+// TestWatchesThatEndAreBegunAgain: what came and went meanwhile is known then, and what the API server does not tell of until it may be read.
+func TestWatchesThatEndAreBegunAgain(t *testing.T) {
+	r := newReading(t)
+	r.put("namespace", "", "x", "")
+	r.put("configmap", "x", "boss", "")
+	follower, err := r.Follow(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer follower.Close()
+	f := &following{T: t, Follower: follower}
+	f.Listed(t.Context())
+	r.api.Cut()
+	r.put("configmap", "x", "leaf", "", "configmap/boss")
+	r.put("configmap", "y", "far", "")
+	f.until("a leaf", func() bool { _, n := f.Search("leaf", 1); return n == 1 })
+	r.api.Remove("configmaps/x/boss")
+	f.until("no boss", func() bool { _, n := f.Search("boss", 1); return n == 0 })
+	if s := f.State(); s.Objects != 2 || f.Health().Lost != "" {
+		t.Errorf("it knows %+v, %+v", s, f.Health())
+	}
+	r.answer(func(q apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(q.Path, "/configmaps") {
+			return apitest.Refuse(403, "Forbidden", "not any more")
+		}
+		return nil
+	})
+	r.api.Cut()
+	f.until("a kind that may not be watched any more", func() bool { return f.Health().Denied == 1 })
+	w, err := f.World("x")
+	if err != nil || w.Meta("uid-leaf") != nil || len(unread(w)) != 1 {
+		t.Errorf("%v; it is told of what may have changed: %t; not read: %q", err, w.Meta("uid-leaf") != nil, unread(w))
+	}
+}
+
 // TestReasonsAreToldInOneLine: whoever answered may have written anything.
 func TestReasonsAreToldInOneLine(t *testing.T) {
 	for want, err := range map[string]error{
