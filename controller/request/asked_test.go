@@ -258,6 +258,7 @@ func TestAnAPIIsDownWhenTheAPIServerSaysSo(t *testing.T) {
 		"there is no APIService": {"example.com", []string{"v1"}, nil, false, true},
 		"the answer is mangled":  {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": {Code: 200, Body: []any{1}}}, false, true},
 		"a kind without version": {"example.com", nil, nil, false, false},
+		"the core group":         {"", []string{"v1"}, map[string]*apitest.Reply{"v1.": service(false, "False")}, false, false}, // which the API server serves itself, always
 	} {
 		e := newAsking(t, nil)
 		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
