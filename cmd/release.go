@@ -26,8 +26,8 @@ func releaseCommand() *cobra.Command {
 		Short: "Take weir's finalizer off everything, to uninstall weir or to get on without it",
 		Long: `Take weir's finalizer off everything, to uninstall weir or to get on without it: first delete weir's webhook
 configurations, then take the finalizer weir.dev/propagation and the annotation weir.dev/armed-at off each object of each
-kind. What is being deleted and waits for weir goes on as the other finalizers say. Nothing else is changed, and policies
-stay.
+kind. What is being deleted and waits for weir goes on as the other finalizers say. Last, the Leases and ConfigMaps go in
+which the controller said how it was. Nothing else is changed, and policies stay.
 
 It can be interrupted and run again at any time. It refuses to begin while a controller holds its Lease, because that
 would put the finalizer back. A controller that runs without leader election is not noticed: stop it first.
@@ -83,11 +83,11 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	for _, failure := range done.Failures {
 		say(progress, "%s", failure)
 	}
-	did := "released %d of %s in %s, and deleted %s"
+	did := "released %d of %s in %s, and deleted %s and %s of weir's own"
 	if f.dryRun {
-		did = "would release %d of %s in %s, and delete %s"
+		did = "would release %d of %s in %s, and delete %s and %s of weir's own"
 	}
-	say(progress, did, done.Released, plural(int(done.Seen), "object"), plural(done.Kinds, "kind"), plural(done.WebhooksBefore, "webhook configuration"))
+	say(progress, did, done.Released, plural(int(done.Seen), "object"), plural(done.Kinds, "kind"), plural(done.WebhooksBefore, "webhook configuration"), plural(done.Own, "object"))
 	if n := len(done.Failures); n > 0 {
 		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", plural(n, "thing"))
 	}

@@ -261,11 +261,12 @@ func TestReleaseWaitsForTheControllerToBeStopped(t *testing.T) {
 	goes("forced", "--force")
 	lease.Spec.RenewTime.Time = time.Now().Add(-2 * time.Hour)
 	if lease, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+		t.Fatal(err) // who forces it leaves the Lease to the controller
 	}
 	goes("run-out")
+	lease.ResourceVersion, lease.UID = "", "" // the Lease went, too
 	lease.Spec.RenewTime.Time, lease.Spec.HolderIdentity = time.Now(), new("")
-	if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+	if _, err = leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	goes("given-back")

@@ -47,6 +47,7 @@ type Released struct {
 	Released       int64 // objects that the finalizer was taken off; in a dry run, that carry it
 	Failed         int64 // objects that keep it
 	WebhooksBefore int   // webhook configurations that were there
+	Own            int   // Leases and ConfigMaps that were there of what the controller writes about itself
 	// Failures say, sorted, what could not be released or looked at, and why.
 	Failures []string
 }
@@ -75,8 +76,16 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	}
 	stop := w.report()
 	defer stop()
-	err = w.run(ctx)
-	return w.outcome(), err
+	if err := w.run(ctx); err != nil {
+		return w.outcome(), err
+	}
+	own, err := r.removeOwn(ctx, config)
+	out := w.outcome()
+	out.Own = own
+	if err != nil {
+		out.Failures = append(out.Failures, err.Error())
+	}
+	return out, nil
 }
 
 func (r *Release) work(config *rest.Config) (*releasing, error) {

@@ -152,6 +152,51 @@ func TestADryRunOfAReleaseWritesNothing(t *testing.T) {
 	})
 }
 
+// Without the controller they say what is not so any more. The Lease is needed until everything is released.
+func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
+	own := []string{"leases.coordination.k8s.io/weir-system/weir-controller", "leases.coordination.k8s.io/weir-system/weir-canary", "configmaps/weir-system/weir-file-policies", "configmaps/weir-system/weir-collector-canary"}
+	for name, c := range map[string]struct {
+		r       Release
+		stays   bool
+		counted int
+	}{
+		"in the namespace that is named":     {Release{LeaseNamespace: "weir-system"}, false, 4},
+		"in that of the Lease":               {Release{}, false, 4},
+		"not in another":                     {Release{LeaseNamespace: "other"}, true, 0},
+		"not in a dry run":                   {Release{LeaseNamespace: "weir-system", DryRun: true}, true, 4},
+		"not where a controller still works": {Release{LeaseNamespace: "weir-system", Force: true}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newAPI(nil)
+				put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+				for _, key := range own {
+					resource, name := strings.Split(key, "/")[0], strings.Split(key, "/")[2]
+					if resource == "configmaps" {
+						api.Put(resource, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: weir-system}}", name))
+					} else {
+						api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: weir-system}}", name))
+					}
+				}
+				c.r.Config = api.Config()
+				got, err := c.r.Run(t.Context())
+				if err != nil || got.Own != c.counted || len(got.Failures) > 0 {
+					t.Errorf("%+v, %v", got, err)
+				}
+				wrote := writes(api)
+				if !c.r.DryRun && (len(wrote) == 0 || !strings.HasPrefix(wrote[0], "PATCH")) {
+					t.Errorf("wrote %q, want the finalizer to go first", wrote)
+				}
+				for _, key := range own {
+					if there := api.Get(key) != nil; there != c.stays {
+						t.Errorf("%s is there: %t, want %t", key, there, c.stays)
+					}
+				}
+			})
+		})
+	}
+}
+
 func lease(renewed time.Time) string {
 	return fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: weir-system}, spec: {holderIdentity: weir-0, leaseDurationSeconds: 15, renewTime: %q}}",
 		LeaseName, renewed.UTC().Format(metav1.RFC3339Micro))

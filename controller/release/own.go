@@ -1,0 +1,86 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// What the controller writes about itself in its namespace, which is out of date without it: kubectl weir plan would go on to tell
+// what policies do that are enforced by none.
+var (
+	ownLeases     = []string{LeaseName, policies.Canary}
+	ownConfigMaps = []string{v1alpha1.FilePolicies, v1alpha1.CollectorCanary}
+)
+
+// removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is known to, it goes on to need them.
+func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, err error) {
+	if r.Force {
+		return 0, nil
+	}
+	leases, err := typedcoordinationv1.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("make a leases client: %w", err)
+	}
+	core, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("make a client for configmaps: %w", err)
+	}
+	namespaces, err := r.ownNamespaces(ctx, leases)
+	if err != nil {
+		return 0, err
+	}
+	for _, namespace := range namespaces {
+		leases, maps := leases.Leases(namespace), core.ConfigMaps(namespace)
+		for _, own := range []struct {
+			resource string
+			names    []string
+			read     func(string) error
+			delete   func(context.Context, string, metav1.DeleteOptions) error
+		}{
+			{"leases.coordination.k8s.io", ownLeases, func(name string) error { _, err := leases.Get(ctx, name, metav1.GetOptions{}); return err }, leases.Delete},
+			{"configmaps", ownConfigMaps, func(name string) error { _, err := maps.Get(ctx, name, metav1.GetOptions{}); return err }, maps.Delete},
+		} {
+			for _, name := range own.names {
+				what := fmt.Sprintf("%s %s/%s", own.resource, namespace, name)
+				if r.DryRun {
+					err = own.read(name) // the webhook refuses a dry-run delete of the canary
+				} else {
+					err = own.delete(ctx, name, metav1.DeleteOptions{})
+				}
+				switch {
+				case apierrors.IsNotFound(err):
+				case err != nil:
+					return n, fmt.Errorf("delete %s: %w", what, err)
+				default:
+					n++
+					r.found(what)
+				}
+			}
+		}
+	}
+	return n, nil
+}
+
+// ownNamespaces are those in which a controller has held its Lease.
+func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.LeasesGetter) (out []string, err error) {
+	if r.LeaseNamespace != "" {
+		return []string{r.LeaseNamespace}, nil
+	}
+	list, err := leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName})
+	if err != nil {
+		return nil, fmt.Errorf("find the namespace that weir ran in: %w", err)
+	}
+	for i := range list.Items {
+		out = append(out, list.Items[i].Namespace)
+	}
+	return out, nil
+}
