@@ -52,9 +52,17 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	helm(t, "rollback", "weir", "2", "--wait", "--timeout", "2m")
 	checkRights(t, companion)
 
-	t.Log("back to shadow mode it goes by an uninstall only")
-	if _, said, err := tryHelm(t, "upgrade", "weir", "weir", "--reset-values", "--set", "mode=shadow"); err == nil || !strings.Contains(said, "helm uninstall first") {
-		t.Errorf("helm upgrade to mode shadow: %v: %s", err, said)
+	t.Log("back to shadow mode, in both ways: everything is released before the webhook goes")
+	if _, said, err := tryHelm(t, "upgrade", "weir", "weir", "--reset-values", "--set", "mode=shadow", "--set", "uninstall.release=false"); err == nil || !strings.Contains(said, "set uninstall.release to true") {
+		t.Errorf("helm upgrade to mode shadow, without a release: %v: %s", err, said)
+	}
+	for _, back := range [][]string{{"rollback", "weir", "1"}, {"upgrade", "weir", "weir", "--reset-values", "--set", "mode=shadow"}} {
+		seen := watchOrder(t)
+		helm(t, append(back, "--wait", "--timeout", "2m")...)
+		seen.check(t, "weir-webhook")
+		checkRights(t, shadow)
+		helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--reset-values", "--set", "policies.protection=true")
+		checkRights(t, companion)
 	}
 
 	t.Log("uninstall, with a policy in the cluster")
@@ -64,7 +72,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	}
 	seen := watchOrder(t)
 	helm(t, "uninstall", "weir", "--wait", "--timeout", "2m")
-	seen.check(t)
+	seen.check(t, "weir-controller")
 	until(t, "the namespace can be deleted", func(ctx context.Context) (bool, error) {
 		err := deletable(ctx)
 		return err == nil, ignoring(err, apierrors.IsForbidden)
@@ -158,7 +166,7 @@ func ignoring(err error, expected func(error) bool) error {
 	return err
 }
 
-// order is what helm uninstall did, in the order that the API server gave it: revisions of its one store.
+// order is what Helm did, in the order that the API server gave it: revisions of its one store.
 type order struct{ jobs, deployments watch.Interface }
 
 func watchOrder(t *testing.T) order {
@@ -176,19 +184,19 @@ func watchOrder(t *testing.T) order {
 	return order{jobs, deployments}
 }
 
-// check says whether everything was released before anything was removed.
-func (o order) check(t *testing.T) {
+// check says whether everything was released before a Deployment was removed.
+func (o order) check(t *testing.T, deployment string) {
 	t.Helper()
 	released := revision(t, o.jobs, "a Job weir-release that succeeded", func(e watch.Event) bool {
 		job, ok := e.Object.(*batchv1.Job)
 		return ok && job.Name == "weir-release" && job.Status.Succeeded > 0
 	})
-	removed := revision(t, o.deployments, "the removal of the controller", func(e watch.Event) bool {
+	removed := revision(t, o.deployments, "the removal of "+deployment, func(e watch.Event) bool {
 		d, ok := e.Object.(*appsv1.Deployment)
-		return ok && d.Name == "weir-controller" && e.Type == watch.Deleted
+		return ok && d.Name == deployment && e.Type == watch.Deleted
 	})
 	if released >= removed {
-		t.Errorf("the controller was removed at revision %d, everything was released at %d only", removed, released)
+		t.Errorf("%s was removed at revision %d, everything was released at %d only", deployment, removed, released)
 	}
 }
 
@@ -212,7 +220,7 @@ func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event)
 			}
 			return n
 		case <-late:
-			t.Fatalf("helm uninstall ended without %s", what)
+			t.Fatalf("helm ended without %s", what)
 		}
 	}
 }

@@ -99,7 +99,7 @@ var (
 			{"weir-webhook", "update", "", "secrets", namespace, "other"},
 			{"weir-webhook", "update", "", "secrets", namespace, "weir-webhook-token"},
 			{"weir-webhook", "update", "coordination.k8s.io", "leases", namespace, "weir-controller"},
-			// Made by the hook of helm uninstall, and gone with it.
+			// Made by the hooks of Helm, and gone with them.
 			{"weir-release", "patch", "apps", "deployments", "default", ""},
 			// The same, of helm test.
 			{"weir-test", "delete", "coordination.k8s.io", "leases", namespace, "weir-canary"},

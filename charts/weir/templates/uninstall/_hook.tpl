@@ -1,7 +1,19 @@
-{{/* weir.releaseHook: made for the Job of helm uninstall, and gone after it. */}}
+{{/*
+weir.releaseOn: the hooks of Helm on which everything is released. Shadow mode serves neither webhook configurations nor finalizers: they go
+before an upgrade to it, of which the webhook tells that is still there, and before a rollback, which renders nothing.
+*/}}
+{{- define "weir.releaseOn" -}}
+{{- if ne .Values.mode "shadow" -}}
+pre-delete
+{{- else -}}
+pre-rollback{{ if lookup "apps/v1" "Deployment" .Release.Namespace "weir-webhook" }},pre-upgrade{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* weir.releaseHook: made for the Job, and gone after it; . is the root. */}}
 {{- define "weir.releaseHook" }}
   annotations:
-    helm.sh/hook: pre-delete
+    helm.sh/hook: {{ include "weir.releaseOn" . }}
     helm.sh/hook-weight: "-10"
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
