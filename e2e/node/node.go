@@ -49,6 +49,8 @@ type Node struct {
 	children []*plane.Child // those that are not to end by themselves
 	kubelet  *plane.Child   // nil while the machine is lost
 	undo     []func() error // what Stop does, last first
+	// controllers are those that kube-controller-manager runs.
+	controllers plane.Controllers
 }
 
 // Start builds what is missing and returns when the node is ready. Stop is to be called in every case but an error.
@@ -82,6 +84,7 @@ func (n *Node) start(ctx context.Context, o Options) error {
 	if n.Plane, err = plane.Start(context.WithoutCancel(ctx), o.Plane); err != nil {
 		return err
 	}
+	n.controllers = o.Plane.Controllers
 	n.later(n.Plane.Stop)
 	if err := n.startRuntime(ctx); err != nil {
 		return err

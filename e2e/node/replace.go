@@ -61,3 +61,22 @@ func (n *Node) Replace(ctx context.Context) error {
 	}
 	return n.awaitNode(ctx)
 }
+
+// Collect has kube-controller-manager run with its garbage collector and its namespace controller, or without them: it is started again.
+func (n *Node) Collect(ctx context.Context, on bool) error {
+	controllers := plane.All
+	if !on {
+		controllers = plane.WithoutCollectors
+	}
+	if n.controllers == controllers {
+		return nil
+	}
+	if err := n.StopController(); err != nil {
+		return fmt.Errorf("stop kube-controller-manager: %w", err)
+	}
+	if err := n.StartController(ctx, controllers); err != nil {
+		return err
+	}
+	n.controllers = controllers
+	return nil
+}

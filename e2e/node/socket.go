@@ -30,7 +30,11 @@ func (n *Node) Serve() (path string, stop func() error, err error) {
 		server = &http.Server{Handler: mux}
 		done   = make(chan error, 1)
 	)
-	for pattern, do := range map[string]func(context.Context) error{"POST /lose": n.Lose, "POST /replace": n.Replace} {
+	for pattern, do := range map[string]func(context.Context) error{
+		"POST /lose": n.Lose, "POST /replace": n.Replace,
+		"POST /collectors/on":  func(ctx context.Context) error { return n.Collect(ctx, true) },
+		"POST /collectors/off": func(ctx context.Context) error { return n.Collect(ctx, false) },
+	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -64,6 +68,14 @@ func (r *Remote) Lose(ctx context.Context) error { return r.ask(ctx, "lose") }
 
 // Replace is that of Node.
 func (r *Remote) Replace(ctx context.Context) error { return r.ask(ctx, "replace") }
+
+// Collect is that of Node.
+func (r *Remote) Collect(ctx context.Context, on bool) error {
+	if on {
+		return r.ask(ctx, "collectors/on")
+	}
+	return r.ask(ctx, "collectors/off")
+}
 
 func (r *Remote) ask(ctx context.Context, what string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://node/"+what, nil)

@@ -15,6 +15,7 @@ type told struct {
 // stories are all of them, in the order in which they are told: later ones change how Weir is installed, the last uninstalls it.
 var stories = []told{
 	{"shadow", (*story).shadow},
+	{"modes", (*story).modes},
 	{"installed", (*story).installed},
 	{"foreground", (*story).foregroundWaitsForContainers},
 	{"orphan", (*story).orphanedPodsRunOn},

@@ -1,0 +1,154 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	shadowMode    = "shadow"
+	companionMode = "companion"
+	replaceMode   = "replace"
+)
+
+// modes: helm upgrade goes from each mode to each, as docs/adoption.md says, while clients make and delete owners and namespaces: none of their
+// requests is refused, what belongs to something alive stays, what was deleted ends, and of the mode before nothing remains. Replace mode takes
+// a kube-controller-manager whose controllers can be switched off: in clusters of others it is left out.
+func (s *story) modes() {
+	cycle := []string{companionMode, replaceMode, companionMode, shadowMode, replaceMode, shadowMode}
+	if cluster.machine == nil {
+		cycle = []string{companionMode, shadowMode}
+	}
+	s.mode(shadowMode)
+	s.apply(deployment)
+	s.must("rollout", "status", "deployment/web", "--timeout=60s")
+	before := containers(s.pods())
+	c := s.clients()
+	from := shadowMode
+	for _, to := range cycle {
+		c.turn(from, to)
+		from = to
+	}
+	c.cancel()
+	c.settled()
+	if now := containers(s.pods()); len(before) != 2 || fmt.Sprint(before) != fmt.Sprint(now) {
+		s.Errorf("containers before: %v, and after: %v", before, now)
+	}
+	s.must("delete", "deployment", "web", "--timeout=60s")
+	s.until("nothing of the Deployment is left", s.said("", "get", "deployments,replicasets,pods", "-o", "name"))
+}
+
+// mode upgrades to one, with what the stories set as far as it goes with it.
+func (s *story) mode(to string) {
+	s.Helper()
+	release.failed = true
+	if to == shadowMode { // in which no policy may be on
+		s.helm("upgrade", "--install", "weir", chart, "--create-namespace", "--reset-values", "--wait", "--timeout", "3m", "--set", "mode=shadow")
+	} else {
+		// The shipped protection is not what this is about: it asks for a confirmation of each namespace.
+		s.helm(upgrade(chart, "mode="+to, "policies.protection=false")...)
+	}
+	release.installed, release.failed, release.extra = true, false, []string{"mode=" + to}
+}
+
+// turn goes from one mode to another, and prints what clients saw of it.
+func (c *clients) turn(from, to string) {
+	c.Helper()
+	if to == shadowMode {
+		c.police(false)
+		c.settled() // what was deleted while the policy was in force ends as it says
+	}
+	seen := c.begin()
+	defer func() { c.tell(from, to, &seen) }() // also where something does not go
+	if to == replaceMode {
+		c.builtIn(false)
+	}
+	c.mode(to)
+	if from == replaceMode {
+		c.builtIn(true)
+	}
+	if from == shadowMode {
+		c.comeIntoForce()
+	}
+	seen.took = time.Since(seen.started)
+	seen.left = c.settled()
+	c.remains(to)
+}
+
+// builtIn switches the cluster's own collectors off, or on again.
+func (s *story) builtIn(on bool) {
+	s.Helper()
+	if cluster.machine == nil {
+		return
+	}
+	if err := cluster.machine.Collect(context.WithoutCancel(s.Context()), on); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// remains looks for what the mode before has left behind.
+func (s *story) remains(in string) {
+	s.Helper()
+	shadow := in == shadowMode
+	for _, kind := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		if out := s.must("get", kind, "weir", "-o", "name", "--ignore-not-found"); shadow != (out == "") {
+			s.Errorf("in %s mode there is %q of %s", in, out, kind)
+		}
+	}
+	if shadow {
+		if held := s.held(); len(held) > 0 {
+			s.Errorf("in shadow mode %d objects still carry Weir's finalizer: %v", len(held), held[:min(5, len(held))])
+		}
+		s.until("no pod of the mode before is left", s.said("1", "get", "pods", "-n", weirNamespace, "-o", "go-template={{len .items}}"))
+	}
+	for what, want := range map[string]map[string]string{
+		"deployments": {shadowMode: "weir-controller", companionMode: "weir-controller weir-webhook", replaceMode: "weir-controller weir-webhook"},
+		"leases":      {shadowMode: "", companionMode: "weir-canary weir-controller", replaceMode: "weir-canary weir-controller"},
+		"jobs":        {},
+	} {
+		s.until("what is there belongs to the mode", s.said(want[in], "get", what, "-n", weirNamespace, "-o", "jsonpath={.items[*].metadata.name}"))
+	}
+	s.mayOnly(in)
+}
+
+// mayOnly looks at what Weir's roles allow.
+func (s *story) mayOnly(in string) {
+	s.Helper()
+	ours := metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=weir"}
+	clusterRoles, err := cluster.client.RbacV1().ClusterRoles().List(s.Context(), ours)
+	if err != nil {
+		s.Fatal(err)
+	}
+	roles, err := cluster.client.RbacV1().Roles("").List(s.Context(), ours)
+	if err != nil {
+		s.Fatal(err)
+	}
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, r := range clusterRoles.Items {
+		rules[r.Name] = r.Rules
+	}
+	for _, r := range roles.Items {
+		rules[r.Namespace+"/"+r.Name] = r.Rules
+	}
+	for name, all := range rules {
+		for _, r := range all {
+			for _, verb := range r.Verbs {
+				review := verb == "create" && (slices.Equal(r.Resources, []string{"tokenreviews"}) || slices.Equal(r.Resources, []string{"subjectaccessreviews"}))
+				if in == shadowMode && !review && !slices.Contains([]string{"get", "list", "watch"}, verb) {
+					s.Errorf("in shadow mode %s may %s %v", name, verb, r.Resources)
+				}
+			}
+			if in == companionMode && name == "weir-controller" && (slices.Contains(r.Verbs, "deletecollection") || slices.Contains(r.Resources, "namespaces/finalize")) {
+				s.Errorf("in companion mode %s may %v %v", name, r.Verbs, r.Resources)
+			}
+		}
+	}
+	if _, there := rules["kube-system/weir-controller-api-servers"]; there != (in == replaceMode) {
+		s.Errorf("in %s mode there is the Role weir-controller-api-servers: %t", in, there)
+	}
+}
