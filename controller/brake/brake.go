@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -28,9 +29,11 @@ type Reporter interface {
 type Options struct {
 	Limits Limits
 	// Beside: another collector deletes, and Guard holds it.
-	Beside   bool
-	Store    *follow.Store
-	Client   dynamic.Interface // for HeldCollections
+	Beside bool
+	Store  *follow.Store
+	Client dynamic.Interface // for HeldCollections
+	// Read reads an object's metadata, live, to find out who wrote its owner references.
+	Read     func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -71,13 +74,16 @@ func (b *Brake) Rewound(string) {
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
 // why the object goes, to what depends on it.
 func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
-	return b.allows(a, func() []graph.Ref { return nil })
+	return b.allows(context.Background(), a, func(graph.Cause) []graph.Ref { return nil })
 }
 
 // allows is Allows where others are known that are to go for the same cause, and that the graph does not show to be garbage.
-func (b *Brake) allows(a graph.Action, others func() []graph.Ref) (yes bool, again time.Duration) {
+func (b *Brake) allows(ctx context.Context, a graph.Action, others func(graph.Cause) []graph.Ref) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
+	}
+	if !b.signed(ctx, &a) {
+		return false, Pause
 	}
 	switch b.ask(a, others) {
 	case Later:
@@ -97,27 +103,27 @@ func (b *Brake) allows(a graph.Action, others func() []graph.Ref) (yes bool, aga
 func (b *Brake) Proceeds(a graph.Action) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ledger.Proceeds(a.Inferred.Owners, a.Object.UID)
+	return b.ledger.Proceeds(a)
 }
 
-func (b *Brake) ask(a graph.Action, others func() []graph.Ref) Answer {
+func (b *Brake) ask(a graph.Action, others func(graph.Cause) []graph.Ref) Answer {
 	b.mu.Lock()
 	answer := b.ledger.Ask(time.Now(), a)
-	around := b.ledger.LooksAround(a.Inferred.Owners)
+	around, aside := b.ledger.LooksAround(a.Inferred), b.ledger.writersHeld()
 	b.mu.Unlock()
 	if answer != Weigh {
 		return answer
 	}
-	var more []graph.Ref
-	if around {
-		more = others()
+	more := map[graph.Cause][]graph.Ref{}
+	for _, c := range around {
+		more[c] = others(c)
 	}
-	load := b.load(a, around, more)
+	load := b.load(a, around, aside, more)
 	b.mu.Lock()
 	answer, held := b.ledger.Charge(time.Now(), a, load)
 	b.mu.Unlock()
-	if held {
-		b.Log.Info("held: this was not asked for by the delete of an owner", "owners", a.Inferred.Owners.String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
+	if held != nil {
+		b.Log.Info("held: this was not asked for by the delete of an owner", "name", causeFor(*held).String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
 		b.wake()
 	}
 	return answer
@@ -131,33 +137,39 @@ func (b *Brake) wake() {
 	}
 }
 
-// load is what goes with an object, and around it, with more that is to go for the same cause.
-func (b *Brake) load(a graph.Action, around bool, more []graph.Ref) (load Load) {
-	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, more) })
+// load is what goes with an object, and around it for some causes, with more that is to go for them. What was written by those aside is held, and
+// does not go for the kind of its owners.
+func (b *Brake) load(a graph.Action, around []graph.Cause, aside map[string]bool, more map[graph.Cause][]graph.Ref) (load Load) {
+	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, aside, more) })
 	return load
 }
 
-func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.Ref) (load Load) {
-	load.Sizes = counts{}
+func loadOf(g *graph.Graph, a graph.Action, l Limits, around []graph.Cause, aside map[string]bool, more map[graph.Cause][]graph.Ref) (load Load) {
+	load.Sizes, load.Others = counts{}, map[graph.Cause][]graph.Ref{}
 	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
 	for _, f := range load.Weight {
 		load.Sizes[f.Kind] = g.Objects(f.Kind)
 	}
-	if !around {
-		return load
-	}
-	load.Others = g.Suspects(a.Inferred.Owners, l.Most+1)
-	if len(more) > 0 {
-		there := map[types.UID]bool{}
-		for _, o := range load.Others {
-			there[o.UID] = true
+	for _, c := range around {
+		load.Others[c] = othersOf(g, c, l, aside, more[c])
+		for _, o := range load.Others[c] {
+			load.Sizes[o.Kind] = g.Objects(o.Kind)
 		}
-		load.Others = append(load.Others, slices.DeleteFunc(more, func(o graph.Ref) bool { return there[o.UID] || g.Deleted(o.UID) })...)
-	}
-	for _, o := range load.Others {
-		load.Sizes[o.Kind] = g.Objects(o.Kind)
 	}
 	return load
+}
+
+// othersOf are the objects that are to go for a cause, with more of them.
+func othersOf(g *graph.Graph, c graph.Cause, l Limits, aside map[string]bool, more []graph.Ref) []graph.Ref {
+	all := g.Suspects(c, aside, l.Most+1)
+	if len(more) == 0 {
+		return all
+	}
+	there := map[types.UID]bool{}
+	for _, o := range all {
+		there[o.UID] = true
+	}
+	return append(all, slices.DeleteFunc(more, func(o graph.Ref) bool { return there[o.UID] || g.Deleted(o.UID) })...)
 }
 
 // Deleted takes in that an object was deleted.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -35,14 +34,14 @@ type Guard struct {
 	mu         sync.Mutex
 	asked, old map[types.UID]time.Time // when an object was first asked about
 	turned     time.Time
-	// doubted are objects of which the graph does not show that all owners are gone, by the kind of an owner that it shows, or does not know: the
+	// doubted are objects of which the graph does not show that all owners are gone, by the kind of an owner that it shows, or does not know, and by who wrote the reference to it: the
 	// other collector wants to delete them. Where that is wrong it is wrong for many, so they count together before the first one goes.
-	doubted map[schema.GroupResource]map[types.UID]graph.Ref
+	doubted map[graph.Cause]map[types.UID]graph.Ref
 }
 
 // NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing is known.
 func NewGuard(b *Brake, ready func() error) *Guard {
-	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[schema.GroupResource]map[types.UID]graph.Ref{}}
+	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[graph.Cause]map[types.UID]graph.Ref{}}
 }
 
 // Holds says why an object must not be deleted now; "" if it may be. The other collector asks again by itself.
@@ -57,26 +56,40 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 		return "Weir lists everything again (" + why + ")"
 	}
 	basis := g.basis(ctx, uid)
-	g.doubt(basis)
 	if basis.Settled && basis.Inference.Conclusion == graph.Asked {
+		g.doubt(basis)
 		return ""
 	}
+	a := graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference}
+	signed := g.signed(ctx, &a)
+	basis.Inference = a.Inferred
+	g.doubt(basis)
 	if !basis.Settled && time.Since(g.first(uid)) < behind {
 		return "Weir does not see yet that all owners of this object are gone"
 	}
 	if basis.Object.UID == "" {
 		return "" // of a kind that Weir does not follow, or without owners: there is nothing to go by
 	}
-	yes, again := g.allows(graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference}, g.doubts(basis.Inference.Owners))
+	if !signed {
+		return "Weir cannot read yet who wrote the owner references of this object"
+	}
+	yes, again := g.allows(ctx, a, g.doubts)
 	switch {
 	case yes:
 		return ""
 	case again > 0:
 		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
 	case !basis.Settled:
-		return fmt.Sprintf("Weir does not see that all owners of this object are gone, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
+		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that: kubectl get held " + g.heldBy(a) + " -o wide"
 	}
-	return fmt.Sprintf("Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held %s -o wide", basis.Inference.Owners)
+	return "Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held " + g.heldBy(a) + " -o wide"
+}
+
+// heldBy is the HeldCollection of a cause for which an object is held.
+func (g *Guard) heldBy(a graph.Action) string {
+	g.Brake.mu.Lock()
+	defer g.Brake.mu.Unlock()
+	return causeFor(g.ledger.holder(a.Inferred)).String()
 }
 
 // basis looks at the graph, and the first time waits a moment for it to come to know.
@@ -137,21 +150,21 @@ func (g *Guard) doubt(b graph.Basis) {
 		}
 		return
 	}
-	of := g.doubted[b.Inference.Owners]
-	if of == nil {
-		of = map[types.UID]graph.Ref{}
-		g.doubted[b.Inference.Owners] = of
-	}
-	if len(of) < mostRemembered {
-		of[b.Object.UID] = b.Object
+	for _, c := range b.Inference.Causes() {
+		of := g.doubted[c]
+		if of == nil {
+			of = map[types.UID]graph.Ref{}
+			g.doubted[c] = of
+		}
+		if len(of) < mostRemembered {
+			of[b.Object.UID] = b.Object
+		}
 	}
 }
 
-// doubts are the objects that are doubted for owners of a kind.
-func (g *Guard) doubts(owners schema.GroupResource) func() []graph.Ref {
-	return func() []graph.Ref {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return slices.Collect(maps.Values(g.doubted[owners]))
-	}
+// doubts are the objects that are doubted for a cause.
+func (g *Guard) doubts(c graph.Cause) []graph.Ref {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.doubted[c]))
 }

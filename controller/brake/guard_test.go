@@ -188,7 +188,7 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	if !b.ask(action(pods, widgets, "1", false), nil) {
 		t.Fatal("the first is held")
 	}
-	b.Heed(b.now, map[schema.GroupResource]time.Time{widgets: b.now})
+	b.Heed(b.now, map[graph.Cause]time.Time{of(widgets): b.now})
 	if b.ask(action(pods, widgets, "2", false), nil) {
 		t.Error("not held, although a HeldCollection says so")
 	}
@@ -239,7 +239,7 @@ func TestLedgerBesideHoldsWhatItLetGo(t *testing.T) {
 		if b.ask(action(pods, widgets, "2", false), map[schema.GroupResource]int{secrets: 1000}) {
 			t.Fatal("the second is not held")
 		}
-		if waits := b.Waits(first.Inferred, first.Object); waits != beside {
+		if waits := b.Waits(of(widgets), first.Inferred, first.Object); waits != beside {
 			t.Errorf("beside another collector %t: the first waits for a decision: %t", beside, waits)
 		}
 	}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -47,49 +46,49 @@ func (h *heeder) look(ctx context.Context) {
 
 // heed takes over what HeldCollections say. One without a status was made by another client, and holds nothing.
 func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
-	written := map[schema.GroupResource]time.Time{}
+	written := map[graph.Cause]time.Time{}
 	for i := range items {
 		if c, since := causeOf(&items[i]), items[i].Status.Since; since != nil && !c.requested {
-			written[c.kind] = since.Time
+			written[c.key()] = since.Time
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.ledger.Heed(now, written) {
-		b.Log.Info(c.what, "owners", c.owners.String())
+		b.Log.Info(c.what, "name", causeFor(c.cause).String())
 	}
 }
 
 // change is what becomes of a cause when HeldCollections are read.
 type change struct {
-	owners schema.GroupResource
-	what   string
+	cause graph.Cause
+	what  string
 }
 
 // Heed holds what is written, and ends what is not written any more, or was not for a time.
-func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time) (changes []change) {
-	for owners, since := range written {
-		acc := l.causes[owners]
+func (l *Ledger) Heed(now time.Time, written map[graph.Cause]time.Time) (changes []change) {
+	for c, since := range written {
+		acc := l.causes[c]
 		if acc == nil || acc.held == nil {
-			l.Hold(now, owners, since, "its HeldCollection says so")
-			acc = l.causes[owners]
-			changes = append(changes, change{owners, "held, as a HeldCollection says"})
+			l.Hold(now, c, since, "its HeldCollection says so")
+			acc = l.causes[c]
+			changes = append(changes, change{c, "held, as a HeldCollection says"})
 		}
 		acc.held.written = true
 	}
-	for owners, acc := range l.causes {
+	for c, acc := range l.causes {
 		if acc.held == nil {
 			continue
 		}
-		if _, still := written[owners]; still || !acc.held.written && now.Sub(acc.held.since) < own {
+		if _, still := written[c]; still || !acc.held.written && now.Sub(acc.held.since) < own {
 			continue
 		}
 		if acc.held.written {
-			l.Ends(owners)
+			l.Ends(c)
 		} else { // no person has decided anything, so what it let through goes on counting
 			acc.held = nil
 		}
-		changes = append(changes, change{owners, "no HeldCollection holds it any more"})
+		changes = append(changes, change{c, "no HeldCollection holds it any more"})
 	}
 	return changes
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -94,26 +92,17 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection) {
 		// Who may write the status is Weir; an object without was made by another client, and is to hold nothing.
 		if since := items[i].Status.Since; since != nil {
 			c := causeOf(&items[i])
-			owners := c.kind
 			if c.requested { // finalizers hold those
-				b.since[owners] = since.Time
+				b.since[c.kind] = since.Time
 				continue
 			}
 			if b.Limits.Off() {
 				continue
 			}
-			b.ledger.Hold(time.Now(), owners, since.Time, "it was held before Weir was restarted")
-			b.Log.Info("held since before the start", "owners", owners.String(), "since", since.Time)
+			b.ledger.Hold(time.Now(), c.key(), since.Time, "it was held before Weir was restarted")
+			b.Log.Info("held since before the start", "name", c.String(), "since", since.Time)
 		}
 	}
-}
-
-// causeOf is what a HeldCollection is about.
-func causeOf(h *v1alpha1.HeldCollection) cause {
-	if h.Status.Conclusion == v1alpha1.HeldBecauseRequested {
-		return cause{schema.ParseGroupResource(strings.TrimPrefix(h.Name, v1alpha1.HeldRequested)), true}
-	}
-	return cause{kind: schema.ParseGroupResource(h.Name)}
 }
 
 // list reads all HeldCollections.
@@ -139,13 +128,13 @@ func (k *keeper) held() map[cause]hold {
 	defer k.mu.Unlock()
 	k.ledger.Tidy(time.Now())
 	held := map[cause]hold{}
-	for owners, acc := range k.ledger.causes {
+	for c, acc := range k.ledger.causes {
 		if acc.held != nil {
-			held[cause{kind: owners}] = *acc.held
+			held[causeFor(c)] = *acc.held
 		}
 	}
 	for kind, since := range k.kinds() {
-		held[cause{kind, true}] = hold{since: since}
+		held[cause{kind: kind, requested: true}] = hold{since: since}
 	}
 	return held
 }
@@ -230,7 +219,7 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 	if r.requested {
 		r.seen = k.findRequested(r.kind)
 	} else {
-		r.seen = k.find(r.kind)
+		r.seen = k.find(r.key())
 		r.seen.why = h.why
 	}
 	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
@@ -261,7 +250,7 @@ func (k *keeper) end(r *record) {
 	if r.requested {
 		delete(k.since, r.kind)
 	} else {
-		k.ledger.Ends(r.kind)
+		k.ledger.Ends(r.key())
 	}
 	k.mu.Unlock()
 	k.metrics.ends(r.cause)
@@ -269,7 +258,7 @@ func (k *keeper) end(r *record) {
 	if r.requested {
 		return // what is held says so each time it is asked about
 	}
-	for found, _, next := k.inferred(r.kind, 0); ; found, _, next = k.inferred(r.kind, next) {
+	for found, _, next := k.inferred(r.key(), 0); ; found, _, next = k.inferred(r.key(), next) {
 		for _, i := range found {
 			k.again(i.UID)
 		}
@@ -317,7 +306,7 @@ func (k *keeper) carryOut(r *record, items []item) bool {
 	case r.requested:
 		k.proceed(items)
 	default:
-		k.ledger.Decided(r.kind, uidsOf(items))
+		k.ledger.Decided(r.key(), uidsOf(items))
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package brake
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,40 +22,17 @@ type counts = map[schema.GroupResource]int
 // Ledger counts what goes by inference. It has no clock: moments come in as arguments, and must not go back.
 type Ledger struct {
 	limits  Limits
-	beside  bool                              // another collector deletes
-	causes  map[schema.GroupResource]*account // by the kind of the owners
-	common  *account                          // of all kinds, while it counts
-	until   time.Time                         // when it ends
-	settles string                            // from what
-}
-
-// account is what was let through for one cause.
-type account struct {
-	turned       time.Time
-	now, before  counts // what went in this window, and in the one before
-	sizes        counts // objects of a kind, most that were seen
-	let, letThen map[types.UID]struct{}
-	// follows is what is still to go with objects that were let through.
-	follows counts
-	// common is what of it counts among all kinds of owners.
-	common  counts
-	charges int       // how many objects were let through
-	pauses  time.Time // until when no more is
-	held    *hold     // nil: it goes on
-}
-
-// hold is a cause whose limit was exceeded.
-type hold struct {
-	since time.Time
-	why   string
-	// decided are objects that a person has decided to delete; true once it was asked about.
-	decided map[types.UID]bool
-	written bool // a HeldCollection has said so (Heed)
+	beside  bool                     // another collector deletes
+	causes  map[graph.Cause]*account // by the kind of the owners, and by who edited references
+	common  *account                 // of all kinds, while it counts
+	shares  map[graph.Cause]counts   // what of it is of a kind of owners and a writer
+	until   time.Time                // when it ends
+	settles string                   // from what
 }
 
 // NewLedger makes one that counts from a start.
 func NewLedger(l Limits, now time.Time) *Ledger {
-	led := &Ledger{limits: l, causes: map[schema.GroupResource]*account{}}
+	led := &Ledger{limits: l, causes: map[graph.Cause]*account{}}
 	led.Settle(now, "after the start")
 	return led
 }
@@ -66,9 +44,9 @@ func (l *Ledger) Beside() { l.beside = true }
 // Settle begins to count all causes together for a while. What was let through and what was decided does not count any more for what is there then,
 // be it under the same uids; but how much it was does.
 func (l *Ledger) Settle(now time.Time, why string) {
-	l.common, l.until, l.settles = newAccount(now), now.Add(settling), why
+	l.common, l.shares, l.until, l.settles = newAccount(now), map[graph.Cause]counts{}, now.Add(settling), why
 	for _, acc := range l.causes {
-		acc.common, acc.follows = counts{}, counts{}
+		acc.follows = counts{}
 		acc.let, acc.letThen = map[types.UID]struct{}{}, nil
 		if acc.held != nil {
 			acc.held.decided = map[types.UID]bool{}
@@ -76,74 +54,48 @@ func (l *Ledger) Settle(now time.Time, why string) {
 	}
 }
 
-func newAccount(now time.Time) *account {
-	return &account{turned: now, now: counts{}, before: counts{}, sizes: counts{}, follows: counts{}, common: counts{}, let: map[types.UID]struct{}{}}
-}
-
-// turn forgets what is too long ago.
-func (a *account) turn(now time.Time) {
-	if past := now.Sub(a.turned); past >= 2*window {
-		*a = account{turned: now, now: counts{}, before: counts{}, sizes: counts{}, follows: a.follows, common: a.common, let: map[types.UID]struct{}{}, held: a.held}
-	} else if past >= window {
-		a.turned, a.before, a.letThen = a.turned.Add(window), a.now, a.let
-		a.now, a.let = counts{}, map[types.UID]struct{}{}
-	}
-}
-
-// with is what an account comes to with more.
-func (a *account) with(weight []graph.Counted) counts {
-	sum := counts{}
-	for _, c := range []counts{a.now, a.before} {
-		for k, n := range c {
-			sum[k] += n
-		}
-	}
-	for _, f := range weight {
-		sum[f.Kind] += f.Count
-	}
-	return sum
-}
-
-func (a *account) add(weight []graph.Counted) {
-	for _, f := range weight {
-		a.now[f.Kind] += f.Count
-	}
-}
-
-// take has an account forget what another has taken over.
-func (a *account) take(c counts) {
-	for k, n := range c {
-		a.now[k] -= n
-	}
-}
-
 // Answer is whether an object may be deleted.
 type Answer uint8
 
-// The answers.
+// The answers. Of several causes that counts which comes last here.
 const (
-	Weigh Answer = iota // that depends on what goes with it
-	Go
+	Go    Answer = iota
+	Weigh        // that depends on what goes with it
+	Later        // after Pause
 	Held
-	Later // after Pause
 )
 
-// Ask says whether an object may be deleted by inference, as far as that is known without knowing what goes with it.
+// Ask says whether an object may be deleted by inference, as far as that is known without knowing what goes with it. It may if all causes let
+// it go, or if a person has decided so, by whichever of them.
 func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	if l.limits.Off() {
 		return Go
 	}
-	acc := l.causes[a.Inferred.Owners]
-	if acc == nil {
-		acc = newAccount(now)
-		acc.pauses = now.Add(Pause)
-		l.causes[a.Inferred.Owners] = acc
+	var answer Answer
+	weighed, decided := l.decided(a)
+	for _, c := range a.Inferred.Causes() {
+		acc := l.causes[c]
+		if acc == nil {
+			acc = newAccount(now)
+			acc.pauses = now.Add(Pause)
+			l.causes[c] = acc
+		}
+		acc.turn(now)
+		answer = max(answer, l.ask(now, acc, a))
 	}
-	acc.turn(now)
-	_, let := acc.let[a.Object.UID]
-	_, letThen := acc.letThen[a.Object.UID]
 	switch {
-	case let, letThen:
+	case !decided || answer == Go:
+		return answer
+	case weighed:
+		return Go
+	}
+	return Weigh
+}
+
+// ask is what one cause says.
+func (l *Ledger) ask(now time.Time, acc *account, a graph.Action) Answer {
+	switch {
+	case acc.lets(a.Object.UID):
 		return Go
 	case a.Inferred.Inherited && acc.follows[a.Object.Kind] > 0:
 		if l.beside { // who deletes it does not say when it has; it asks again
@@ -151,19 +103,23 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 			acc.followed(a.Object.Kind)
 		}
 		return Go
-	case acc.held == nil && now.Before(acc.pauses):
-		return Later
-	case acc.held == nil:
-		return Weigh
-	}
-	weighed, decided := acc.held.decided[a.Object.UID]
-	switch {
-	case !decided:
+	case acc.held != nil:
 		return Held
-	case weighed:
-		return Go
+	case now.Before(acc.pauses):
+		return Later
 	}
 	return Weigh
+}
+
+// decided tells whether a person has let an object go, and whether it was weighed since.
+func (l *Ledger) decided(a graph.Action) (weighed, decided bool) {
+	for _, c := range a.Inferred.Causes() {
+		if acc := l.causes[c]; acc != nil && acc.held != nil {
+			before, is := acc.held.decided[a.Object.UID]
+			weighed, decided = weighed || before, decided || is
+		}
+	}
+	return weighed, decided
 }
 
 // Before the first object goes, and after every looksAround of them, there is a Pause, and then all the others are counted that are to go for
@@ -174,108 +130,113 @@ const (
 	Pause       = time.Second
 )
 
-// LooksAround tells whether Charge wants to know which others are to go for the same cause: what comes at once is to be held at once, and
+// LooksAround tells for which causes Charge wants to know which others are to go for the same: what comes at once is to be held at once, and
 // not after the limit has been used up.
-func (l *Ledger) LooksAround(owners schema.GroupResource) bool {
-	acc := l.causes[owners]
-	return acc == nil || acc.held == nil && acc.charges%looksAround == 0
+func (l *Ledger) LooksAround(i graph.Inference) []graph.Cause {
+	return slices.DeleteFunc(i.Causes(), func(c graph.Cause) bool {
+		acc := l.causes[c]
+		return acc != nil && (acc.held != nil || acc.charges%looksAround != 0)
+	})
 }
 
 // Load is what Charge goes by.
 type Load struct {
-	Weight []graph.Counted // what goes with an object, itself included
-	Others []graph.Ref     // that are to go for the same cause, if they were asked for
+	Weight []graph.Counted             // what goes with an object, itself included
+	Others map[graph.Cause][]graph.Ref // that are to go for the same cause, if they were asked for
 	Sizes  map[schema.GroupResource]int
 }
 
 // Charge takes in what goes with an object of which Ask wanted to know right before, and says whether it may be deleted. A cause whose limit it exceeds
-// is held from now on: held tells that this has begun. If what Ask knew has ended meanwhile, Ask has to be asked again.
-func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held bool) {
-	acc := l.causes[a.Inferred.Owners]
-	if acc == nil {
-		return Later, false
-	}
-	acc.turn(now)
-	if acc.held != nil {
-		if _, decided := acc.held.decided[a.Object.UID]; !decided {
-			return Held, false
+// is held from now on: held is that which has begun to be. If what Ask knew has ended meanwhile, Ask has to be asked again.
+func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held *graph.Cause) {
+	causes := a.Inferred.Causes()
+	var accounts []*account
+	holds := false
+	for _, c := range causes {
+		acc := l.causes[c]
+		if acc == nil {
+			return Later, nil
 		}
-		acc.held.decided[a.Object.UID] = true
-		acc.follow(a.Object.Kind, load.Weight)
-		return Go, false
+		acc.turn(now)
+		accounts = append(accounts, acc)
+		holds = holds || acc.held != nil
 	}
-	if why := l.exceeds(now, acc, a, load); why != "" {
-		l.hold(acc, now, why)
-		l.common.take(acc.common)
-		acc.common = counts{}
-		return Held, true
+	if _, decided := l.decided(a); holds && !decided {
+		return Held, nil
+	} else if holds {
+		for _, acc := range accounts {
+			acc.weighed(a.Object.UID)
+		}
+		accounts[0].follow(a.Object.Kind, load.Weight)
+		return Go, nil
 	}
-	acc.add(load.Weight)
+	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
+		l.hold(accounts[at], now, why)
+		l.takeShares(causes[at])
+		return Held, &causes[at]
+	}
+	for _, acc := range accounts {
+		acc.charge(now, a.Object.UID, load.Weight)
+	}
 	if now.Before(l.until) {
 		l.common.add(load.Weight)
+		of := graph.Cause{Owners: a.Inferred.Owners, Writer: a.Inferred.Writer}
+		if l.shares[of] == nil {
+			l.shares[of] = counts{}
+		}
 		for _, f := range load.Weight {
-			acc.common[f.Kind] += f.Count
+			l.shares[of][f.Kind] += f.Count
 		}
 	}
-	acc.let[a.Object.UID] = struct{}{}
-	if acc.charges++; acc.charges%looksAround == 0 {
-		acc.pauses = now.Add(Pause)
-	}
-	acc.follow(a.Object.Kind, load.Weight)
-	return Go, false
+	accounts[0].follow(a.Object.Kind, load.Weight)
+	return Go, nil
 }
 
-// exceeds says which limit there is in the way; "" for none.
-func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load) string {
-	for k, n := range load.Sizes {
-		acc.sizes[k] = max(acc.sizes[k], n)
-		l.common.sizes[k] = max(l.common.sizes[k], n)
-	}
-	weight := load.Weight
-	for _, o := range load.Others {
-		_, let := acc.let[o.UID]
-		_, letThen := acc.letThen[o.UID]
-		if !let && !letThen && o.UID != a.Object.UID {
-			weight = append(weight, graph.Counted{Kind: o.Kind, Count: 1})
+// exceeds says which limit there is in the way, and of which of the causes; "" for none. That of all kinds of owners comes last: who edited
+// references says more.
+func (l *Ledger) exceeds(now time.Time, accounts []*account, causes []graph.Cause, a graph.Action, load Load) (at int, why string) {
+	for at, acc := range accounts {
+		for k, n := range load.Sizes {
+			acc.sizes[k] = max(acc.sizes[k], n)
+			l.common.sizes[k] = max(l.common.sizes[k], n)
 		}
-	}
-	if why := l.limits.exceeded(acc.with(weight), acc.sizes); why != "" {
-		return why
+		if why := l.limits.exceeded(acc.with(acc.weigh(a, load, causes[at])), acc.sizes); why != "" {
+			return at, why
+		}
 	}
 	if now.Before(l.until) {
-		if why := l.limits.exceeded(l.common.with(weight), l.common.sizes); why != "" {
-			return why + ", for owners of all kinds " + l.settles
+		if why := l.limits.exceeded(l.common.with(accounts[0].weigh(a, load, causes[0])), l.common.sizes); why != "" {
+			return 0, why + ", for owners of all kinds " + l.settles
 		}
 	}
-	return ""
+	return 0, ""
 }
 
-// follow expects what goes with an object of a kind.
-func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
-	for _, f := range weight {
-		n := f.Count
-		if f.Kind == kind {
-			n--
-		}
-		if n > 0 {
-			a.follows[f.Kind] += n
+// takeShares has what is counted for all kinds together forget what a cause that is held now has come to: all others go on.
+func (l *Ledger) takeShares(held graph.Cause) {
+	for of, share := range l.shares {
+		if of.Writer == held.Writer && held.Writer != "" || of.Owners == held.Owners && held.Writer == "" {
+			l.common.take(share)
+			delete(l.shares, of)
 		}
 	}
+}
+
+// writersHeld are those for whose edits something is held.
+func (l *Ledger) writersHeld() map[string]bool {
+	held := map[string]bool{}
+	for c, acc := range l.causes {
+		if c.Writer != "" && acc.held != nil {
+			held[c.Writer] = true
+		}
+	}
+	return held
 }
 
 // Gone takes in that an object was deleted that had been let through.
 func (l *Ledger) Gone(a graph.Action) {
-	if acc := l.causes[a.Inferred.Owners]; acc != nil && a.Inferred.Inherited {
+	if acc := l.causes[graph.Cause{Owners: a.Inferred.Owners}]; acc != nil && a.Inferred.Inherited {
 		acc.followed(a.Object.Kind)
-	}
-}
-
-// followed takes in that one of those went that follow.
-func (a *account) followed(kind schema.GroupResource) {
-	if n := a.follows[kind]; n > 1 {
-		a.follows[kind] = n - 1
-	} else {
-		delete(a.follows, kind)
 	}
 }
 
@@ -287,15 +248,15 @@ func (l *Ledger) hold(a *account, since time.Time, why string) {
 }
 
 // Hold holds a cause that was held before the process began.
-func (l *Ledger) Hold(now time.Time, owners schema.GroupResource, since time.Time, why string) {
+func (l *Ledger) Hold(now time.Time, c graph.Cause, since time.Time, why string) {
 	acc := newAccount(now)
 	l.hold(acc, since, why)
-	l.causes[owners] = acc
+	l.causes[c] = acc
 }
 
 // Decided lets objects go that are held.
-func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
-	acc := l.causes[owners]
+func (l *Ledger) Decided(c graph.Cause, uids []types.UID) {
+	acc := l.causes[c]
 	if acc == nil || acc.held == nil {
 		return
 	}
@@ -307,45 +268,57 @@ func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
 }
 
 // Proceeds tells whether a person has decided that an object goes.
-func (l *Ledger) Proceeds(owners schema.GroupResource, uid types.UID) bool {
-	acc := l.causes[owners]
-	if acc == nil || acc.held == nil {
-		return false
-	}
-	_, decided := acc.held.decided[uid]
+func (l *Ledger) Proceeds(a graph.Action) bool {
+	_, decided := l.decided(a)
 	return decided
 }
 
-// Waits tells whether an object is held, and waits for a decision.
-func (l *Ledger) Waits(i graph.Inference, o graph.Ref) bool {
-	acc := l.causes[i.Owners]
-	if acc == nil || acc.held == nil {
+// Waits tells whether an object is held for a cause, and waits for a decision.
+func (l *Ledger) Waits(c graph.Cause, i graph.Inference, o graph.Ref) bool {
+	acc := l.causes[c]
+	if acc == nil || acc.held == nil || l.Proceeds(graph.Action{Object: o, Inferred: i}) {
 		return false
 	}
-	_, decided := acc.held.decided[o.UID]
-	_, let := acc.let[o.UID]
-	_, letThen := acc.letThen[o.UID]
-	return !decided && !let && !letThen && (!i.Inherited || acc.follows[o.Kind] <= 0)
+	return !acc.lets(o.UID) && (!i.Inherited || acc.follows[o.Kind] <= 0)
 }
 
 // Goes tells whether an object goes because a person has decided so, or follows one that does, and is still there.
-func (l *Ledger) Goes(i graph.Inference, o graph.Ref) bool {
-	acc := l.causes[i.Owners]
+func (l *Ledger) Goes(c graph.Cause, i graph.Inference, o graph.Ref) bool {
+	acc := l.causes[c]
 	if acc == nil || acc.held == nil {
 		return false
 	}
-	_, decided := acc.held.decided[o.UID]
-	return decided || i.Inherited && acc.follows[o.Kind] > 0
+	return l.Proceeds(graph.Action{Object: o, Inferred: i}) || i.Inherited && acc.follows[o.Kind] > 0
+}
+
+// holder is a cause for which something is held, among those of an inference.
+func (l *Ledger) holder(i graph.Inference) graph.Cause {
+	causes := i.Causes()
+	for _, c := range causes {
+		if acc := l.causes[c]; acc != nil && acc.held != nil {
+			return c
+		}
+	}
+	return causes[0]
+}
+
+// signs tells whether it is to be known who wrote the reference for which an object is to go: if an edit did. Once something is held for what
+// a client has edited it is of everything: what this process has not seen to be an edit may be one.
+func (l *Ledger) signs(a graph.Action) bool {
+	if l.limits.Off() || a.Inferred.Conclusion == graph.Asked || a.Inferred.Inherited || a.Inferred.Writer != "" {
+		return false
+	}
+	return a.Inferred.Edited || len(l.writersHeld()) > 0
 }
 
 // Ends ends a hold: nothing is held by it any more. What it was about is counted again from nothing.
-func (l *Ledger) Ends(owners schema.GroupResource) { delete(l.causes, owners) }
+func (l *Ledger) Ends(c graph.Cause) { delete(l.causes, c) }
 
 // Tidy forgets causes of which nothing was heard for long.
 func (l *Ledger) Tidy(now time.Time) {
-	for owners, acc := range l.causes {
+	for c, acc := range l.causes {
 		if acc.held == nil && now.Sub(acc.turned) >= 4*window {
-			delete(l.causes, owners)
+			delete(l.causes, c)
 		}
 	}
 }

@@ -41,6 +41,13 @@ func action(kind, owners schema.GroupResource, uid string, inherited bool) graph
 	}
 }
 
+// of is what is inferred about the owners of a kind.
+func of(owners schema.GroupResource) graph.Cause { return graph.Cause{Owners: owners} }
+
+func (b *bench) looksAround(owners schema.GroupResource) bool {
+	return len(b.LooksAround(graph.Inference{Conclusion: graph.OwnerNotFound, Owners: owners})) > 0
+}
+
 // ask asks about an object with which so many others of a kind go, and tells whether it may.
 func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ...graph.Ref) bool {
 	switch b.Ask(b.now, a) {
@@ -52,7 +59,7 @@ func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ..
 		b.now = b.now.Add(brake.Pause)
 	case brake.Weigh:
 	}
-	load := brake.Load{Weight: []graph.Counted{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
+	load := brake.Load{Weight: []graph.Counted{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: map[graph.Cause][]graph.Ref{of(a.Inferred.Owners): others}}
 	for k, n := range with {
 		load.Weight = append(load.Weight, graph.Counted{Kind: k, Count: n})
 	}
@@ -155,7 +162,7 @@ func TestWhatComesAtOnceIsHeldAtOnce(t *testing.T) {
 	for i := range 6000 {
 		others = append(others, graph.Ref{Kind: pods, UID: types.UID(fmt.Sprint("p-", i))})
 	}
-	if !b.LooksAround(widgets) {
+	if !b.looksAround(widgets) {
 		t.Error("it does not look around at the beginning")
 	}
 	if b.ask(action(pods, widgets, "p-0", false), nil, others...) {
@@ -163,8 +170,8 @@ func TestWhatComesAtOnceIsHeldAtOnce(t *testing.T) {
 	}
 	// Those that were let through are not others.
 	b = newBench(t, brake.DefaultLimits)
-	if went := b.many(widgets, "p", 4900); went != 4900 || !b.LooksAround(widgets) {
-		t.Fatalf("%d went, and it looks around: %t", went, b.LooksAround(widgets))
+	if went := b.many(widgets, "p", 4900); went != 4900 || !b.looksAround(widgets) {
+		t.Fatalf("%d went, and it looks around: %t", went, b.looksAround(widgets))
 	}
 	if !b.ask(action(pods, widgets, "q", false), nil, others[:4950]...) {
 		t.Error("4951 were held")
@@ -186,7 +193,7 @@ func TestThereIsAPauseBeforeTheNext(t *testing.T) {
 		t.Errorf("for another cause: %d, want Weigh", answer)
 	}
 	b.now = b.now.Add(brake.Pause)
-	if answer := b.Ask(b.now, next); answer != brake.Weigh || !b.LooksAround(widgets) {
+	if answer := b.Ask(b.now, next); answer != brake.Weigh || !b.looksAround(widgets) {
 		t.Errorf("after the pause: %d, want Weigh, and to look around", answer)
 	}
 }
@@ -250,13 +257,13 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 	b.many(widgets, "p", 10)
 	waits := func(uid string, inherited bool) bool {
 		a := action(pods, widgets, uid, inherited)
-		return b.Waits(a.Inferred, a.Object)
+		return b.Waits(of(widgets), a.Inferred, a.Object)
 	}
 	if waits("p-0", false) || !waits("p-1", false) || !waits("p-9", false) {
 		t.Error("the first went, and the others wait")
 	}
-	b.Decided(widgets, []types.UID{"p-1", "p-2"})
-	b.Decided(gadgets, []types.UID{"p-3"}) // nothing is held there
+	b.Decided(of(widgets), []types.UID{"p-1", "p-2"})
+	b.Decided(of(gadgets), []types.UID{"p-3"}) // nothing is held there
 	if !b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2}) || !b.ask(action(pods, widgets, "p-2", false), nil) {
 		t.Error("what was decided about does not go")
 	}
@@ -271,7 +278,7 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 			b.Gone(a)
 		}
 	}
-	b.Ends(widgets)
+	b.Ends(of(widgets))
 	if waits("p-3", false) || !b.ask(action(pods, widgets, "p-3", false), nil) {
 		t.Error("the hold has ended")
 	}
@@ -281,14 +288,14 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
 	b.many(widgets, "p", 3)
-	b.Decided(widgets, []types.UID{"p-1"})
+	b.Decided(of(widgets), []types.UID{"p-1"})
 	a := action(pods, widgets, "p-1", false)
 	if answer := b.Ask(b.now, a); answer != brake.Weigh {
 		t.Fatalf("answer %d, want Weigh", answer)
 	}
-	b.Ends(widgets)
-	if answer, held := b.Charge(b.now, a, brake.Load{}); answer != brake.Later || held {
-		t.Errorf("answer %d, held %t, want Later", answer, held)
+	b.Ends(of(widgets))
+	if answer, held := b.Charge(b.now, a, brake.Load{}); answer != brake.Later || held != nil {
+		t.Errorf("answer %d, held %v, want Later", answer, held)
 	}
 }
 
@@ -302,11 +309,11 @@ func TestWhatWasLetGoBeforeARestoreCountsOnceMore(t *testing.T) {
 	}
 	b = newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
 	b.many(widgets, "p", 3)
-	b.Decided(widgets, []types.UID{"p-1", "p-2"})
+	b.Decided(of(widgets), []types.UID{"p-1", "p-2"})
 	b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2})
 	b.Settle(b.now, "after the API server's history went back")
 	for _, a := range []graph.Action{action(pods, widgets, "p-1", false), action(pods, widgets, "p-2", false), action(secrets, widgets, "s", true)} {
-		if b.ask(a, nil) || !b.Waits(a.Inferred, a.Object) {
+		if b.ask(a, nil) || !b.Waits(of(widgets), a.Inferred, a.Object) {
 			t.Errorf("%s goes by what was decided before", a.Object.UID)
 		}
 	}
@@ -314,7 +321,7 @@ func TestWhatWasLetGoBeforeARestoreCountsOnceMore(t *testing.T) {
 
 func TestWhatWasHeldBeforeTheStartIsHeld(t *testing.T) {
 	b := newBench(t, brake.DefaultLimits)
-	b.Hold(b.now, widgets, b.now.Add(-time.Hour), "it was held before")
+	b.Hold(b.now, of(widgets), b.now.Add(-time.Hour), "it was held before")
 	if b.many(widgets, "w", 1) != 0 || b.many(gadgets, "g", 1) != 1 {
 		t.Error("want owners of the kind held, and no others")
 	}

@@ -11,22 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
 )
-
-// cause is what a HeldCollection is about: what is inferred about the owners of a kind, or deletions of a kind that were asked for.
-type cause struct {
-	kind      schema.GroupResource
-	requested bool
-}
-
-// String is the name of the HeldCollection.
-func (c cause) String() string {
-	if c.requested {
-		return v1alpha1.HeldRequested + c.kind.String()
-	}
-	return c.kind.String()
-}
 
 // root is an object that was deleted by request, and is held by a finalizer.
 type root struct {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -39,35 +38,37 @@ func (s simulated) Allows(now int, a graph.Action, g *graph.Graph) (yes bool, ag
 		return false, int(Pause / time.Second)
 	case Weigh:
 	}
-	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners), nil))
+	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred), s.writersHeld(), nil))
 	return answer == Go, 0
 }
+
+func (s simulated) Signs(a graph.Action) bool { return s.signs(a) }
 
 func (s simulated) Deleted(a graph.Action) { s.Gone(a) }
 
 func (s simulated) Rewound(now int) { s.Settle(tick(now), "after the API server's history went back") }
 
-func (s simulated) Hold(now int, owners schema.GroupResource) {
-	s.Ledger.Hold(tick(now), owners, tick(now), "it was held before")
+func (s simulated) Hold(now int, c graph.Cause) {
+	s.Ledger.Hold(tick(now), c, tick(now), "it was held before")
 }
 
-func (s simulated) Held() (all []schema.GroupResource) {
-	for owners, acc := range s.causes {
+func (s simulated) Held() (all []graph.Cause) {
+	for c, acc := range s.causes {
 		if acc.held != nil {
-			all = append(all, owners)
+			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b graph.Cause) int { return cmp.Compare(causeFor(a).String(), causeFor(b).String()) })
 	return all
 }
 
-func (s simulated) Waits(g *graph.Graph, owners schema.GroupResource) (uids []types.UID, open bool) {
+func (s simulated) Waits(g *graph.Graph, c graph.Cause) (uids []types.UID, open bool) {
 	for next := uint32(0); ; {
-		found, unknown, cursor := g.InferredFrom(owners, next)
+		found, unknown, cursor := g.InferredFrom(c, next)
 		open = open || unknown > 0
 		for _, f := range found {
-			open = open || s.Goes(f.Inference, f.Ref)
-			if s.Ledger.Waits(f.Inference, f.Ref) {
+			open = open || s.Goes(c, f.Inference, f.Ref)
+			if s.Ledger.Waits(c, f.Inference, f.Ref) {
 				uids = append(uids, f.UID)
 			}
 		}
@@ -77,7 +78,7 @@ func (s simulated) Waits(g *graph.Graph, owners schema.GroupResource) (uids []ty
 	}
 }
 
-func (s simulated) Decide(owners schema.GroupResource, uids []types.UID) { s.Decided(owners, uids) }
+func (s simulated) Decide(c graph.Cause, uids []types.UID) { s.Decided(c, uids) }
 
 var simLimits = Limits{Most: 2, Objects: 2, Share: 1}
 
@@ -124,7 +125,7 @@ func TestNothingIsHeldForEverInSimulatedClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d clusters: %s", n, all)
-	for _, what := range []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "holds ended", "restarts", "failovers", "restores"} {
+	for _, what := range []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "writers", "holds ended", "restarts", "failovers", "restores"} {
 		if all[what] == 0 && n >= 50 {
 			t.Errorf("no %s: the clusters are too kind", what)
 		}

@@ -37,21 +37,33 @@ func (k *keeper) writers(ctx context.Context, samples []graph.Inferred) map[type
 	for _, s := range samples {
 		live, err := k.Client.Resource(s.Kind.WithVersion(s.Version)).Namespace(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		if err == nil && live.GetUID() == s.UID {
-			found[s.UID] = writerOf(live.GetManagedFields())
+			found[s.UID] = lastWriter(live.GetManagedFields())
 		}
 	}
 	return found
 }
 
-// writerOf is who wrote owner references last.
-func writerOf(fields []metav1.ManagedFieldsEntry) (last writer) {
+// lastWriter is who wrote owner references last.
+func lastWriter(fields []metav1.ManagedFieldsEntry) writer {
+	return newest(fields, func(map[string]json.RawMessage) bool { return true })
+}
+
+// writerOf is who wrote the reference to an owner last; graph.UnknownWriter if managedFields do not say.
+func writerOf(fields []metav1.ManagedFieldsEntry, owner types.UID) string {
+	key, _ := json.Marshal(map[string]types.UID{"uid": owner}) // strings can be encoded
+	last := newest(fields, func(references map[string]json.RawMessage) bool { return references["k:"+string(key)] != nil })
+	return cmp.Or(last.manager, graph.UnknownWriter)
+}
+
+// newest is who wrote some of the owner references last.
+func newest(fields []metav1.ManagedFieldsEntry, which func(references map[string]json.RawMessage) bool) (last writer) {
 	for _, f := range fields {
 		var wrote struct {
 			Metadata struct {
-				References json.RawMessage `json:"f:ownerReferences"`
+				References map[string]json.RawMessage `json:"f:ownerReferences"`
 			} `json:"f:metadata"`
 		}
-		if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &wrote) != nil || wrote.Metadata.References == nil || f.Time == nil {
+		if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &wrote) != nil || wrote.Metadata.References == nil || f.Time == nil || !which(wrote.Metadata.References) {
 			continue
 		}
 		if f.Time.After(last.at) {
@@ -59,6 +71,30 @@ func writerOf(fields []metav1.ManagedFieldsEntry) (last writer) {
 		}
 	}
 	return last
+}
+
+// signTimeout bounds the read for which a worker waits, or the other collector.
+const signTimeout = 2 * time.Second
+
+// signed finds out who wrote the reference for which an object is to go, where the Ledger wants to know, and tells whether that is known: the graph
+// is told, too.
+func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
+	b.mu.Lock()
+	signs := b.ledger.signs(*a)
+	b.mu.Unlock()
+	if !signs || b.Read == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, signTimeout)
+	defer cancel()
+	live, err := b.Read(ctx, a.Object)
+	if err != nil || live.UID != a.Object.UID || !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.Inferred.Reference }) {
+		b.Log.V(1).Info("cannot read who wrote the owner references, will try again", "object", a.Object.String(), "err", err)
+		return false
+	}
+	a.Inferred.Writer = writerOf(live.ManagedFields, a.Inferred.Reference)
+	b.Store.Apply(graph.Wrote{Object: graph.ObjectOf(a.Object.Kind, live), Writer: a.Inferred.Writer})
+	return true
 }
 
 // by says which client wrote most of the references that were looked at; "" if none is known.

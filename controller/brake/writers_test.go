@@ -1,11 +1,16 @@
 package brake
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 func TestWriterIsWhoWroteTheReferencesLast(t *testing.T) {
@@ -28,7 +33,7 @@ func TestWriterIsWhoWroteTheReferencesLast(t *testing.T) {
 		"a name that moves the cursor": {[]metav1.ManagedFieldsEntry{entry("a\x1b[2Jb", references, at(1))}, `a\x1b[2Jb, 2026-11-24T03:01:00Z`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := writerOf(c.fields).String(); got != c.want {
+			if got := lastWriter(c.fields).String(); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -42,5 +47,43 @@ func TestMessageNamesWhoWroteMost(t *testing.T) {
 	got := by(map[types.UID]writer{"1": {manager: "b"}, "2": {manager: "a"}, "3": {manager: "b"}, "4": {}})
 	if want := "The owner references of 2 of 4 examples were written by b."; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWriterOfAReferenceIsWhoHasIt(t *testing.T) {
+	entry := func(manager string, minute int, uids ...string) metav1.ManagedFieldsEntry {
+		fields := `{"f:metadata":{"f:ownerReferences":{".":{}`
+		for _, uid := range uids {
+			fields += `,"k:{\"uid\":\"` + uid + `\"}":{}`
+		}
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields + "}}}"), Time: &metav1.Time{Time: time.Date(2026, 11, 24, 3, minute, 0, 0, time.UTC)}}
+	}
+	fields := []metav1.ManagedFieldsEntry{entry("right", 1, "a", "b"), entry("faulty", 2, "c"), entry("last", 3, "b"), entry("nothing", 4)}
+	for owner, want := range map[types.UID]string{"a": "right", "b": "last", "c": "faulty", "d": graph.UnknownWriter, `"}`: graph.UnknownWriter} {
+		if got := writerOf(fields, owner); got != want {
+			t.Errorf("the reference to %s is by %q, want %q", owner, got, want)
+		}
+	}
+	if got := writerOf(nil, "a"); got != graph.UnknownWriter {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// TestNamesOfHeldWriters are names of objects, of one writer each, and of no kind.
+func TestNamesOfHeldWriters(t *testing.T) {
+	seen := map[string]string{}
+	for _, writer := range []string{"kube-controller-manager", "unknown", "a.b", "a-b", "A-b", "a b", "a/b", "-", "—", "é", strings.Repeat("x", 128), strings.Repeat("x", 127), "example.com/" + strings.Repeat("y", 110)} {
+		name := causeFor(graph.Cause{Writer: writer}).String()
+		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 || strings.Count(name, ".") != 1 {
+			t.Errorf("%q has the name %q: %v", writer, name, errs)
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("%q and %q have the name %q", writer, other, name)
+		}
+		seen[name] = writer
+		h := &v1alpha1.HeldCollection{Status: v1alpha1.HeldCollectionStatus{Writer: writer}}
+		if h.Name = name; causeOf(h) != (cause{writer: writer}) {
+			t.Errorf("%q is read as %+v", name, causeOf(h))
+		}
 	}
 }

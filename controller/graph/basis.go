@@ -33,11 +33,12 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 			continue
 		}
 		b := Basis{Object: g.refOf(id), Dependents: n.dependents, Settled: g.rewound == ""}
-		b.Inference = g.inferenceOf(g.causeOfDelete(n))
-		if open := g.openOwner(n); open != 0 {
+		b.Inference = g.inference(n)
+		if open := g.openOwner(n); open != nil {
 			b.Settled = false
 			if b.Inference.Conclusion == Asked {
-				b.Inference = Inference{Conclusion: OwnerNotFound, Owners: g.kindOfClaim(open)}
+				b.Inference = g.inferenceFor(n, causeOf(0, OwnerNotFound), *open)
+				b.Inference.Owners = g.kindOfClaim(open.claim)
 			}
 		}
 		return b
@@ -45,14 +46,14 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 	return Basis{}
 }
 
-// openOwner is the first claim of which it is not known that the owner is gone or waits; 0 if there is none.
-func (g *Graph) openOwner(n *node) uint32 {
-	for _, e := range n.owners {
-		if v := g.claims.at(e.claim).verdict; v != absent && v != waiting {
-			return e.claim
+// openOwner is the first reference of which it is not known that the owner is gone or waits; nil if there is none.
+func (g *Graph) openOwner(n *node) *edge {
+	for i := range n.owners {
+		if v := g.claims.at(n.owners[i].claim).verdict; v != absent && v != waiting {
+			return &n.owners[i]
 		}
 	}
-	return 0
+	return nil
 }
 
 // kindOfClaim is the kind that a claim means; one made of its words, where the cluster serves none.

@@ -89,7 +89,14 @@ const (
 	controllerTrue
 	blockSet
 	blockTrue
-	written // into an object that was there already, after the owner was deleted: not a part of the reference
+
+	// What follows is noted of an edge, and no part of the reference.
+
+	written // into an object that was there already, after the owner was deleted
+	edited  // by an edit of an object that was there already, while the owner was not known to be there
+	severed // edited: by the removal of a reference to another owner, which kept the object
+
+	notes = written | edited | severed
 )
 
 func bitsOf(r *metav1.OwnerReference) (b edgeBits) {
@@ -148,7 +155,7 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 		r, c := &refs[i], g.claims.at(edges[i].claim)
 		k := g.types.val(c.typ)
 		if k.kind != r.Kind || k.apiVersion != r.APIVersion || c.name != r.Name ||
-			edges[i].bits&^written != bitsOf(r) || g.find(r.UID) != c.entry {
+			edges[i].bits&^notes != bitsOf(r) || g.find(r.UID) != c.entry {
 			return false
 		}
 	}
@@ -156,8 +163,8 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 }
 
 // setOwners replaces the references of an object. Replaced, not compared piece by piece: there is no
-// second way for an edge to come into being. Claims that both lists make keep what is known of them. edited: the object was there before.
-func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, edited bool) {
+// second way for an edge to come into being. Claims that both lists make keep what is known of them. fresh: the object comes, or goes.
+func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, fresh bool) {
 	g.markCycle(id)
 	n := g.nodes.at(id)
 	before := n.owners
@@ -169,32 +176,18 @@ func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, edited bool) 
 		n.owners = make([]edge, len(refs))
 		for i := range refs {
 			g.connect(id, uint32(i), &refs[i])
-			if edited {
-				g.noteWritten(&n.owners[i], before)
-			}
 		}
 	}
+	if !fresh {
+		g.noteEdit(n, before)
+	}
+	delete(g.writers, id)
 	for _, e := range before {
 		if c := g.claims.at(e.claim); c.entry != 0 && len(c.dependents) == 0 {
 			g.dropClaim(e.claim)
 		}
 	}
 	g.markCycle(id)
-}
-
-// noteWritten marks a reference that an edit has put into an object, if its owner is known to be gone by then, or to be on its way. Whoever
-// deleted that owner did not ask for the object to go: it was not the owner's then.
-func (g *Graph) noteWritten(e *edge, before []edge) {
-	for _, old := range before {
-		if old.claim == e.claim {
-			e.bits |= old.bits & written
-			return
-		}
-	}
-	c := g.claims.at(e.claim)
-	if c.verdict == absent || c.verdict == waiting || c.owner != 0 && g.nodes.at(c.owner).flags&deleting != 0 {
-		e.bits |= written
-	}
 }
 
 func (g *Graph) connect(id, i uint32, r *metav1.OwnerReference) {
@@ -371,6 +364,9 @@ func (g *Graph) rejudge(id uint32) {
 	g.claims.byVerdict[c.verdict]--
 	g.claims.byVerdict[v]++
 	c.verdict, c.owner = v, owner
+	if v == present {
+		g.clearEdited(c)
+	}
 	if owner != 0 {
 		g.noRetry(id)
 		if c.looked != lookedNow { // an answer that is on its way will still come

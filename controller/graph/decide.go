@@ -140,7 +140,7 @@ func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Acti
 	a.Verb, a.Propagation, a.Dependents = Delete, propagation, n.dependents
 	on := g.first(n, waiting)
 	a.Awaited = on != 0
-	a.Inferred = g.inferenceOf(g.causeOfDelete(n))
+	a.Inferred = g.inference(n)
 	return cmp.Or(on, g.first(n, absent))
 }
 

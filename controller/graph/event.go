@@ -119,6 +119,13 @@ type (
 		Inference Inference
 	}
 
+	// Wrote says who wrote the references of an object, as a live read of it tells: Object is what was read. It counts for as long as the
+	// object has these references.
+	Wrote struct {
+		Object *Object
+		Writer string
+	}
+
 	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had been asked for with
 	// Propagation, and then without the finalizer. What the object's own finalizers ask for comes first. It counts for
 	// as long as the object carries Finalizer. An empty Propagation takes it back: the object is held.
@@ -162,6 +169,7 @@ func (LookupStarted) event()  {}
 func (LookupAnswered) event() {}
 func (Accepted) event()       {}
 func (Collecting) event()     {}
+func (Wrote) event()          {}
 func (Ruled) event()          {}
 func (Holds) event()          {}
 func (Draining) event()       {}

@@ -36,6 +36,7 @@ type Graph struct {
 	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
 	holder          string              // the finalizer that holds foreground deletions until then; see Holds
 	causes          map[uint32]cause    // node → what its deletion rests on, where no client asked for that
+	writers         map[uint32]string   // node → who wrote its references, where that was asked
 	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be released
 	accepted        int                 // nodes with the accepted flag
 	orphaned        tombstones
@@ -67,6 +68,7 @@ func New() *Graph {
 		textVersions:     map[uint32]string{},
 		rulings:          map[uint32]ruling{},
 		causes:           map[uint32]cause{},
+		writers:          map[uint32]string{},
 		ending:           map[uint32]struct{}{},
 		orphaned:         newTombstones(maxOrphaned),
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
@@ -159,6 +161,8 @@ func (g *Graph) apply(ev Event) {
 		g.accept(ev.Action)
 	case Collecting:
 		g.collecting(ev)
+	case Wrote:
+		g.wrote(ev)
 	case Ruled:
 		g.rule(ev)
 	case Holds:
@@ -266,7 +270,7 @@ func (g *Graph) observe(o *Object) {
 	}
 	owned := moved || !g.sameOwners(n.owners, o.Owners) // where it is says which owners are meant
 	if owned {
-		g.setOwners(id, o.Owners, !fresh)
+		g.setOwners(id, o.Owners, fresh)
 	}
 	if fresh || moved || ended || owned || shown || newer && !g.quiet(n) {
 		g.mark(id)
@@ -325,7 +329,7 @@ func (g *Graph) settle(id uint32, orphans bool, why cause) {
 
 // remove takes a node out of the graph, for whatever reason.
 func (g *Graph) remove(id uint32) {
-	g.setOwners(id, nil, false)
+	g.setOwners(id, nil, true)
 	n := g.nodes.at(id)
 	entryID := n.entry
 	link := &g.entries.at(entryID).node
@@ -349,6 +353,7 @@ func (g *Graph) remove(id uint32) {
 	delete(g.ending, id)
 	delete(g.rulings, id)
 	delete(g.causes, id)
+	delete(g.writers, id)
 	delete(g.textVersions, id)
 	g.slots[n.slot].nodes--
 	g.slots[n.slot].changes++

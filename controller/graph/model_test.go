@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,7 +47,10 @@ type mObject struct {
 	holder   string          // the model's
 	shown    bool            // since its kind's last list began
 	why      graph.Inference // it is being collected for
-	written  []words         // references that an edit put there after the owner was deleted
+	written  []words         // references that an edit put there, or left there as the last, after the owner was deleted
+	edited   []words         // or while the owner was not known to be there
+	severed  []words         // that it left
+	writer   string
 }
 
 // propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
@@ -227,6 +231,10 @@ func (m *model) apply(ev graph.Event) {
 		if o := m.object(ev.Kind, ev.UID); o != nil {
 			o.why = graph.Inference{Conclusion: ev.Inference.Conclusion, Owners: ev.Inference.Owners, Inherited: true}
 		}
+	case graph.Wrote:
+		if o := m.object(ev.Object.Kind, ev.Object.UID); o != nil && slices.EqualFunc(o.Owners, ev.Object.Owners, sameReference) {
+			o.writer = ev.Writer
+		}
 	case graph.Recheck:
 		m.recheck(ev.Round)
 	case graph.Draining:
@@ -312,21 +320,49 @@ func (m *model) observe(seen graph.Object) {
 		o = m.object(seen.Kind, seen.UID)
 	}
 	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion
-	var written []words
-	for _, r := range seen.Owners {
-		w := wordsOf(r, seen.Namespace)
-		old := slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return wordsOf(r, o.Namespace) == w })
-		if old && slices.Contains(o.written, w) || !old && edited && m.ends(r, seen.Namespace) {
+	before, place := o.Owners, o.Namespace
+	o.become(func() { o.Object, o.shown = seen, true })
+	o.Owners = before
+	if place == seen.Namespace && slices.EqualFunc(before, seen.Owners, sameReference) {
+		return
+	}
+	m.edit(o, seen.Owners, place, edited)
+	o.Owners, o.writer = seen.Owners, ""
+}
+
+// edit is what an edit does to the references of an object, which is where it was before.
+func (m *model) edit(o *mObject, seen []metav1.OwnerReference, place string, edited bool) {
+	severs := false
+	for _, r := range o.Owners {
+		owner := m.meant(wordsOf(r, place))
+		keeps := !slices.Contains([]string{"A", "W", "O"}, m.class(r, place)) && (owner == nil || !owner.Deleting)
+		severs = severs || keeps && !slices.ContainsFunc(seen, func(other metav1.OwnerReference) bool { return other.UID == r.UID })
+	}
+	var written, left, severed []words
+	for _, r := range seen {
+		w := wordsOf(r, o.Namespace)
+		old := slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return wordsOf(r, place) == w })
+		ends := m.ends(r, o.Namespace)
+		by := edited && (!old || severs) && (ends || m.class(r, o.Namespace) != "P")
+		if old && slices.Contains(o.written, w) || by && ends {
 			written = append(written, w)
 		}
+		if old && slices.Contains(o.edited, w) || by {
+			left = append(left, w)
+		}
+		if old && slices.Contains(o.severed, w) || by && old {
+			severed = append(severed, w)
+		}
 	}
-	o.become(func() { o.Object, o.shown, o.written = seen, true, written })
+	o.written, o.edited, o.severed = written, left, severed
 }
+
+func sameReference(a, b metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // ends tells whether an owner is gone, or being deleted.
 func (m *model) ends(r metav1.OwnerReference, namespace string) bool {
 	owner := m.meant(wordsOf(r, namespace))
-	return m.class(r, namespace) == "A" || owner != nil && owner.Deleting
+	return slices.Contains([]string{"A", "W"}, m.class(r, namespace)) || owner != nil && owner.Deleting
 }
 
 // define takes over whether a kind's definition stays. What went without a reason before goes for that.
@@ -467,6 +503,14 @@ func (m *model) tidy() {
 		if m.meant(c.words) != nil {
 			c.finds = 0
 		}
+	}
+	for i := range m.objects {
+		o := &m.objects[i]
+		there := func(w words) bool {
+			r := metav1.OwnerReference{APIVersion: w.apiVersion, Kind: w.kind, Name: w.name, UID: w.uid}
+			return !slices.Contains(o.written, w) && m.class(r, w.namespace) == "P"
+		}
+		o.edited, o.severed = slices.DeleteFunc(o.edited, there), slices.DeleteFunc(o.severed, there)
 	}
 }
 

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // HeldCollection is what Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
 // are garbage only by inference: their owners were not seen to be deleted. It has the name of the owners' kind, as in
-// "widgets.example.com". Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind of the
+// "widgets.example.com"; or, where one client has edited the owner references, "written-by." and that client's name. Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind of the
 // deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
 // references were repaired.
 //
@@ -80,6 +80,14 @@ type HeldCollectionStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
+
+	// writer is the client that wrote the owner references into existing objects for which these would be deleted, as managedFields tell: a client chooses
+	// that name itself. It is "unknown" where managedFields do not say, as of references to other owners that were removed. Left out, the objects
+	// are held for the kind of their owners, or were deleted by request.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Writer string `json:"writer,omitempty"`
 
 	// since is when the first object was held.
 	//

@@ -23,6 +23,8 @@
 //	accept LABEL                         and was accepted
 //	collecting KIND UID CONCLUSION OWNERS
 //	                                     it goes because of an inference about owners of a kind
+//	wrote WRITER KIND [NS/]NAME uid=UID [owners=(OWNER, …)]
+//	                                     a live read of the object says who wrote these references
 //	rule KIND UID background|foreground|orphan|none [by=WORD]
 //	holds FINALIZER
 //	                                     how the deletion goes on of what a finalizer of ours holds;
@@ -36,6 +38,7 @@
 //	                                     what would be deleted with an object, as far as N references tell
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
+//	inferred by=WRITER                   or because of what a client wrote
 //	basis UID                            what a delete of it by another collector rests on
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what is deleted with a namespace

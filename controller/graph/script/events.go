@@ -49,6 +49,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return r.recheck(words)
 	case "collecting":
 		return collecting(words)
+	case "wrote":
+		return wrote(words)
 	case "rule":
 		return rule(words)
 	case "holds":

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,6 +36,19 @@ func collecting(words []string) ([]graph.Event, error) {
 	return []graph.Event{graph.Collecting{Kind: kind, UID: types.UID(said[1]), Inference: graph.Inference{Conclusion: c, Owners: owners}}}, nil
 }
 
+// wrote reads "WRITER KIND [NS/]NAME uid=UID [owners=(OWNER, …)]": a live read of the object.
+func wrote(words []string) ([]graph.Event, error) {
+	if len(words) == 0 {
+		return nil, errors.New("who wrote?")
+	}
+	writer, err := unescape(words[0])
+	if err != nil {
+		return nil, err
+	}
+	o, err := objectOf(words[1:])
+	return []graph.Event{graph.Wrote{Object: o, Writer: writer}}, err
+}
+
 // weigh reads "UID… [most=N]".
 func (r *Runner) weigh(words []string) (string, error) {
 	a, err := newArgs(words, "most")
@@ -62,24 +76,16 @@ func (r *Runner) weigh(words []string) (string, error) {
 	return counted(all, true), nil
 }
 
-// inferred reads "KIND".
+// inferred reads "KIND", or "by=WRITER".
 func (r *Runner) inferred(words []string) (string, error) {
-	a, err := newArgs(words)
-	if err != nil {
-		return "", err
-	}
-	said, err := a.exactly(1)
-	if err != nil {
-		return "", err
-	}
-	owners, err := kindOf(said[0])
+	of, err := causeOf(words)
 	if err != nil {
 		return "", err
 	}
 	var lines []string
 	open := 0
 	for next := uint32(0); ; {
-		all, n, cursor := r.Graph.InferredFrom(owners, next)
+		all, n, cursor := r.Graph.InferredFrom(of, next)
 		open += n
 		for _, o := range all {
 			lines = append(lines, fmt.Sprintf("%s: %s; %s\n", escape(string(o.UID)), o.Inference, o.Why))
@@ -91,12 +97,33 @@ func (r *Runner) inferred(words []string) (string, error) {
 	}
 	slices.Sort(lines)
 	if open > 0 {
-		lines = append(lines, fmt.Sprintf("%d owners are not known\n", open))
+		what := "owners"
+		if of.Writer != "" {
+			what = "owners or writers"
+		}
+		lines = append(lines, fmt.Sprintf("%d %s are not known\n", open, what))
 	}
 	if len(lines) == 0 {
 		return "nothing\n", nil
 	}
 	return strings.Join(lines, ""), nil
+}
+
+func causeOf(words []string) (of graph.Cause, err error) {
+	a, err := newArgs(words, "by")
+	if err != nil {
+		return of, err
+	}
+	if by := a.named["by"]; by != "" {
+		of.Writer, err = unescape(by)
+		return of, err
+	}
+	said, err := a.exactly(1)
+	if err != nil {
+		return of, err
+	}
+	of.Owners, err = kindOf(said[0])
+	return of, err
 }
 
 // basis reads "UID".

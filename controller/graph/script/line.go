@@ -52,6 +52,8 @@ func Line(ev graph.Event, who, label string) string {
 		return "recheck"
 	case graph.Collecting:
 		return fmt.Sprintf("collecting %s %s %s %s", kindWord(ev.Kind), escape(string(ev.UID)), ev.Inference.Conclusion, kindWord(ev.Inference.Owners))
+	case graph.Wrote:
+		return "wrote " + escape(ev.Writer) + " " + kindWord(ev.Object.Kind) + " " + objectWords(ev.Object)
 	case graph.Ruled:
 		return "rule " + kindWord(ev.Kind) + " " + escape(string(ev.UID)) + " " + cmp.Or(strings.ToLower(string(ev.Propagation)), "none") + " by=" + escapePath(ev.Finalizer)
 	case graph.Holds:

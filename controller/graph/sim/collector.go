@@ -29,7 +29,7 @@ type collector struct {
 	waits     map[string]int
 	deaf      map[types.UID]bool // objects of whose end its watches did not tell
 	brake     Brake              // nil: nothing is limited, or it does not lead
-	lets      map[schema.GroupResource]*let
+	lets      map[graph.Cause]*let
 	heard     map[types.UID]bool // and of whose end they did, since the history last went back
 	trace     []line
 	events    int
