@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -16,6 +17,8 @@ type begun struct {
 	config *rest.Config
 	state  *live.State
 	log    logr.Logger
+	// elected is the leader's Lease; nil: there is no other process to wait for.
+	elected *leases.Elected
 }
 
 // begin finds the API server, makes sure that it answers, and prepares the policies. The flags have been checked.

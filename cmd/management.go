@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
@@ -33,6 +33,7 @@ type management struct {
 	config  *rest.Config
 	process *processFlags
 	leading *collectorFlags // nil: there is no leader
+	elected *leases.Elected // the leader's Lease; nil: there is no other process to wait for
 
 	graph  http.Handler // the debug page; nil: none
 	shadow http.Handler // what was compared; nil: nothing is
@@ -65,6 +66,7 @@ func (m *management) collect(b *begun, c *controller.Controller) error {
 		m.follow("policies", b.state.Run)
 		m.ready("policies", b.state.Ready)
 	}
+	m.elected = b.elected
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
 	m.ready("graph", c.Ready)
@@ -142,8 +144,10 @@ func (m *management) options() (ctrl.Options, error) {
 	if f == nil {
 		return o, nil
 	}
-	renew, retry := f.leaseDuration*2/3, f.leaseDuration/7
-	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = f.leaderElect && f.mode != modeShadow, release.LeaseName, f.leaseNamespace()
+	renew, retry := f.renewFor(), f.leaseDuration/7
+	if m.elected != nil {
+		o.LeaderElection, o.LeaderElectionResourceLockInterface = true, m.elected
+	}
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
 	return o, nil

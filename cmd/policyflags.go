@@ -239,12 +239,17 @@ func (f *targetFlags) home() string {
 	if service, _ := pair("", f.service); service.Namespace != "" { // checked before
 		return service.Namespace
 	}
+	return podNamespace()
+}
+
+// podNamespace is the namespace of the pod in which this process runs; empty where it runs in none, or in one without a ServiceAccount's token.
+func podNamespace() string {
 	if !inCluster() {
 		return ""
 	}
 	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
-		return "" // a pod without a ServiceAccount's token
+		return ""
 	}
 	return strings.TrimSpace(string(namespace))
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/controller/namespaces"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/controller/shadow"
@@ -80,6 +81,8 @@ type Options struct {
 	// Migration is the Lease under which Weir, or a kube-controller-manager, collects: Lead waits for it, and not for the canary. nil: Weir
 	// does not share the work.
 	Migration *beside.Migration
+	// Lease is that of the leader, which is told of what the watches show; nil: there is none.
+	Lease *leases.Vacancy
 	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode the built-in collector
 	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
 	Brake      brake.Limits
@@ -152,14 +155,12 @@ func New(o Options) (*Controller, error) {
 	if err := c.limit(&workers, &told, rep); err != nil {
 		return nil, err
 	}
-	if o.Migration != nil {
-		told.Showing = o.Migration.Showing
-	}
 	if o.Companion && c.canary != nil {
 		if err := c.observe(&told, rep); err != nil {
 			return nil, err
 		}
 	}
+	told.Showing = o.leasesShown(told.Showing)
 	c.workers = collect.New(workers)
 	if o.Policies != nil {
 		c.enforced, err = enforce.New(enforce.Options{

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/controller/requested"
@@ -174,3 +175,22 @@ func (f *Following) listen(l follow.Listener) {
 
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
+
+// leasesShown has the Leases, if there are any, be told of what a watch shows, and then another, if there is one.
+func (o *Options) leasesShown(other func(*graph.Object) func()) func(*graph.Object) func() {
+	if o.Lease == nil && o.Migration == nil {
+		return other
+	}
+	return func(shown *graph.Object) func() {
+		if o.Lease != nil {
+			o.Lease.Showing(shown)
+		}
+		if o.Migration != nil {
+			o.Migration.Showing(shown)
+		}
+		if other == nil {
+			return nil
+		}
+		return other(shown)
+	}
+}

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/leases"
 )
 
 // Migration is a Lease that whoever collects holds: Weir, or a kube-controller-manager that has its two controllers wait for it
 // (--enable-leader-migration). So one of them collects, and when it ends the other begins.
 // See https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/.
 type Migration struct {
-	vacancy *vacancy
+	vacancy *leases.Vacancy
 	// lasts is how long the Lease is valid without renewal where this process holds it.
 	lasts time.Duration
 	log   logr.Logger
@@ -29,14 +30,11 @@ type Migration struct {
 // NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this process holds it: about the longest time in which
 // no process collects.
 func NewMigration(lock resourcelock.Interface, lasts time.Duration, log logr.Logger) *Migration {
-	return &Migration{vacancy: newVacancy(lock, log), lasts: lasts, log: log}
+	return &Migration{vacancy: leases.NewVacancy(lock, "the migration Lease", log), lasts: lasts, log: log}
 }
 
 // Showing is told of each object that a watch shows, so that a change of the Lease is seen at once. Without it Hold sees one a second late.
-func (m *Migration) Showing(o *graph.Object) func() {
-	m.vacancy.showing(o)
-	return nil
-}
+func (m *Migration) Showing(o *graph.Object) { m.vacancy.Showing(o) }
 
 // ErrMigrationLease ends what is done under the Lease: another process may hold it now.
 var ErrMigrationLease = errors.New("the migration Lease was lost")
@@ -64,7 +62,7 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if lock.await(electing, m.lasts/15) {
+		if lock.Await(electing, m.lasts/15) {
 			elector.Run(electing)
 		}
 	}()

@@ -174,7 +174,7 @@ func TestTheLeaseIsTakenWhenItIsOver(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.watched {
-					m.Showing(&graph.Object{Kind: leases, Namespace: "kube-system", Name: "collectors"})
+					m.Showing(&graph.Object{Kind: schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Namespace: "kube-system", Name: "collectors"})
 				}
 			}
 			renew()
@@ -201,25 +201,4 @@ func TestTheLeaseIsTakenWhenItIsOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAHolderThatComesBackKeepsTheLease: it renews at the moment in which the Lease would be over.
-func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lease{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}}
-		v := newVacancy(&lock{&l, "weir"}, logr.Discard())
-		if !v.await(t.Context(), time.Second) {
-			t.Fatal("the Lease is not over")
-		}
-		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != "" {
-			t.Errorf("%v held by %q, want nobody", err, record.HolderIdentity)
-		}
-		other := lock{&l, "kube-controller-manager"}
-		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
-			t.Fatal(err)
-		}
-		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != other.identity {
-			t.Errorf("%v held by %q, want %q", err, record.HolderIdentity, other.identity)
-		}
-	})
 }

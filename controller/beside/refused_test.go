@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
@@ -199,36 +196,8 @@ func TestAnotherNamespaceControllerIsShownByItself(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLeaseWakesWhoWaitsForIt: others change all the time. While it cannot be read, that is told once, and no process takes it.
-func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lease{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}, broken: true}
-		var lines []string
-		v := newVacancy(&lock{&l, "weir"}, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-		for _, o := range []graph.Object{
-			{Kind: leases, Namespace: "kube-system", Name: "others"}, {Kind: leases, Namespace: "kube-node-lease", Name: "collectors"},
-			{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "collectors"},
-		} {
-			if v.showing(&o); len(v.shown) != 0 {
-				t.Errorf("%s %s/%s wakes it", o.Kind, o.Namespace, o.Name)
-			}
-		}
-		for range 3 {
-			v.showing(&graph.Object{Kind: leases, Namespace: "kube-system", Name: "collectors"}) // and no goroutine listens yet
-		}
-		if len(v.shown) != 1 {
-			t.Errorf("%d changes are waiting, want one", len(v.shown))
-		}
-		ctx, end := context.WithTimeout(t.Context(), time.Hour)
-		defer end()
-		if v.await(ctx, time.Second) {
-			t.Error("taken, and nobody knows who holds it")
-		}
-		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the migration Lease; will try again") {
-			t.Errorf("the log says %q", lines)
-		}
-		if err := NewMigration(&lock{&lease{}, "weir"}, 0, logr.Discard()).Hold(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "set up the migration Lease kube-system/collectors") {
-			t.Errorf("a Lease of no time: %v", err)
-		}
-	})
+func TestALeaseOfNoTimeIsRefused(t *testing.T) {
+	if err := NewMigration(&lock{&lease{}, "weir"}, 0, logr.Discard()).Hold(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "set up the migration Lease kube-system/collectors") {
+		t.Errorf("a Lease of no time: %v", err)
+	}
 }

@@ -1,4 +1,4 @@
-package beside
+package leases
 
 import (
 	"bytes"
@@ -14,24 +14,26 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
+// Vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
 // the last renewal late, and the end of the Lease late again.
-type vacancy struct {
+type Vacancy struct {
 	resourcelock.Interface
-	shown chan struct{} // has one element when a watch has shown a change
-	log   logr.Logger
+	called string        // what messages call the Lease
+	shown  chan struct{} // has one element when a watch has shown a change
+	log    logr.Logger
 	// over is the record that was not renewed for as long as it says. The elector, which sees it for the first time, would wait for as long again.
 	over []byte
 }
 
-func newVacancy(lock resourcelock.Interface, log logr.Logger) *vacancy {
-	return &vacancy{Interface: lock, shown: make(chan struct{}, 1), log: log}
+// NewVacancy makes one of a Lease, which messages call called.
+func NewVacancy(lock resourcelock.Interface, called string, log logr.Logger) *Vacancy {
+	return &Vacancy{Interface: lock, called: called, shown: make(chan struct{}, 1), log: log}
 }
 
 // Get implements resourcelock.Interface. An Update that follows says which version it is about: a holder that comes back at that moment wins.
-func (v *vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := v.Interface.Get(ctx)
 	if err == nil && v.over != nil && bytes.Equal(raw, v.over) {
 		record.HolderIdentity = ""
@@ -39,9 +41,9 @@ func (v *vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	return record, raw, err
 }
 
-// showing is told of each object that a watch shows.
-func (v *vacancy) showing(o *graph.Object) {
-	if o.Kind != leases {
+// Showing is told of each object that a watch shows. Without it Await sees a change when it reads the Lease next.
+func (v *Vacancy) Showing(o *graph.Object) {
+	if o.Kind != resource {
 		return
 	}
 	if namespace, name, _ := strings.Cut(v.Describe(), "/"); o.Namespace != namespace || o.Name != name {
@@ -53,9 +55,9 @@ func (v *vacancy) showing(o *graph.Object) {
 	}
 }
 
-// await returns true when no process holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
+// Await returns true when no process holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
 // How long it was not renewed counts from when that was seen, not from what the holder wrote: clocks differ.
-func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
+func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 	var last []byte
 	var seen time.Time
 	var said, holder string
@@ -70,7 +72,7 @@ func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
 		case err != nil:
 			if said != err.Error() {
 				said = err.Error()
-				v.log.Info("cannot read the migration Lease; will try again", "lease", v.Describe(), "err", said)
+				v.log.Info("cannot read "+v.called+"; will try again", "lease", v.Describe(), "err", said)
 			}
 		case record.HolderIdentity == "" || record.HolderIdentity == v.Identity():
 			return true
@@ -80,7 +82,7 @@ func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
 			}
 			if holder != record.HolderIdentity {
 				holder = record.HolderIdentity
-				v.log.Info("another process collects under the migration Lease, and this one waits for it", "lease", v.Describe(), "holder", holder)
+				v.log.Info("another process holds "+v.called+", and this one waits for it", "lease", v.Describe(), "holder", holder)
 			}
 			left := seen.Add(time.Duration(record.LeaseDurationSeconds) * time.Second).Sub(now)
 			if left <= 0 {
@@ -96,7 +98,7 @@ func (v *vacancy) await(ctx context.Context, every time.Duration) bool {
 }
 
 // pause waits for a change, or for a time; false when ctx ends.
-func (v *vacancy) pause(ctx context.Context, d time.Duration) bool {
+func (v *Vacancy) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,0 +1,7 @@
+// Package leases waits for Leases. An elector of client-go finds out by requests at random times that another one renews its Lease no more, and does
+// so twice: up to nine seconds late with a Lease of 15. A Vacancy is told by the watches, reads the Lease once, and counts from there.
+//
+// Who holds a Lease, and for how long it is valid, are as client-go has it: a holder that cannot renew ends before another may begin.
+//
+// No goroutines of its own. A channel of one element is the only thing that its callers share, and Showing never blocks.
+package leases

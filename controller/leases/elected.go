@@ -1,0 +1,56 @@
+package leases
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Elected is the Lease for an elector that is made elsewhere, such as that of a manager: its first Get returns when no other process holds the Lease.
+// Once it is held here nothing waits any more, because who loses it has to end at once. It is for one elector, which makes one call at a time.
+type Elected struct {
+	*Vacancy
+	every time.Duration
+	since *metav1.Time // when it was taken here; nil: it was not
+}
+
+// NewElected makes one. The Lease is read once in every, and when Showing tells of a change.
+func NewElected(v *Vacancy, every time.Duration) *Elected { return &Elected{Vacancy: v, every: every} }
+
+// Get implements resourcelock.Interface.
+func (e *Elected) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if e.since == nil {
+		e.Await(ctx, e.every)
+	}
+	return e.Vacancy.Get(ctx)
+}
+
+// Create implements resourcelock.Interface.
+func (e *Elected) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return e.write(ctx, e.Interface.Create, r)
+}
+
+// Update implements resourcelock.Interface.
+func (e *Elected) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return e.write(ctx, e.Interface.Update, r)
+}
+
+// write has the Lease say when it was taken: the elector looked at its clock before Get waited.
+func (e *Elected) write(ctx context.Context, do func(context.Context, resourcelock.LeaderElectionRecord) error, r resourcelock.LeaderElectionRecord) error {
+	switch {
+	case r.HolderIdentity != e.Identity(): // it is given back
+	case e.since == nil:
+		now := metav1.Now()
+		r.AcquireTime, r.RenewTime = now, now
+		if err := do(ctx, r); err != nil {
+			return err
+		}
+		e.since = &now
+		return nil
+	default:
+		r.AcquireTime = *e.since
+	}
+	return do(ctx, r)
+}

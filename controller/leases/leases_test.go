@@ -1,0 +1,311 @@
+package leases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+const (
+	lasts = 15 * time.Second
+	retry = lasts / 7
+)
+
+// stored is a Lease as an API server has it: who writes has to know the version that is there.
+type stored struct {
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord
+	version int
+	broken  bool
+	changed func()
+}
+
+// lock is one process's view of it.
+type lock struct {
+	*stored
+	identity string
+	knows    int
+}
+
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case l.broken:
+		return nil, nil, errors.New("no answer")
+	case l.record == nil:
+		return nil, nil, apierrors.NewNotFound(resource, "weir")
+	}
+	record := *l.record
+	raw, err := json.Marshal(record)
+	l.knows = l.version
+	return &record, raw, err
+}
+
+func (l *lock) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.write(r, func() bool { return l.record == nil })
+}
+
+func (l *lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.write(r, func() bool { return l.record != nil && l.version == l.knows })
+}
+
+func (l *lock) write(r resourcelock.LeaderElectionRecord, may func() bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.broken:
+		return errors.New("no answer")
+	case !may():
+		return apierrors.NewConflict(resource, "weir", errors.New("it has changed"))
+	}
+	l.version++
+	l.record, l.knows = &r, l.version
+	if l.changed != nil {
+		l.changed()
+	}
+	return nil
+}
+
+func (l *lock) RecordEvent(string) {}
+func (l *lock) Identity() string   { return l.identity }
+func (l *lock) Describe() string   { return "weir-system/weir" }
+
+func (l *stored) is() resourcelock.LeaderElectionRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return *l.record
+}
+
+// elect runs an elector until ctx ends, and returns when it leads.
+func elect(ctx context.Context, t *testing.T, l resourcelock.Interface) (leads chan time.Time, ended chan struct{}) {
+	t.Helper()
+	leads, ended = make(chan time.Time, 1), make(chan struct{})
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: l, LeaseDuration: lasts, RenewDeadline: lasts * 2 / 3, RetryPeriod: retry, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { leads <- time.Now() }, OnStoppedLeading: func() {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(ended)
+		e.Run(ctx)
+	}()
+	return leads, ended
+}
+
+// renewing keeps a Lease as a leader does, until it is killed: then nothing gives it back.
+func renewing(ctx context.Context, t *testing.T, l *lock, lastly *time.Time) {
+	t.Helper()
+	for {
+		now := metav1.Now()
+		r := resourcelock.LeaderElectionRecord{HolderIdentity: l.identity, LeaseDurationSeconds: int(lasts / time.Second), RenewTime: now, AcquireTime: now}
+		var err error
+		if l.knows == 0 {
+			err = l.Create(ctx, r)
+		} else {
+			err = l.Update(ctx, r)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		*lastly = time.Now()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry):
+		}
+	}
+}
+
+// TestAStandbyTakesTheLeaseWhenItIsOver, wherever in its time the leader is killed. By the elector alone it is up to nine seconds later.
+func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
+	const kills, seed = 200, 16
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d, %d kills", seed, kills)
+	for _, c := range []struct {
+		name    string
+		watched bool
+		late    time.Duration // after the Lease is over, at most
+	}{{"by a watch", true, 0}, {"by reading", false, lasts / 15}} {
+		t.Run(c.name, func(t *testing.T) {
+			for range kills {
+				killedAt := time.Minute + time.Duration(random.Int64N(int64(10*time.Second)))
+				synctest.Test(t, func(t *testing.T) {
+					var l stored
+					v := NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard())
+					if c.watched {
+						l.changed = func() { v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) }
+					}
+					lives, kill := context.WithTimeout(t.Context(), killedAt)
+					defer kill()
+					var lastly time.Time
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						renewing(lives, t, &lock{stored: &l, identity: "leader"}, &lastly)
+					}()
+					synctest.Wait() // it holds the Lease
+					ctx, end := context.WithCancel(t.Context())
+					leads, ended := elect(ctx, t, NewElected(v, lasts/15))
+					at := <-leads
+					<-done
+					if took := at.Sub(lastly); took < lasts || took > lasts+c.late {
+						t.Errorf("killed after %s: taken %s after the last renewal, want %s and at most %s more", killedAt, took, lasts, c.late)
+					}
+					time.Sleep(time.Hour)
+					if r := l.is(); r.HolderIdentity != "standby" || !r.AcquireTime.Time.Equal(at) || time.Since(r.RenewTime.Time) > retry {
+						t.Errorf("an hour later: %+v; it was taken at %s", r, at)
+					}
+					end()
+					<-ended
+					if r := l.is(); r.HolderIdentity != "" {
+						t.Errorf("it was not given back: %+v", r)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestAStandbyTakesWhatIsGivenBackAtOnce: a leader that ends as it was told gives its Lease back.
+func TestAStandbyTakesWhatIsGivenBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l stored
+		v := NewVacancy(&lock{stored: &l, identity: "second"}, "the leader's Lease", logr.Discard())
+		l.changed = func() { v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) }
+		first, end := context.WithCancel(t.Context())
+		leads, ended := elect(first, t, NewElected(NewVacancy(&lock{stored: &l, identity: "first"}, "the leader's Lease", logr.Discard()), lasts/15))
+		<-leads
+		second, end2 := context.WithCancel(t.Context())
+		leads, ended2 := elect(second, t, NewElected(v, lasts/15))
+		time.Sleep(time.Minute)
+		select {
+		case <-leads:
+			t.Fatal("both lead")
+		default:
+		}
+		end()
+		<-ended
+		gave := time.Now()
+		if took := (<-leads).Sub(gave); took > 0 {
+			t.Errorf("taken %s later", took)
+		}
+		end2()
+		<-ended2
+	})
+}
+
+// TestWhoLosesTheLeaseEndsInTime: another took it meanwhile, or the API server does not answer. Nothing waits for that other then, and no one leads when
+// another may.
+func TestWhoLosesTheLeaseEndsInTime(t *testing.T) {
+	for name, lose := range map[string]func(*stored){
+		"taken": func(l *stored) {
+			l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: 15}
+			l.version++
+		},
+		"no answer": func(l *stored) { l.broken = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var l stored
+				leads, ended := elect(t.Context(), t, NewElected(NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", logr.Discard()), lasts/15))
+				<-leads
+				time.Sleep(time.Minute)
+				l.mu.Lock()
+				lose(&l)
+				l.mu.Unlock()
+				lost := time.Now()
+				<-ended
+				if took := time.Since(lost); took >= lasts {
+					t.Errorf("it led for %s after it had lost the Lease, which another may take after %s", took, lasts)
+				}
+			})
+		})
+	}
+}
+
+func TestAStandbyEndsWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "leader", LeaseDurationSeconds: 1 << 30}}
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		leads, ended := elect(ctx, t, NewElected(NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard()), lasts/15))
+		<-ended
+		if took := len(leads); took != 0 || l.is().HolderIdentity != "leader" {
+			t.Errorf("%d lead; the Lease: %+v", took, l.is())
+		}
+	})
+}
+
+// TestAHolderThatComesBackKeepsTheLease: it renews at the moment in which the Lease would be over.
+func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}}
+		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", logr.Discard())
+		if !v.Await(t.Context(), time.Second) {
+			t.Fatal("the Lease is not over")
+		}
+		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != "" {
+			t.Errorf("%v held by %q, want no one", err, record.HolderIdentity)
+		}
+		other := lock{stored: &l, identity: "kube-controller-manager"}
+		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != other.identity {
+			t.Errorf("%v held by %q, want %q", err, record.HolderIdentity, other.identity)
+		}
+	})
+}
+
+// TestOnlyTheLeaseWakesWhoWaitsForIt: others change all the time. While it cannot be read, that is told once, and no process takes it.
+func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}, broken: true}
+		var lines []string
+		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+		for _, o := range []graph.Object{
+			{Kind: resource, Namespace: "weir-system", Name: "others"}, {Kind: resource, Namespace: "kube-node-lease", Name: "weir"},
+			{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "weir-system", Name: "weir"},
+		} {
+			if v.Showing(&o); len(v.shown) != 0 {
+				t.Errorf("%s %s/%s wakes it", o.Kind, o.Namespace, o.Name)
+			}
+		}
+		for range 3 {
+			v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) // and no goroutine listens yet
+		}
+		if len(v.shown) != 1 {
+			t.Errorf("%d changes are waiting, want one", len(v.shown))
+		}
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		if v.Await(ctx, time.Second) {
+			t.Error("taken, and nobody knows who holds it")
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the migration Lease; will try again") {
+			t.Errorf("the log says %q", lines)
+		}
+	})
+}
