@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,63 @@ func BenchmarkReview(b *testing.B) {
 				b.ReportMetric(benchQuantile(judged, 50)/benchQuantile(own, 50), "own-ratio")
 			})
 		}
+	}
+}
+
+// BenchmarkGarbage compares ways to have garbage collected more seldom while reviews are judged: as Go does it, with the ballast of the
+// process (cmd/ballast.go), and by the knobs that follow the limit of a container. What each costs is told beside what it saves.
+//
+//	go test ./webhook -run '^$' -bench Garbage
+func BenchmarkGarbage(b *testing.B) {
+	percent := func(n int) func() func() {
+		return func() func() {
+			before := debug.SetGCPercent(n)
+			return func() { debug.SetGCPercent(before) }
+		}
+	}
+	for _, way := range []struct {
+		name  string
+		begin func() (end func())
+	}{
+		{"as Go does it", func() func() { return func() {} }},
+		{"64 MiB of ballast", func() func() {
+			held := make([]byte, 64<<20)
+			return func() { runtime.KeepAlive(held) }
+		}},
+		{"GOGC=400", percent(400)},
+		{"GOGC=off, GOMEMLIMIT nine tenths of 256 MiB", func() func() {
+			before := debug.SetMemoryLimit(256 << 20 * 9 / 10)
+			end := percent(-1)()
+			return func() {
+				debug.SetMemoryLimit(before)
+				end()
+			}
+		}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			set := crowds[1].policies(b, 100)
+			weir := benchRouter(b, func(_ *http.Request, q policies.Question) answer { return allowed(set.Decide(q)) })
+			body := benchDelete(b)
+			end := way.begin()
+			defer end()
+			runtime.GC()
+			var before, after, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			var took []time.Duration
+			var most uint64
+			for b.Loop() {
+				if took = append(took, benchOne(b, weir, body)); len(took)%1000 == 0 {
+					runtime.ReadMemStats(&now)
+					most = max(most, now.HeapInuse)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(benchQuantile(took, 50), "p50-µs")
+			b.ReportMetric(benchQuantile(took, 99), "p99-µs")
+			b.ReportMetric(float64(after.NumGC-before.NumGC)*1000/float64(len(took)), "collections/1000")
+			b.ReportMetric(float64(max(most, after.HeapInuse))/(1<<20), "heap-MiB")
+		})
 	}
 }
 
