@@ -166,7 +166,7 @@ func TestWhatToDo(t *testing.T) {
 		"the Lease is free":       {Replace, migrating(&Lease{}), "migration Lease", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"},
 		"its holder is gone":      {Replace, migrating(&Lease{Holder: "x", Expired: true}), "migration Lease", "see that a controller of Weir leads: it takes the Lease over"},
 		"another holds it":        {Replace, migrating(&Lease{Holder: "x"}), "migration Lease", "end that process, or run it without the garbage collector and the namespace controller, when Weir is to take over"},
-		"Weir holds it":           {Replace, migrating(&Lease{Holder: "weir_x"}), "migration Lease", ""},
+		"Weir holds it":           {Replace, migrating(&Lease{Holder: "weir_web-1_1"}), "migration Lease", ""},
 		"policies are asked for":  {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, "webhook", "see that a controller leads; it writes them"},
 	} {
 		f := well(c.mode)
