@@ -17,7 +17,7 @@ const (
 )
 
 // make makes objects, a line each.
-func (w *world) make(lines string) {
+func (w *fixture) make(lines string) {
 	w.Helper()
 	for text := range strings.Lines(lines) {
 		if strings.TrimSpace(text) == "" {
@@ -36,7 +36,7 @@ func (w *world) make(lines string) {
 }
 
 // reference is an owner as it is written in owners=(…).
-func (w *world) reference(word string) metav1.OwnerReference {
+func (w *fixture) reference(word string) metav1.OwnerReference {
 	w.Helper()
 	name, set := cutMarks(word)
 	r := w.of(name).reference()
@@ -45,7 +45,7 @@ func (w *world) reference(word string) metav1.OwnerReference {
 }
 
 // create makes one object with references as they are.
-func (w *world) create(short, name string, owners []metav1.OwnerReference, finalizers ...string) {
+func (w *fixture) create(short, name string, owners []metav1.OwnerReference, finalizers ...string) {
 	w.Helper()
 	k, ok := w.kinds[short]
 	if !ok {
@@ -69,7 +69,7 @@ func (w *world) create(short, name string, owners []metav1.OwnerReference, final
 
 // delete deletes an object as kubectl would, with a policy; none leaves it to
 // its kind's default.
-func (w *world) delete(name string, policy metav1.DeletionPropagation) {
+func (w *fixture) delete(name string, policy metav1.DeletionPropagation) {
 	w.Helper()
 	options := metav1.DeleteOptions{}
 	if policy != none {
@@ -78,7 +78,7 @@ func (w *world) delete(name string, policy metav1.DeletionPropagation) {
 	w.deleteWith(name, options)
 }
 
-func (w *world) deleteWith(name string, options metav1.DeleteOptions) {
+func (w *fixture) deleteWith(name string, options metav1.DeleteOptions) {
 	w.Helper()
 	o := w.of(name)
 	options.Preconditions = &metav1.Preconditions{UID: &o.uid}
@@ -88,7 +88,7 @@ func (w *world) deleteWith(name string, options metav1.DeleteOptions) {
 }
 
 // patch changes an object by a JSON merge patch.
-func (w *world) patch(name, change string) {
+func (w *fixture) patch(name, change string) {
 	w.Helper()
 	o := w.of(name)
 	if _, err := w.at(o).Patch(w.Context(), o.name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
@@ -97,7 +97,7 @@ func (w *world) patch(name, change string) {
 }
 
 // own gives an object these owners and no others.
-func (w *world) own(name string, owners ...string) {
+func (w *fixture) own(name string, owners ...string) {
 	w.Helper()
 	refs := []metav1.OwnerReference{}
 	for _, word := range owners {
@@ -111,7 +111,7 @@ func (w *world) own(name string, owners ...string) {
 }
 
 // unfinalize takes all finalizers off an object, as whoever put them there does.
-func (w *world) unfinalize(names ...string) {
+func (w *fixture) unfinalize(names ...string) {
 	w.Helper()
 	for _, name := range names {
 		w.patch(name, `{"metadata":{"finalizers":null}}`)

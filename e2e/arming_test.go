@@ -18,7 +18,7 @@ import (
 
 // unstamp takes Weir's finalizer off behind its back, as if the object had been made
 // while the webhook was away: the webhook that adds it would put it back.
-func (w *world) unstamp(names ...string) {
+func (w *fixture) unstamp(names ...string) {
 	w.Helper()
 	config := rest.CopyConfig(w.plane.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: weirUser, Groups: []string{"system:masters"}}
@@ -44,7 +44,7 @@ const configMaps = `
 // The webhook answers 429, kubectl comes again by itself, and the user sees nothing
 // of it.
 func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -76,7 +76,7 @@ func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
 }
 
 func TestDryRunArmsNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make("cm one")
@@ -94,7 +94,7 @@ func TestDryRunArmsNothing(t *testing.T) {
 // A DELETE that was under way when the object got the finalizer would not honour the
 // finalizer: for a while there is none that is let through.
 func TestFreshStampHoldsEveryDelete(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make("cm one")
@@ -128,7 +128,7 @@ func TestFreshStampHoldsEveryDelete(t *testing.T) {
 }
 
 func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		const n = 500
@@ -164,13 +164,13 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 }
 
 // makeAll makes ConfigMaps, and for each a Secret that it owns, many at a time.
-func (w *world) makeAll(owners, children []string) {
+func (w *fixture) makeAll(owners, children []string) {
 	w.Helper()
 	w.makePairs("cm", owners, children)
 }
 
 // makePairs makes owners of a kind, and for each a Secret that blocks its deletion and has these finalizers.
-func (w *world) makePairs(short string, owners, children []string, finalizers ...string) {
+func (w *fixture) makePairs(short string, owners, children []string, finalizers ...string) {
 	w.Helper()
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -212,7 +212,7 @@ func (w *world) makePairs(short string, owners, children []string, finalizers ..
 // webhook, by back-fill, and by updates: whatever comes first, no dependent is lost,
 // and no object stays.
 func TestDeletesRacingWithStamping(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		const n = 2000
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
@@ -261,7 +261,7 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 
 // A controller that PUTs what it knows, and knows no finalizers, neither arms what has the finalizer, nor changes it each time.
 func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make("cm one")
@@ -291,7 +291,7 @@ func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 
 // Whoever may edit an object can write any time into it. It is deleted nevertheless.
 func TestTimeToComeHoldsNothingForEver(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`

@@ -20,7 +20,7 @@ import (
 )
 
 // ask runs the plugin of kubectl as a user, and returns what it prints and its exit code.
-func (w *world) ask(kubeconfig string, args ...string) (out, said string, code int) {
+func (w *fixture) ask(kubeconfig string, args ...string) (out, said string, code int) {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), shared.plugin, append(args, "--kubeconfig", kubeconfig, "--cache-dir", w.TempDir())...)
 	var stdout, stderr bytes.Buffer
@@ -35,8 +35,8 @@ func (w *world) ask(kubeconfig string, args ...string) (out, said string, code i
 	return stdout.String(), stderr.String(), code
 }
 
-// mustAsk is ask as the administrator, about the world's namespace.
-func (w *world) mustAsk(args ...string) string {
+// mustAsk is ask as the administrator, about the fixture's namespace.
+func (w *fixture) mustAsk(args ...string) string {
 	w.Helper()
 	out, said, code := w.ask(w.plane.Kubeconfig, append(args, "-n", w.namespace)...)
 	if code != 0 {
@@ -46,7 +46,7 @@ func (w *world) mustAsk(args ...string) string {
 }
 
 // mustSay makes sure that each of some words is in what was printed.
-func (w *world) mustSay(out string, words ...string) {
+func (w *fixture) mustSay(out string, words ...string) {
 	w.Helper()
 	for _, word := range words {
 		if !strings.Contains(out, word) {
@@ -58,7 +58,7 @@ func (w *world) mustSay(out string, words ...string) {
 // TestPlanTellsWhatADeleteDoes: and in what order, and changes nothing.
 func TestPlanTellsWhatADeleteDoes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm other
@@ -143,7 +143,7 @@ func values(of map[string]string, names []string) (out []string) {
 // TestTypesAndNamesAreCompleted: as the shell asks for it.
 func TestTypesAndNamesAreCompleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss-1
 		cm boss-2
@@ -169,7 +169,7 @@ func TestTypesAndNamesAreCompleted(t *testing.T) {
 // TestPlanOfWhatTakesMoreAlong: a namespace takes what is in it, a definition its instances.
 func TestPlanOfWhatTakesMoreAlong(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	crd := w.definition("Planned", "Namespaced", "v1")
 	w.define(crd)
 	other := w.beside()
@@ -195,7 +195,7 @@ func TestPlanOfWhatTakesMoreAlong(t *testing.T) {
 
 // TestPlanAsksPolicies: what they change is in the plan, as it is in the delete; mustRefuse holds what they refuse against it.
 func TestPlanAsksPolicies(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -218,7 +218,7 @@ func TestPlanAsksPolicies(t *testing.T) {
 // TestWhyNamesWhoHasToAct: each cause is the real fault, and some are two of them at a time.
 func TestWhyNamesWhoHasToAct(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.kinds["pvc"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, resource: "persistentvolumeclaims",
 		body: `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`}
 	w.kinds["user"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
@@ -351,7 +351,7 @@ func TestHistoryTellsWhatWasCollected(t *testing.T) {
 // TestBadQuestionsGetClearAnswers.
 func TestBadQuestionsGetClearAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, c := range []struct {
 		args []string
 		says string

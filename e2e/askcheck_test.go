@@ -12,7 +12,7 @@ import (
 
 // rechecking is a plan that is kept, and checked after each change.
 type rechecking struct {
-	*world
+	*fixture
 	file string
 	args []string
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// tenant is the kubeconfig of a user who may do anything in the world's namespace, and nothing anywhere else.
-func (w *world) tenant(user string) string {
+// tenant is the kubeconfig of a user who may do anything in the fixture's namespace, and nothing anywhere else.
+func (w *fixture) tenant(user string) string {
 	w.Helper()
 	_, kubeconfig, err := w.plane.UserConfig(user)
 	if err != nil {

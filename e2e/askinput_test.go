@@ -97,7 +97,7 @@ func TestBadNamesGetClearAnswers(t *testing.T) {
 // TestWhoStopsReadingEndsIt: as head does, without a word and without a panic.
 func TestWhoStopsReadingEndsIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make("cm boss")
 	for _, args := range [][]string{{"plan", "cm", "boss"}, {"why", "cm", "boss"}, {"tree", "cm", "boss"}, {"orphans"}, {"pending", "-o", "yaml"}} {
 		reader, writer, err := os.Pipe()

@@ -65,7 +65,7 @@ func TestAQuestionIsOneListAKind(t *testing.T) {
 }
 
 // lists are those that a user has asked for, by kind and namespace.
-func (w *world) lists(user string) map[string]int {
+func (w *fixture) lists(user string) map[string]int {
 	w.Helper()
 	f, err := os.Open(w.plane.AuditLog)
 	if err != nil {

@@ -46,7 +46,7 @@ func terminal(t *testing.T, columns uint16) (reads, writes *os.File) {
 }
 
 // askIn is mustAsk in a terminal with so many columns.
-func (w *world) askIn(columns uint16, args ...string) string {
+func (w *fixture) askIn(columns uint16, args ...string) string {
 	w.Helper()
 	reads, writes := terminal(w.T, columns)
 	cmd := exec.CommandContext(w.Context(), shared.plugin, append(args, "-n", w.namespace, "--kubeconfig", w.plane.Kubeconfig, "--cache-dir", w.TempDir())...)
@@ -73,7 +73,7 @@ var age = regexp.MustCompile(`\b\d+(m\d+)?s\b`)
 // them. A name that is longer, and a command, stay in one piece.
 func TestAnswersFitNarrowTerminals(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm  web
 		sec web-5b7df8b546  owners=(web!block)
@@ -100,7 +100,7 @@ func TestAnswersFitNarrowTerminals(t *testing.T) {
 }
 
 // fitsIn checks an answer in a terminal with so many columns.
-func (w *world) fitsIn(columns uint16, args []string, says ...string) {
+func (w *fixture) fitsIn(columns uint16, args []string, says ...string) {
 	w.Helper()
 	whole, narrow := w.mustAsk(args...), w.askIn(columns, args...)
 	words := func(text string) []string { return strings.Fields(age.ReplaceAllString(text, "AGE")) }

@@ -15,7 +15,7 @@ import (
 func TestPoliciesThatAreFilesAreShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(w *world, name, text string) {
+	write := func(w *fixture, name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			w.Fatal(err)
 		}

@@ -28,9 +28,9 @@ type request struct {
 	Ended time.Time `json:"stageTimestamp"`
 }
 
-// requests are those of a user about objects in the world's namespace, by verb:
+// requests are those of a user about objects in the fixture's namespace, by verb:
 // all of them, or only those that are about the named objects.
-func (w *world) requests(user string, names ...string) map[string]int {
+func (w *fixture) requests(user string, names ...string) map[string]int {
 	w.Helper()
 	counts := map[string]int{}
 	for _, r := range w.audit(user) {
@@ -41,20 +41,20 @@ func (w *world) requests(user string, names ...string) map[string]int {
 	return counts
 }
 
-// audit reads what a user asked about objects in the world's namespace.
-func (w *world) audit(user string) []request {
+// audit reads what a user asked about objects in the fixture's namespace.
+func (w *fixture) audit(user string) []request {
 	w.Helper()
 	return w.auditWith(w.namespace, func(r request) bool { return r.User.Username == user && r.Object.Namespace == w.namespace })
 }
 
 // auditOf reads all that a user asked for.
-func (w *world) auditOf(user string) []request {
+func (w *fixture) auditOf(user string) []request {
 	w.Helper()
 	return w.auditWith(user, func(r request) bool { return r.User.Username == user })
 }
 
 // auditWith reads the requests that are wanted, of lines that have some text.
-func (w *world) auditWith(text string, wanted func(request) bool) []request {
+func (w *fixture) auditWith(text string, wanted func(request) bool) []request {
 	w.Helper()
 	f, err := os.Open(w.plane.AuditLog)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *world) auditWith(text string, wanted func(request) bool) []request {
 
 // awaitRequests waits until a user's requests are at least so many: the log is
 // written after the answer.
-func (w *world) awaitRequests(user, verb string, n int, names ...string) {
+func (w *fixture) awaitRequests(user, verb string, n int, names ...string) {
 	w.Helper()
 	w.until("the audit log has the requests", func(context.Context) (bool, error) {
 		return w.requests(user, names...)[verb] >= n, nil

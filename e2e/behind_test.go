@@ -57,7 +57,7 @@ func TestBrokenWatchHoldsUpOnlyOrphaning(t *testing.T) {
 }
 
 // awaitLevel waits until weir has so many objects of a kind, and all kinds are listed.
-func (w *world) awaitLevel(n float64, resource string) {
+func (w *fixture) awaitLevel(n float64, resource string) {
 	w.Helper()
 	w.awaitMetrics(resource+" are listed", func(m weir.Metrics) bool {
 		return m.Sum("weir_graph_objects", "resource", resource) == n && m.Sum("weir_graph_kinds") == m.Sum("weir_graph_kinds", "state", "synced")
@@ -65,7 +65,7 @@ func (w *world) awaitLevel(n float64, resource string) {
 }
 
 // convert sets how the objects of a CRD are converted.
-func (w *world) convert(name string, conversion *apiextensionsv1.CustomResourceConversion) {
+func (w *fixture) convert(name string, conversion *apiextensionsv1.CustomResourceConversion) {
 	w.Helper()
 	w.until("the CRD has another conversion", func(ctx context.Context) (bool, error) {
 		crd, err := w.crds().Get(ctx, name, metav1.GetOptions{})
@@ -84,7 +84,7 @@ func (w *world) convert(name string, conversion *apiextensionsv1.CustomResourceC
 // brokenHoldsUpOrphaning makes sure that cascades go on while one kind is behind, that
 // orphaning waits for it, that the user is told, and that it goes on when the kind is
 // repaired.
-func (w *world) brokenHoldsUpOrphaning(kind string, repair func()) {
+func (w *fixture) brokenHoldsUpOrphaning(kind string, repair func()) {
 	w.Helper()
 	w.awaitMetrics("the kind is behind", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "behind") == 1 })
 	w.onlyOrphanStays()
@@ -99,7 +99,7 @@ func (w *world) brokenHoldsUpOrphaning(kind string, repair func()) {
 
 // onlyOrphanStays deletes three owners, each with another propagation, and makes sure that all that is meant to go goes,
 // but for the owner that waits with the orphan finalizer.
-func (w *world) onlyOrphanStays() {
+func (w *fixture) onlyOrphanStays() {
 	w.Helper()
 	w.make(`
 		cm boss

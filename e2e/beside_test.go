@@ -130,7 +130,7 @@ func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
 }
 
 // upEndsAtOnce: weir up ends beside another collector, and works beside it when it is told to.
-func (w *world) upEndsAtOnce() {
+func (w *fixture) upEndsAtOnce() {
 	w.Helper()
 	kubeconfig, err := identity(w.Context(), w.plane, "up")
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *world) upEndsAtOnce() {
 }
 
 // mustEndBesideAnother waits for the end of a weir, which has a code of its own.
-func (w *world) mustEndBesideAnother(p *weir.Process) {
+func (w *fixture) mustEndBesideAnother(p *weir.Process) {
 	w.Helper()
 	select {
 	case <-p.Exited():
@@ -174,7 +174,7 @@ func writes(verb string) bool {
 }
 
 // canary waits for it.
-func (w *world) canary() (found *corev1.ConfigMap) {
+func (w *fixture) canary() (found *corev1.ConfigMap) {
 	w.Helper()
 	w.until("there is a canary", func(ctx context.Context) (bool, error) {
 		var err error
@@ -185,7 +185,7 @@ func (w *world) canary() (found *corev1.ConfigMap) {
 }
 
 // awaitCanaryEvent waits for an Event on the canary that says all of these words.
-func (w *world) awaitCanaryEvent(reason string, words ...string) {
+func (w *fixture) awaitCanaryEvent(reason string, words ...string) {
 	w.Helper()
 	w.until("there is an Event "+reason+" on the canary", func(ctx context.Context) (bool, error) {
 		list, err := w.typed.CoreV1().Events(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
@@ -234,7 +234,7 @@ func TestReplaceModeLeavesNamespacesToAnotherController(t *testing.T) {
 }
 
 // awaitMetricsIn is awaitMetrics for what takes its time.
-func (w *world) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
+func (w *fixture) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
 	w.Helper()
 	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, d, true, func(ctx context.Context) (bool, error) {
 		m, err := w.weir.Metrics(ctx)

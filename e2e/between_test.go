@@ -33,9 +33,9 @@ type between struct {
 	missed  map[string]bool
 }
 
-// startWeirBehind runs a weir of the world's own that reaches the API server
+// startWeirBehind runs a weir of the fixture's own that reaches the API server
 // through a server that stands between.
-func (w *world) startWeirBehind(flags ...string) *between {
+func (w *fixture) startWeirBehind(flags ...string) *between {
 	w.Helper()
 	b := &between{accepts: map[string]int{}, missing: map[string]bool{}, missed: map[string]bool{}}
 	path := w.kubeconfigThrough("behind", func(api *httputil.ReverseProxy) http.Handler {
@@ -50,7 +50,7 @@ func (w *world) startWeirBehind(flags ...string) *between {
 
 // kubeconfigThrough is one by which weir reaches the API server through what wrap makes of a proxy that passes everything on. It is weir's
 // user who asks.
-func (w *world) kubeconfigThrough(name string, wrap func(api *httputil.ReverseProxy) http.Handler) (path string) {
+func (w *fixture) kubeconfigThrough(name string, wrap func(api *httputil.ReverseProxy) http.Handler) (path string) {
 	w.Helper()
 	if _, err := identity(w.Context(), w.plane, weirUser); err != nil {
 		w.Fatal(err)
@@ -169,7 +169,7 @@ func (b *between) miss(events ...string) {
 }
 
 // awaitMissed waits until these events, and no others, have been kept from weir.
-func (w *world) awaitMissed(b *between, events ...string) {
+func (w *fixture) awaitMissed(b *between, events ...string) {
 	w.Helper()
 	w.until("weir has missed what it was to miss", func(context.Context) (bool, error) {
 		b.mu.Lock()

@@ -29,8 +29,8 @@ import (
 // mostByInference is the default of --brake-objects: in a small cluster it is the limit.
 const mostByInference = 500
 
-// newHoldable is a world of its own, with a kind of owners that only this test has, and weir with the limits that users have.
-func newHoldable(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinition) {
+// newHoldable is a fixture of its own, with a kind of owners that only this test has, and weir with the limits that users have.
+func newHoldable(t *testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	w := newCluster(t, plane.Options{})
 	if err := installCRDs(t.Context(), w.plane); err != nil {
@@ -42,7 +42,7 @@ func newHoldable(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinitio
 }
 
 // ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent, whose deletion a user will ask for.
-func (w *world) ownedByWidgets() (owned []string) {
+func (w *fixture) ownedByWidgets() (owned []string) {
 	w.Helper()
 	owned = numbered("owned", 600)
 	w.makePairs("widget", numbered("widget", 600), owned)
@@ -226,7 +226,7 @@ func status(u *unstructured.Unstructured, field string) string {
 }
 
 // heldNow reads a HeldCollection; nil if there is none.
-func (w *world) heldNow(name string) *unstructured.Unstructured {
+func (w *fixture) heldNow(name string) *unstructured.Unstructured {
 	w.Helper()
 	u, err := w.dynamic.Resource(heldCollections).Get(w.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -239,7 +239,7 @@ func (w *world) heldNow(name string) *unstructured.Unstructured {
 }
 
 // awaitHeld waits until at least so many objects are held for owners of a kind.
-func (w *world) awaitHeld(name string, least int) (held *unstructured.Unstructured) {
+func (w *fixture) awaitHeld(name string, least int) (held *unstructured.Unstructured) {
 	w.Helper()
 	w.until(fmt.Sprintf("%d objects are held for %s", least, name), func(context.Context) (bool, error) {
 		if held = w.heldNow(name); held == nil {
@@ -252,7 +252,7 @@ func (w *world) awaitHeld(name string, least int) (held *unstructured.Unstructur
 }
 
 // awaitCounted waits until all owners have been looked up, and what is held is all that is left of some objects.
-func (w *world) awaitCounted(name string, owned []string) (held *unstructured.Unstructured) {
+func (w *fixture) awaitCounted(name string, owned []string) (held *unstructured.Unstructured) {
 	w.Helper()
 	w.until("all that is left is held for "+name, func(context.Context) (bool, error) {
 		held = w.heldNow(name)
@@ -262,7 +262,7 @@ func (w *world) awaitCounted(name string, owned []string) (held *unstructured.Un
 }
 
 // mustBeHeld: no more objects went than may by inference, and the rest is held because of this conclusion. It returns how many are left.
-func (w *world) mustBeHeld(held *unstructured.Unstructured, owned []string, because string) (left int) {
+func (w *fixture) mustBeHeld(held *unstructured.Unstructured, owned []string, because string) (left int) {
 	w.Helper()
 	left = w.countLeft(owned)
 	w.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
@@ -276,7 +276,7 @@ func (w *world) mustBeHeld(held *unstructured.Unstructured, owned []string, beca
 }
 
 // awaitHeldDigest waits until what is held is something else.
-func (w *world) awaitHeldDigest(name, not string) {
+func (w *fixture) awaitHeldDigest(name, not string) {
 	w.Helper()
 	w.until("something else is held", func(context.Context) (bool, error) {
 		digest := status(w.heldNow(name), "digest")
@@ -284,13 +284,13 @@ func (w *world) awaitHeldDigest(name, not string) {
 	})
 }
 
-func (w *world) awaitNotHeld(name string) {
+func (w *fixture) awaitNotHeld(name string) {
 	w.Helper()
 	w.until("nothing is held for "+name, func(context.Context) (bool, error) { return w.heldNow(name) == nil, nil })
 }
 
 // proceed decides as a person does.
-func (w *world) proceed(name, digest string) {
+func (w *fixture) proceed(name, digest string) {
 	w.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"decision":"Proceed","digest":%q}}`, digest)
 	if _, err := w.dynamic.Resource(heldCollections).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -298,7 +298,7 @@ func (w *world) proceed(name, digest string) {
 	}
 }
 
-func (w *world) stillThere(names []string) []string {
+func (w *fixture) stillThere(names []string) []string {
 	w.Helper()
 	left, err := w.left(w.Context(), names)
 	if err != nil {
@@ -307,13 +307,13 @@ func (w *world) stillThere(names []string) []string {
 	return left
 }
 
-func (w *world) countLeft(names []string) int {
+func (w *fixture) countLeft(names []string) int {
 	w.Helper()
 	return len(w.stillThere(names))
 }
 
 // rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What is gone by then is left out.
-func (w *world) rewrite(names []string, owner func(name string) types.UID) {
+func (w *fixture) rewrite(names []string, owner func(name string) types.UID) {
 	w.Helper()
 	w.rewriteTo(names, func(name string) (string, types.UID) {
 		return "widget" + strings.TrimPrefix(name, "owned"), owner(name)
@@ -321,7 +321,7 @@ func (w *world) rewrite(names []string, owner func(name string) types.UID) {
 }
 
 // rewriteTo is rewrite for owners of any name.
-func (w *world) rewriteTo(names []string, owner func(name string) (string, types.UID)) {
+func (w *fixture) rewriteTo(names []string, owner func(name string) (string, types.UID)) {
 	w.Helper()
 	var group errgroup.Group
 	group.SetLimit(32)
@@ -348,7 +348,7 @@ func (w *world) rewriteTo(names []string, owner func(name string) (string, types
 }
 
 // patchOwner makes a ConfigMap that is owned by a widget, which is then deleted while weir does not see it: it looks the owner up.
-func (w *world) patchOwner(name, owner string) {
+func (w *fixture) patchOwner(name, owner string) {
 	w.Helper()
 	uid := w.of(owner).uid
 	w.make("cm " + name)
@@ -359,8 +359,8 @@ func (w *world) patchOwner(name, owner string) {
 	w.patch(name, change)
 }
 
-// deleteAll deletes all objects of a kind in the world's namespace.
-func (w *world) deleteAll(short string) {
+// deleteAll deletes all objects of a kind in the fixture's namespace.
+func (w *fixture) deleteAll(short string) {
 	w.Helper()
 	gvr := w.kinds[short].gvr()
 	if err := w.dynamic.Resource(gvr).Namespace(w.namespace).DeleteCollection(w.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -374,7 +374,7 @@ func (w *world) deleteAll(short string) {
 }
 
 // awaitEventOn waits for an Event on a cluster-scoped object whose message has these words.
-func (w *world) awaitEventOn(kind, name, reason string, words ...string) {
+func (w *fixture) awaitEventOn(kind, name, reason string, words ...string) {
 	w.Helper()
 	w.until("there is an Event "+reason+" on "+kind+" "+name, func(ctx context.Context) (bool, error) {
 		list, err := w.typed.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{

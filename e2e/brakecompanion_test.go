@@ -22,7 +22,7 @@ import (
 var lifted = []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}
 
 // newHoldableCompanion is newHoldable with a built-in collector, which Weir holds past the limits that users have.
-func newHoldableCompanion(t *testing.T, controllers plane.Controllers, flags ...string) (*world, pair, *apiextensionsv1.CustomResourceDefinition) {
+func newHoldableCompanion(t *testing.T, controllers plane.Controllers, flags ...string) (*fixture, pair, *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	flags = append([]string{"--brake-most=5000", "--brake-users=" + builtinCollector}, flags...)
 	w, p := newPaired(t, companion, plane.Options{Controllers: controllers, ControllerManagerFlags: lifted, Audit: true}, flags...)
@@ -142,7 +142,7 @@ func TestBuiltInCollectorIsHeldAtItsStart(t *testing.T) {
 }
 
 // webhooksWritten are the names of the entries that the API server knows of Weir's validating webhooks.
-func (w *world) webhooksWritten(ctx context.Context) (names []string) {
+func (w *fixture) webhooksWritten(ctx context.Context) (names []string) {
 	w.Helper()
 	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -158,7 +158,7 @@ func (w *world) webhooksWritten(ctx context.Context) (names []string) {
 }
 
 // awaitCollectorRefused waits until the built-in collector was told to come again, from now on, at least so many times.
-func (w *world) awaitCollectorRefused(times int) {
+func (w *fixture) awaitCollectorRefused(times int) {
 	w.Helper()
 	refused := func() int {
 		return len(slices.DeleteFunc(w.audit(builtinCollector), func(r request) bool { return r.Verb != "delete" || r.Status.Code != http.StatusTooManyRequests }))

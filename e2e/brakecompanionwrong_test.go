@@ -18,7 +18,7 @@ import (
 const fewByInference = 50
 
 // startCollector starts kube-controller-manager with the built-in collectors, and returns when they work.
-func (w *world) startCollector() {
+func (w *fixture) startCollector() {
 	w.Helper()
 	if err := w.plane.StartController(context.WithoutCancel(w.Context()), plane.Collectors, lifted...); err != nil {
 		w.Fatal(err)
@@ -30,7 +30,7 @@ func (w *world) startCollector() {
 }
 
 // restartBoth starts Weir's webhook and controller again.
-func (w *world) restartBoth() {
+func (w *fixture) restartBoth() {
 	w.Helper()
 	for _, again := range []interface{ Restart(context.Context) error }{w.hook, w.weir} {
 		if err := again.Restart(context.WithoutCancel(w.Context())); err != nil {
@@ -40,7 +40,7 @@ func (w *world) restartBoth() {
 }
 
 // sharedWithWidgets makes objects that are owned by a widget each, and all by one ConfigMap; beside them an owner with a dependent.
-func (w *world) sharedWithWidgets(n int) (owned []string) {
+func (w *fixture) sharedWithWidgets(n int) (owned []string) {
 	w.Helper()
 	owned = numbered("owned", n)
 	var lines strings.Builder
@@ -53,7 +53,7 @@ func (w *world) sharedWithWidgets(n int) (owned []string) {
 }
 
 // mustHoldWhatIsWrong: the built-in collector wants to delete objects although an owner of theirs is there. No more than the limit goes, and all else does.
-func (w *world) mustHoldWhatIsWrong(owned []string, limit int) (left []string) {
+func (w *fixture) mustHoldWhatIsWrong(owned []string, limit int) (left []string) {
 	w.Helper()
 	w.awaitCollectorRefused(10)
 	w.delete("boss", background)
@@ -67,7 +67,7 @@ func (w *world) mustHoldWhatIsWrong(owned []string, limit int) (left []string) {
 }
 
 // mustStand: nothing else goes, nothing is held when the collector begins again and knows the owners, and what loses its owner then is collected.
-func (w *world) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []string) {
+func (w *fixture) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []string) {
 	w.Helper()
 	if err := w.plane.StopController(); err != nil {
 		w.Fatal(err)
@@ -83,7 +83,7 @@ func (w *world) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []
 }
 
 // awaitFollowed waits until both processes of weir have this many objects of a kind: the delete of an owner that no watch shows counts as inferred.
-func (w *world) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, least int) {
+func (w *fixture) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, least int) {
 	w.Helper()
 	w.until("both processes follow "+crd.Name+" again", func(ctx context.Context) (bool, error) {
 		for _, p := range []*weir.Process{w.hook, w.weir} {

@@ -20,13 +20,13 @@ var instances = flag.Int("brake.instances", 600, "how many instances a definitio
 // instances with it. What these own is held, in both modes, and goes when a person decides.
 func TestBrakeHoldsWhatHelmUninstallTakesWithIt(t *testing.T) {
 	t.Parallel()
-	for name, holdable := range map[string]func(*testing.T) (*world, *apiextensionsv1.CustomResourceDefinition){
-		"replace": func(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinition) {
+	for name, holdable := range map[string]func(*testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition){
+		"replace": func(t *testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition) {
 			w, crd := newHoldable(t)
 			w.startWeir()
 			return w, crd
 		},
-		"companion": func(t *testing.T) (*world, *apiextensionsv1.CustomResourceDefinition) {
+		"companion": func(t *testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition) {
 			w, _, crd := newHoldableCompanion(t, plane.Collectors)
 			return w, crd
 		},
@@ -56,7 +56,7 @@ func TestBrakeHoldsWhatHelmUninstallTakesWithIt(t *testing.T) {
 }
 
 // chartWith is a chart that has a definition among its templates.
-func (w *world) chartWith(crd *apiextensionsv1.CustomResourceDefinition) string {
+func (w *fixture) chartWith(crd *apiextensionsv1.CustomResourceDefinition) string {
 	w.Helper()
 	dir := w.TempDir()
 	template := crd.DeepCopy()
@@ -77,8 +77,8 @@ func (w *world) chartWith(crd *apiextensionsv1.CustomResourceDefinition) string 
 	return dir
 }
 
-// helm runs Helm as the cluster's administrator in the world's namespace.
-func (w *world) helm(args ...string) {
+// helm runs Helm as the cluster's administrator in the fixture's namespace.
+func (w *fixture) helm(args ...string) {
 	w.Helper()
 	path, err := helm.Build(w.Context(), "../charts")
 	if err != nil {

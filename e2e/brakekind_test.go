@@ -45,7 +45,7 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 }
 
 // serves switches the only version of a kind on or off, and returns when the API server does what that says.
-func (w *world) serves(crd *apiextensionsv1.CustomResourceDefinition, served bool) {
+func (w *fixture) serves(crd *apiextensionsv1.CustomResourceDefinition, served bool) {
 	w.Helper()
 	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/versions/0/served","value":%t}]`, served)
 	if _, err := w.crds().Patch(w.Context(), crd.Name, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {

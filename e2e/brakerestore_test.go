@@ -56,7 +56,7 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 }
 
 // allHeld waits until all that is left of some objects is held.
-func (w *world) allHeld(crd *apiextensionsv1.CustomResourceDefinition, of []string) (held *unstructured.Unstructured) {
+func (w *fixture) allHeld(crd *apiextensionsv1.CustomResourceDefinition, of []string) (held *unstructured.Unstructured) {
 	w.Helper()
 	w.awaitHeld(crd.Name, 1)
 	w.until("all that is left is held", func(context.Context) (bool, error) {

@@ -29,70 +29,70 @@ type rewriting struct {
 	writer string
 	severs bool // it removes references, and writes none
 	// owners are those that an object has from the start; nil: one that is there.
-	owners func(w *world, i int) []metav1.OwnerReference
+	owners func(w *fixture, i int) []metav1.OwnerReference
 	// prepared is done once all objects are there.
-	prepared func(w *world)
+	prepared func(w *fixture)
 	// wrong is what it writes into the i-th object.
-	wrong func(w *world, i int) []metav1.OwnerReference
+	wrong func(w *fixture, i int) []metav1.OwnerReference
 	// then is what happens afterwards.
-	then func(w *world)
+	then func(w *fixture)
 }
 
 // to is a reference to an owner of one of the kinds, by turns.
-func to(w *world, i int, name string, uid types.UID) []metav1.OwnerReference {
+func to(w *fixture, i int, name string, uid types.UID) []metav1.OwnerReference {
 	k := w.kinds[ownerKinds[i%len(ownerKinds)]]
 	return []metav1.OwnerReference{{APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: name, UID: uid}}
 }
 
 // oneOfEach makes an owner of each kind, with a common beginning of their names.
-func (w *world) oneOfEach(prefix string, finalizers ...string) {
+func (w *fixture) oneOfEach(prefix string, finalizers ...string) {
 	w.Helper()
 	for _, short := range ownerKinds {
 		w.create(short, prefix+"-"+short, nil, finalizers...)
 	}
 }
 
-func (w *world) eachOwner(prefix string, f func(name string)) {
+func (w *fixture) eachOwner(prefix string, f func(name string)) {
 	for _, short := range ownerKinds {
 		f(prefix + "-" + short)
 	}
 }
 
 // ownerOf is the reference to that of them whose turn it is.
-func (w *world) ownerOf(prefix string, i int) []metav1.OwnerReference {
+func (w *fixture) ownerOf(prefix string, i int) []metav1.OwnerReference {
 	return []metav1.OwnerReference{w.of(prefix + "-" + ownerKinds[i%len(ownerKinds)]).reference()}
 }
 
 func rewritings() []rewriting {
 	one := uuid.NewUUID()
-	var elsewhere *world
+	var elsewhere *fixture
 	var once sync.Once
 	return []rewriting{
-		{writer: "faulty-one-uid", wrong: func(w *world, i int) []metav1.OwnerReference { return to(w, i, "never", one) }},
-		{writer: "faulty-uids", wrong: func(w *world, i int) []metav1.OwnerReference { return to(w, i, "never", uuid.NewUUID()) }},
+		{writer: "faulty-one-uid", wrong: func(w *fixture, i int) []metav1.OwnerReference { return to(w, i, "never", one) }},
+		{writer: "faulty-uids", wrong: func(w *fixture, i int) []metav1.OwnerReference { return to(w, i, "never", uuid.NewUUID()) }},
 		{writer: "faulty-long-gone",
-			prepared: func(w *world) {
+			prepared: func(w *fixture) {
 				w.oneOfEach("old")
 				w.eachOwner("old", func(name string) { w.delete(name, background) })
 				w.eachOwner("old", func(name string) { w.awaitGone(name) })
 			},
-			wrong: func(w *world, i int) []metav1.OwnerReference { return w.ownerOf("old", i) }},
+			wrong: func(w *fixture, i int) []metav1.OwnerReference { return w.ownerOf("old", i) }},
 		{writer: "faulty-ending",
-			prepared: func(w *world) {
+			prepared: func(w *fixture) {
 				w.oneOfEach("ending", "example.com/f")
 				w.eachOwner("ending", func(name string) { w.delete(name, background) })
 			},
-			wrong: func(w *world, i int) []metav1.OwnerReference { return w.ownerOf("ending", i) },
-			then:  func(w *world) { w.eachOwner("ending", func(name string) { w.unfinalize(name) }) }},
+			wrong: func(w *fixture, i int) []metav1.OwnerReference { return w.ownerOf("ending", i) },
+			then:  func(w *fixture) { w.eachOwner("ending", func(name string) { w.unfinalize(name) }) }},
 		{writer: "faulty-removes", severs: true,
-			owners: func(w *world, i int) []metav1.OwnerReference {
+			owners: func(w *fixture, i int) []metav1.OwnerReference {
 				return append(w.ownerOf("second", i), w.reference("right"))
 			},
-			prepared: func(w *world) { w.eachOwner("second", func(name string) { w.delete(name, background) }) },
-			wrong:    func(w *world, i int) []metav1.OwnerReference { return w.ownerOf("second", i) },
-			then:     func(w *world) { w.eachOwner("second", func(name string) { w.unfinalize(name) }) }},
+			prepared: func(w *fixture) { w.eachOwner("second", func(name string) { w.delete(name, background) }) },
+			wrong:    func(w *fixture, i int) []metav1.OwnerReference { return w.ownerOf("second", i) },
+			then:     func(w *fixture) { w.eachOwner("second", func(name string) { w.unfinalize(name) }) }},
 		{writer: "faulty-elsewhere",
-			wrong: func(w *world, i int) []metav1.OwnerReference {
+			wrong: func(w *fixture, i int) []metav1.OwnerReference {
 				once.Do(func() {
 					elsewhere = w.beside()
 					elsewhere.oneOfEach("elsewhere")
@@ -106,10 +106,10 @@ func rewritings() []rewriting {
 func rewrittenBy(r *rewriting) []string { return numbered(r.writer, *rewritten) }
 
 // makeRewritten makes objects of two kinds that are owned as they should be.
-func (w *world) makeRewritten(r *rewriting) {
+func (w *fixture) makeRewritten(r *rewriting) {
 	w.Helper()
 	if r.owners == nil {
-		r.owners = func(w *world, _ int) []metav1.OwnerReference { return []metav1.OwnerReference{w.reference("right")} }
+		r.owners = func(w *fixture, _ int) []metav1.OwnerReference { return []metav1.OwnerReference{w.reference("right")} }
 	} else {
 		w.oneOfEach("second", "example.com/f")
 	}
@@ -148,7 +148,7 @@ func (w *world) makeRewritten(r *rewriting) {
 }
 
 // write has a client write the references of objects, many at a time. What is gone by then is left out.
-func (w *world) write(manager string, names []string, refs func(i int) []metav1.OwnerReference) {
+func (w *fixture) write(manager string, names []string, refs func(i int) []metav1.OwnerReference) {
 	w.Helper()
 	var group errgroup.Group
 	group.SetLimit(32)
@@ -172,7 +172,7 @@ func (w *world) write(manager string, names []string, refs func(i int) []metav1.
 }
 
 // heldNames are all HeldCollections, with how many objects each holds.
-func (w *world) heldNames() (all []string) {
+func (w *fixture) heldNames() (all []string) {
 	w.Helper()
 	list, err := w.dynamic.Resource(heldCollections).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -192,13 +192,13 @@ func TestBrakeHoldsWhatOneWriterRewrites(t *testing.T) {
 	t.Parallel()
 	limit := *rewritten * 9 / 10
 	flag := fmt.Sprint("--brake-objects=", limit)
-	for name, start := range map[mode]func(*testing.T) *world{
-		replace: func(t *testing.T) *world {
+	for name, start := range map[mode]func(*testing.T) *fixture{
+		replace: func(t *testing.T) *fixture {
 			w, _ := newHoldable(t)
 			w.startWeir(flag)
 			return w
 		},
-		companion: func(t *testing.T) *world {
+		companion: func(t *testing.T) *fixture {
 			w, _, _ := newHoldableCompanion(t, plane.Collectors, flag)
 			return w
 		},
@@ -224,7 +224,7 @@ func TestBrakeHoldsWhatOneWriterRewrites(t *testing.T) {
 }
 
 // awaitSeen waits until weir has seen so many objects of both kinds: of what it has not seen before an edit it does not know that.
-func (w *world) awaitSeen(least int) {
+func (w *fixture) awaitSeen(least int) {
 	w.Helper()
 	w.until("weir has seen all objects", func(ctx context.Context) (bool, error) {
 		for _, p := range []*weir.Process{w.weir, w.hook} {
@@ -241,7 +241,7 @@ func (w *world) awaitSeen(least int) {
 }
 
 // rewriteAll has one controller after the other be wrong: in the first minutes what comes at once counts together.
-func (w *world) rewriteAll(all []rewriting) {
+func (w *fixture) rewriteAll(all []rewriting) {
 	w.Helper()
 	for i := range all {
 		w.makeRewritten(&all[i])
@@ -266,7 +266,7 @@ func (r *rewriting) heldFor() string {
 }
 
 // holdsRewritten: no more than the limit goes for each controller, and the rest is held.
-func (w *world) holdsRewritten(all []rewriting, limit int) {
+func (w *fixture) holdsRewritten(all []rewriting, limit int) {
 	w.Helper()
 	for i := range all {
 		r := &all[i]
@@ -282,7 +282,7 @@ func (w *world) holdsRewritten(all []rewriting, limit int) {
 }
 
 // settleRewritten has a person decide about every other one of some of them, and the others are repaired. It returns the rest.
-func (w *world) settleRewritten(all []rewriting, which func(*rewriting) bool) (rest []rewriting) {
+func (w *fixture) settleRewritten(all []rewriting, which func(*rewriting) bool) (rest []rewriting) {
 	w.Helper()
 	repaired := map[string][]string{}
 	for i := range all {

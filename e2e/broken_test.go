@@ -87,7 +87,7 @@ func TestNewKindBesideABrokenOneIsWatched(t *testing.T) {
 
 // breakConversion adds a version to a CRD and has objects converted to it by a
 // webhook that is not there.
-func (w *world) breakConversion(name string) {
+func (w *fixture) breakConversion(name string) {
 	w.Helper()
 	port, err := plane.FreePort()
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *world) breakConversion(name string) {
 }
 
 // awaitLog waits until weir has said something.
-func (w *world) awaitLog(what string, is func(weir.Entry) bool) {
+func (w *fixture) awaitLog(what string, is func(weir.Entry) bool) {
 	w.Helper()
 	w.until("weir says: "+what, func(context.Context) (bool, error) {
 		entries, err := w.weir.Entries()
@@ -207,7 +207,7 @@ func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
 
 // holdsUpOnlyOrphaning makes sure that a kind which is never listed does not stop
 // cascades, and that the user can learn what orphaning waits for.
-func (w *world) holdsUpOnlyOrphaning(kind string) {
+func (w *fixture) holdsUpOnlyOrphaning(kind string) {
 	w.Helper()
 	w.onlyOrphanStays()
 	w.awaitLog("orphaning waits", func(e weir.Entry) bool {
@@ -227,10 +227,10 @@ const aggregated = "gadgets.example.com"
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
 // aggregate registers an API of gadgets that is served on a port of this machine.
-func (w *world) aggregate(port int) { w.aggregateAs(aggregated, "v1", port) }
+func (w *fixture) aggregate(port int) { w.aggregateAs(aggregated, "v1", port) }
 
 // aggregateAs registers a version of an API group that is served on a port of this machine.
-func (w *world) aggregateAs(group, version string, port int) {
+func (w *fixture) aggregateAs(group, version string, port int) {
 	w.Helper()
 	_, err := w.typed.CoreV1().Services(w.namespace).Create(w.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "gadgets"},
@@ -262,7 +262,7 @@ func answers(body string) http.HandlerFunc {
 }
 
 // serveHanging is an API server that has one kind and answers nothing about it.
-func (w *world) serveHanging() int {
+func (w *fixture) serveHanging() int {
 	w.Helper()
 	list := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"` + aggregated + `/v1","resources":[
 		{"name":"gadgets","singularName":"gadget","namespaced":true,"kind":"Gadget","verbs":["get","list","watch","delete","patch"]}]}`

@@ -134,7 +134,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 }
 
 // policyNow is a policy as it is.
-func (w *world) policyNow(kind, name string) *unstructured.Unstructured {
+func (w *fixture) policyNow(kind, name string) *unstructured.Unstructured {
 	w.Helper()
 	u, err := w.dynamic.Resource(policyResources[kind]).Get(w.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *world) policyNow(kind, name string) *unstructured.Unstructured {
 }
 
 // awaitEnforced waits until the condition Enforced of a policy is so.
-func (w *world) awaitEnforced(kind, name, status, reason, words string) {
+func (w *fixture) awaitEnforced(kind, name, status, reason, words string) {
 	w.Helper()
 	last := ""
 	w.until(fmt.Sprintf("%s %s says Enforced %s, %s", kind, name, status, reason), func(context.Context) (bool, error) {
@@ -165,7 +165,7 @@ func (w *world) awaitEnforced(kind, name, status, reason, words string) {
 }
 
 // canaryHoldsUpNothing: of deletes only dry runs come to the entry that fails closed, and only of one object.
-func (w *world) canaryHoldsUpNothing() {
+func (w *fixture) canaryHoldsUpNothing() {
 	w.Helper()
 	leases := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem)
 	lease, err := leases.Get(w.Context(), "weir-canary", metav1.GetOptions{})
@@ -196,7 +196,7 @@ func (w *world) canaryHoldsUpNothing() {
 }
 
 // tokenWritten is the token in the webhook configurations.
-func (w *world) tokenWritten() string {
+func (w *fixture) tokenWritten() string {
 	w.Helper()
 	return strings.Split(w.webhookURL().Path, "/")[1]
 }

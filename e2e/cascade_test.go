@@ -8,7 +8,7 @@ import (
 
 func TestObjectWithoutOtherOwnersFallsWithItsOwner(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		rc boss
 		rc other
@@ -27,14 +27,14 @@ func TestObjectWithoutOtherOwnersFallsWithItsOwner(t *testing.T) {
 
 func TestObjectWhoseOwnerNeverExistedIsCollected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create("po", "stray", []metav1.OwnerReference{nobody()})
 	w.awaitGone("stray")
 }
 
 func TestOwnersAreFollowedThroughManyLevels(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		deploy a
 		rc     b  owners=(a)
@@ -52,7 +52,7 @@ func TestOwnersAreFollowedThroughManyLevels(t *testing.T) {
 // it is the end of the owner that counts, not its beginning.
 func TestOwnerThatIsOnlyTerminatingKeepsItsDependents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss finalizers=(example.com/hold)
 		cm leaf owners=(boss)
@@ -65,7 +65,7 @@ func TestOwnerThatIsOnlyTerminatingKeepsItsDependents(t *testing.T) {
 
 func TestOwnerThatIsRecreatedUnderItsNameOwnsNothingOfTheOldOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm boss`)
 	old := w.of("boss").reference()
 	w.delete("boss", background)

@@ -61,7 +61,7 @@ func (s suffers) wrong(all []toldCause) (out []string) {
 }
 
 // wrongCauses asks why, and returns what is wrong about the answer.
-func (w *world) wrongCauses(s suffers) []string {
+func (w *fixture) wrongCauses(s suffers) []string {
 	w.Helper()
 	text := w.mustAsk("why", "secret", s.name, "-o", "json")
 	var answer struct{ Causes []toldCause }
@@ -72,7 +72,7 @@ func (w *world) wrongCauses(s suffers) []string {
 }
 
 // awaitCauses waits until why tells the causes that an object has, and no others.
-func (w *world) awaitCauses(s suffers) {
+func (w *fixture) awaitCauses(s suffers) {
 	w.Helper()
 	var wrong []string
 	defer func() {

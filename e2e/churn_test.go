@@ -115,14 +115,14 @@ func TestShadowFindsNoDifferenceInChurn(t *testing.T) {
 	}
 }
 
-func (w *world) beginChurnsEnd(ns string) {
+func (w *fixture) beginChurnsEnd(ns string) {
 	w.Helper()
 	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) awaitChurnsEnd(ns string) {
+func (w *fixture) awaitChurnsEnd(ns string) {
 	w.Helper()
 	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
 		_, err := w.typed.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
@@ -131,7 +131,7 @@ func (w *world) awaitChurnsEnd(ns string) {
 }
 
 // applications makes a namespace with them, and waits until they run.
-func (w *world) applications(ns string) {
+func (w *fixture) applications(ns string) {
 	w.Helper()
 	ctx := w.Context()
 	if _, err := w.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
@@ -162,7 +162,7 @@ func (w *world) applications(ns string) {
 }
 
 // rollOut gives the deployments another image.
-func (w *world) rollOut(ns, image string) {
+func (w *fixture) rollOut(ns, image string) {
 	w.Helper()
 	for i := range churned {
 		patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, image)
@@ -173,7 +173,7 @@ func (w *world) rollOut(ns, image string) {
 	w.awaitRolledOut(ns)
 }
 
-func (w *world) awaitRolledOut(ns string) {
+func (w *fixture) awaitRolledOut(ns string) {
 	w.Helper()
 	w.until("the deployments of "+ns+" are rolled out", func(ctx context.Context) (bool, error) {
 		list, err := w.typed.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
@@ -190,7 +190,7 @@ func (w *world) awaitRolledOut(ns string) {
 }
 
 // deleteApplications deletes the jobs, and all deployments and services but one; that goes with the namespace.
-func (w *world) deleteApplications(ns string) {
+func (w *fixture) deleteApplications(ns string) {
 	w.Helper()
 	inBackground := metav1.DeleteOptions{PropagationPolicy: new(background)}
 	for i := range churned {

@@ -8,7 +8,7 @@ import (
 
 func TestClusterScopedOwnerKeepsItsDependentsWhileItIsThere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	volume, role := "volume-"+w.namespace, "role-"+w.namespace
 	w.make("pv " + volume)
 	w.make("cr " + role + " owners=(" + volume + ")")

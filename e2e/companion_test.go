@@ -22,7 +22,7 @@ const configsPodsRest = `
   - {name: rest, resources: [{apiGroups: [""], resources: [secrets]}]}`
 
 // refused are the kinds of which deletes by a user were refused by a webhook.
-func (w *world) refused(user string) []string {
+func (w *fixture) refused(user string) []string {
 	w.Helper()
 	var kinds []string
 	for _, r := range w.audit(user) {
@@ -89,7 +89,7 @@ func TestCompanionLeavesOtherNamespacesAlone(t *testing.T) {
 }
 
 // newCompanion is a cluster of its own with weir's controller and webhook.
-func newCompanion(t *testing.T, controllers plane.Controllers) (*world, pair) {
+func newCompanion(t *testing.T, controllers plane.Controllers) (*fixture, pair) {
 	t.Helper()
 	return newPaired(t, companion, plane.Options{Controllers: controllers})
 }

@@ -11,7 +11,7 @@ import (
 // has not been there.
 func TestWhyTellsWhetherTheComponentRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		deploy backup-controller
 		cm     held  finalizers=(kubernetes.io/pv-protection)

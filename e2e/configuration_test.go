@@ -30,19 +30,19 @@ func TestPoliciesComeAndGo(t *testing.T) {
 	cluster, _ := newPaired(t, replace, plane.Options{}, "--policy-dir", dir)
 	for _, step := range []struct {
 		name string
-		f    func(*world)
+		f    func(*fixture)
 	}{
-		{"policies and their webhooks", (*world).webhooksFollowPolicies},
-		{"edited by hand", (*world).webhooksAreKept},
-		{"calls that are not made", (*world).callsAreSpared},
-		{"what nobody selects", (*world).nobodySelects},
-		{"policy files", func(w *world) { w.policyFiles(dir) }},
-		{"broken policies", (*world).brokenPolicies},
-		{"not ready", (*world).hookWithoutPolicies},
-		{"large and long", (*world).largeAndLong},
+		{"policies and their webhooks", (*fixture).webhooksFollowPolicies},
+		{"edited by hand", (*fixture).webhooksAreKept},
+		{"calls that are not made", (*fixture).callsAreSpared},
+		{"what nobody selects", (*fixture).nobodySelects},
+		{"policy files", func(w *fixture) { w.policyFiles(dir) }},
+		{"broken policies", (*fixture).brokenPolicies},
+		{"not ready", (*fixture).hookWithoutPolicies},
+		{"large and long", (*fixture).largeAndLong},
 	} {
 		t.Run(step.name, func(t *testing.T) {
-			w := worldIn(t, cluster.cluster)
+			w := fixtureIn(t, cluster.cluster)
 			w.hook = cluster.hook
 			step.f(w)
 		})
@@ -62,7 +62,7 @@ const (
 
 // webhooks are the entries of both configurations but these two, a line each, and whether
 // both of these are there.
-func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err error) {
+func (w *fixture) webhooks(ctx context.Context) (lines []string, there bool, err error) {
 	line := func(name string, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector) {
 		text := name + " " + string(*policy)
 		for _, r := range rules {
@@ -104,7 +104,7 @@ func (w *world) webhooks(ctx context.Context) (lines []string, there bool, err e
 }
 
 // awaitWebhooks waits until there are these entries, and no others but those that are always there.
-func (w *world) awaitWebhooks(want ...string) {
+func (w *fixture) awaitWebhooks(want ...string) {
 	w.Helper()
 	var have []string
 	began := time.Now()
@@ -122,7 +122,7 @@ func (w *world) awaitWebhooks(want ...string) {
 }
 
 // Only what a policy is about comes to weir.
-func (w *world) webhooksFollowPolicies() {
+func (w *fixture) webhooksFollowPolicies() {
 	// A client has left one behind, and no policy asks for it.
 	configurations := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}
@@ -159,7 +159,7 @@ func (w *world) webhooksFollowPolicies() {
 	w.awaitWebhooks()
 }
 
-func (w *world) unpolicy(kind, name string) {
+func (w *fixture) unpolicy(kind, name string) {
 	w.Helper()
 	if err := w.dynamic.Resource(policyResources[kind]).Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)
@@ -167,7 +167,7 @@ func (w *world) unpolicy(kind, name string) {
 }
 
 // What a user does to the configurations by hand does not last.
-func (w *world) webhooksAreKept() {
+func (w *fixture) webhooksAreKept() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
 	want := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}
 	w.awaitWebhooks(want...)
@@ -196,7 +196,7 @@ func (w *world) webhooksAreKept() {
 }
 
 // calls is how many reviews the webhook has answered, but for those that are always asked.
-func (w *world) calls() float64 {
+func (w *fixture) calls() float64 {
 	w.Helper()
 	m, err := w.hook.Metrics(w.Context())
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *world) calls() float64 {
 }
 
 // mustCall looks how many calls something costs.
-func (w *world) mustCall(what string, want float64, f func()) {
+func (w *fixture) mustCall(what string, want float64, f func()) {
 	w.Helper()
 	before := w.calls()
 	f()
@@ -217,7 +217,7 @@ func (w *world) mustCall(what string, want float64, f func()) {
 }
 
 // Updates that change nothing that is judged, and the collectors, cost no call.
-func (w *world) callsAreSpared() {
+func (w *fixture) callsAreSpared() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
 	w.policy("OwnerReferencePolicy", `
   match:
@@ -266,7 +266,7 @@ func (w *world) callsAreSpared() {
 
 // nobodySelects: the API server does not ask about objects that no policy selects, until
 // one does.
-func (w *world) nobodySelects() {
+func (w *fixture) nobodySelects() {
 	for _, env := range []string{"prod", "stage"} {
 		w.policyNamed("DeletionPolicy", env+"-"+w.namespace, `
   match:

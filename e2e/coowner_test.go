@@ -18,7 +18,7 @@ func absentOwner(name string) metav1.OwnerReference {
 // last one left.
 func TestReferenceToAnOwnerThatNeverWasComesOffWhileAnotherIsThere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm boss`)
 	never := absentOwner("never")
 	names := numbered("leaf", 20)
@@ -42,7 +42,7 @@ func TestReferenceToAnOwnerThatNeverWasComesOffWhileAnotherIsThere(t *testing.T)
 // there was time to look for the other one.
 func TestOrphansWithAnOwnerThatNeverWasStay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm boss`)
 	names := numbered("leaf", 100)
 	for i, name := range names {

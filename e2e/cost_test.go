@@ -38,7 +38,7 @@ func TestEachObjectCostsOneRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			if c.kind == "widget" {
 				w.define(w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1"))
 			}
@@ -84,7 +84,7 @@ func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			bosses, leaves := numbered("boss", c.owners), numbered("leaf", n)
 			for _, boss := range bosses {
 				w.make("cm " + boss)

@@ -13,15 +13,15 @@ import (
 // released, and ends a process when a part of that is done.
 func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
 	t.Parallel()
-	for name, breakIt := range map[string]func(*world){
-		"weir is killed": func(w *world) {
+	for name, breakIt := range map[string]func(*fixture){
+		"weir is killed": func(w *fixture) {
 			w.weir.Kill()
 			// It is to run on when this test has ended: another one follows.
 			if err := w.weir.Restart(context.WithoutCancel(w.Context())); err != nil {
 				w.Fatal(err)
 			}
 		},
-		"the API server is restarted": func(w *world) {
+		"the API server is restarted": func(w *fixture) {
 			if err := w.plane.RestartAPIServer(w.Context()); err != nil {
 				w.Fatal(err)
 			}
@@ -33,7 +33,7 @@ func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
 			cluster.startWeir()
 			for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
 				t.Run(string(policy), func(t *testing.T) {
-					w := worldIn(t, cluster.cluster)
+					w := fixtureIn(t, cluster.cluster)
 					w.cascadeBroken(policy, breakIt)
 				})
 			}
@@ -43,7 +43,7 @@ func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
 
 // cascadeBroken deletes an owner of 500, half of which have dependents of their
 // own, beside others that have a second owner and must stay.
-func (w *world) cascadeBroken(policy metav1.DeletionPropagation, breakIt func(*world)) {
+func (w *fixture) cascadeBroken(policy metav1.DeletionPropagation, breakIt func(*fixture)) {
 	w.Helper()
 	const n = 500
 	leaves, deeper, shared := numbered("leaf", n), numbered("deeper", n/10), numbered("shared", n/10)
@@ -88,7 +88,7 @@ func (w *world) cascadeBroken(policy metav1.DeletionPropagation, breakIt func(*w
 }
 
 // done counts those of the objects that are gone, or have no owners any more.
-func (w *world) done(ctx context.Context, names []string) (int, error) {
+func (w *fixture) done(ctx context.Context, names []string) (int, error) {
 	list, err := w.at(w.of(names[0])).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err

@@ -56,7 +56,7 @@ func TestKindThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 }
 
 // watches is how many watches of a resource the API server serves now.
-func (w *world) watches(resource string) float64 {
+func (w *fixture) watches(resource string) float64 {
 	w.Helper()
 	text, err := w.plane.Metrics(w.Context())
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *world) watches(resource string) float64 {
 }
 
 // awaitMetrics waits until weir's metrics are as they should be.
-func (w *world) awaitMetrics(what string, holds func(weir.Metrics) bool) {
+func (w *fixture) awaitMetrics(what string, holds func(weir.Metrics) bool) {
 	w.Helper()
 	w.until(what, func(ctx context.Context) (bool, error) {
 		m, err := w.weir.Metrics(ctx)

@@ -13,7 +13,7 @@ func TestCustomResourcesCascadeInEveryWay(t *testing.T) {
 		for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
 			t.Run(string(scope)+" "+string(policy), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				w := newFixture(t)
 				w.define(w.definition("Widget", scope, "v1"))
 				w.make(`
 					widget boss
@@ -38,7 +38,7 @@ func TestCustomResourcesCascadeInEveryWay(t *testing.T) {
 // custom resource's watch holds up an owner of another kind, and the reverse.
 func TestCustomAndBuiltInKindsWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.define(w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1"))
 	w.make(`
 		widget boss
@@ -54,7 +54,7 @@ func TestCustomAndBuiltInKindsWaitForEachOther(t *testing.T) {
 
 func TestClusterScopedOwnerOwnsAcrossNamespaces(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.define(w.definition("Widget", apiextensionsv1.ClusterScoped, "v1"))
 	w.make(`
 		widget boss
@@ -72,7 +72,7 @@ func TestReferenceToAnotherServedVersionIsAsGood(t *testing.T) {
 	for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.define(w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1", "v1beta1"))
 			w.make(`widget boss`)
 			old := w.reference("boss!block")

@@ -31,7 +31,7 @@ func TestForegroundCyclesFallWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.make(c.lines)
 			all := slices.Sorted(maps.Keys(w.made))
 			w.own("a", c.closes)
@@ -46,7 +46,7 @@ func TestForegroundCyclesFallWhole(t *testing.T) {
 // cycle, not what hangs on it.
 func TestWhatHangsOnACycleStillBlocksIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm a
 		cm b      owners=(a!block)
@@ -62,7 +62,7 @@ func TestWhatHangsOnACycleStillBlocksIt(t *testing.T) {
 
 func TestBackgroundCycleFallsWhole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm a
 		cm b owners=(a)
@@ -74,7 +74,7 @@ func TestBackgroundCycleFallsWhole(t *testing.T) {
 
 func TestObjectThatOwnsItselfIsKeptUntilItIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm self`)
 	w.own("self", "self!block")
 	w.mustStay("self")

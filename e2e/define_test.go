@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func (w *world) crds() typedapiextensionsv1.CustomResourceDefinitionInterface {
+func (w *fixture) crds() typedapiextensionsv1.CustomResourceDefinitionInterface {
 	w.Helper()
 	client, err := apiextensions.NewForConfig(w.plane.Config)
 	if err != nil {
@@ -21,9 +21,9 @@ func (w *world) crds() typedapiextensionsv1.CustomResourceDefinitionInterface {
 	return client.ApiextensionsV1().CustomResourceDefinitions()
 }
 
-// definition is a kind of the world's own: its group is the namespace, so that no
+// definition is a kind of the fixture's own: its group is the namespace, so that no
 // two tests share one. The first version is the stored one.
-func (w *world) definition(kind string, scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+func (w *fixture) definition(kind string, scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	group, plural := w.namespace+".example.com", strings.ToLower(kind)+"s"
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
@@ -45,7 +45,7 @@ func (w *world) definition(kind string, scope apiextensionsv1.ResourceScope, ver
 
 // define creates a kind, and returns when the API server says that it serves it.
 // Lines of objects name it by its singular.
-func (w *world) define(crd *apiextensionsv1.CustomResourceDefinition) {
+func (w *fixture) define(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	if _, err := w.crds().Create(w.Context(), crd, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
@@ -67,7 +67,7 @@ func (w *world) define(crd *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // undefine deletes a kind, and returns when it is gone with all its objects.
-func (w *world) undefine(crd *apiextensionsv1.CustomResourceDefinition) {
+func (w *fixture) undefine(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	if err := w.crds().Delete(w.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)

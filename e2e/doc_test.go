@@ -1,7 +1,7 @@
 // Package e2e runs the weir binary against a real Kubernetes control plane and
 // claims, one test each, what users may rely on.
 //
-// A world is a test's part of a cluster. Most tests share one cluster, each in a
+// A fixture is a test's part of a cluster. Most tests share one cluster, each in a
 // namespace of its own; those that break something have one for themselves.
 // Objects are written in a small language:
 //

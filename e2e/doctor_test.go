@@ -19,7 +19,7 @@ import (
 )
 
 // command runs weir to its end, and returns all that it printed and its exit code.
-func (w *world) command(args ...string) (out string, code int) {
+func (w *fixture) command(args ...string) (out string, code int) {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), shared.binary, args...)
 	text, err := cmd.CombinedOutput()
@@ -30,13 +30,13 @@ func (w *world) command(args ...string) (out string, code int) {
 }
 
 // doctor runs weir doctor.
-func (w *world) doctor(kubeconfig string, flags ...string) (out string, code int) {
+func (w *fixture) doctor(kubeconfig string, flags ...string) (out string, code int) {
 	w.Helper()
 	return w.command(append([]string{"doctor", "--kubeconfig", kubeconfig, "-n", metav1.NamespaceSystem}, flags...)...)
 }
 
 // mustFind wants lines of a doctor that begin with a grade, and have what it is about, and all words.
-func (w *world) mustFind(out string, want ...string) {
+func (w *fixture) mustFind(out string, want ...string) {
 	w.Helper()
 	for _, line := range want {
 		grade, words, _ := strings.Cut(line, " ")
@@ -107,7 +107,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 }
 
 // doctorKnowsFlags: whose deletes the brake holds and which Lease the controller waits for are in its Deployment.
-func (w *world) doctorKnowsFlags(admin string) {
+func (w *fixture) doctorKnowsFlags(admin string) {
 	w.Helper()
 	labels := map[string]string{"app": "weir"}
 	deployments := w.typed.AppsV1().Deployments(metav1.NamespaceSystem)

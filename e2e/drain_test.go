@@ -32,7 +32,7 @@ spec:
 }
 
 // newOrdered is a cluster whose weir has policies. No other controller drains in it.
-func newOrdered(t *testing.T, o plane.Options, policies ...string) *world {
+func newOrdered(t *testing.T, o plane.Options, policies ...string) *fixture {
 	t.Helper()
 	w := newCluster(t, o)
 	dir := t.TempDir()
@@ -43,13 +43,13 @@ func newOrdered(t *testing.T, o plane.Options, policies ...string) *world {
 	return w
 }
 
-// order lets a DrainPolicy select the world's namespace.
-func (w *world) order(policy string) {
+// order lets a DrainPolicy select the fixture's namespace.
+func (w *fixture) order(policy string) {
 	w.Helper()
 	w.annotate(fmt.Sprintf(`{"metadata":{"labels":{"order":%q}}}`, policy))
 }
 
-func (w *world) annotate(patch string) {
+func (w *fixture) annotate(patch string) {
 	w.Helper()
 	_, err := w.typed.CoreV1().Namespaces().Patch(w.Context(), w.namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
@@ -58,7 +58,7 @@ func (w *world) annotate(patch string) {
 }
 
 // label gives an object a label.
-func (w *world) label(name, key, value string) {
+func (w *fixture) label(name, key, value string) {
 	w.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{key: value}}})
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *world) label(name, key, value string) {
 
 // awaitWave waits until the namespace says that a wave is under way, and returns
 // since when.
-func (w *world) awaitWave(wave string) time.Time {
+func (w *fixture) awaitWave(wave string) time.Time {
 	w.Helper()
 	var ns *corev1.Namespace
 	w.until("wave "+wave+" is under way", func(ctx context.Context) (_ bool, err error) {
@@ -84,7 +84,7 @@ func (w *world) awaitWave(wave string) time.Time {
 }
 
 // namespaceEvents are the messages of Events on the namespace.
-func (w *world) namespaceEvents(uid types.UID, reason string) []string {
+func (w *fixture) namespaceEvents(uid types.UID, reason string) []string {
 	w.Helper()
 	list, err := w.typed.CoreV1().Events(metav1.NamespaceDefault).List(w.Context(), metav1.ListOptions{
 		FieldSelector: fmt.Sprintf("involvedObject.uid=%s,reason=%s", uid, reason),
@@ -116,22 +116,22 @@ func TestDrainPolicy(t *testing.T) {
   - {name: configs, timeout: 1s, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]}
   - {name: rest, resources: [{apiGroups: [""], resources: [secrets]}]}
 `))
-	for name, test := range map[string]func(*world){
-		"waves go one after the other and labels decide": (*world).drainsInOrder,
-		"a wave that waits says so when it times out":    (*world).drainWaits,
-		"a wave that proceeds holds up no other":         (*world).drainProceeds,
-		"annotations from elsewhere count for nothing":   (*world).drainIgnoresOldAnnotations,
-		"a policy that comes later is followed":          (*world).drainFollowsPolicy,
-		"garbage goes with its wave":                     (*world).drainKeepsGarbage,
+	for name, test := range map[string]func(*fixture){
+		"waves go one after the other and labels decide": (*fixture).drainsInOrder,
+		"a wave that waits says so when it times out":    (*fixture).drainWaits,
+		"a wave that proceeds holds up no other":         (*fixture).drainProceeds,
+		"annotations from elsewhere count for nothing":   (*fixture).drainIgnoresOldAnnotations,
+		"a policy that comes later is followed":          (*fixture).drainFollowsPolicy,
+		"garbage goes with its wave":                     (*fixture).drainKeepsGarbage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(worldIn(t, cluster.cluster))
+			test(fixtureIn(t, cluster.cluster))
 		})
 	}
 }
 
-func (w *world) drainsInOrder() {
+func (w *fixture) drainsInOrder() {
 	w.order("four")
 	w.make(`
 		sec keys
@@ -166,7 +166,7 @@ func (w *world) drainsInOrder() {
 	}
 }
 
-func (w *world) drainWaits() {
+func (w *fixture) drainWaits() {
 	w.order("waits")
 	w.make(`
 		sec keys
@@ -184,7 +184,7 @@ func (w *world) drainWaits() {
 	w.awaitDropped(uid)
 }
 
-func (w *world) drainProceeds() {
+func (w *fixture) drainProceeds() {
 	w.order("proceeds")
 	w.make(`
 		sec keys
@@ -201,7 +201,7 @@ func (w *world) drainProceeds() {
 	w.awaitDropped(uid)
 }
 
-func (w *world) drainIgnoresOldAnnotations() {
+func (w *fixture) drainIgnoresOldAnnotations() {
 	w.annotate(`{"metadata":{"annotations":{"weir.dev/drain":"rest","weir.dev/drain-since":"2020-01-01T00:00:00Z"}}}`)
 	w.order("proceeds")
 	w.make(`
@@ -216,7 +216,7 @@ func (w *world) drainIgnoresOldAnnotations() {
 }
 
 // drainFollowsPolicy: the namespace is selected by another policy while it drains.
-func (w *world) drainFollowsPolicy() {
+func (w *fixture) drainFollowsPolicy() {
 	w.make(`
 		po  web   finalizers=(example.com/hold)
 		cm  conf
@@ -233,7 +233,7 @@ func (w *world) drainFollowsPolicy() {
 
 // drainKeepsGarbage: the owner of what pods use goes before them, and what they
 // use does not; but what an owner waits for does.
-func (w *world) drainKeepsGarbage() {
+func (w *fixture) drainKeepsGarbage() {
 	w.order("four")
 	w.make(`
 		cm  conf

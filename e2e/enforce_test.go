@@ -59,7 +59,7 @@ func stopEnforced() {
 }
 
 // eachMode runs a test in both modes, at the same time.
-func eachMode(t *testing.T, f func(t *testing.T, w *world)) {
+func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) {
 	t.Parallel()
 	for m := range enforced {
 		t.Run(string(m), func(t *testing.T) {
@@ -69,16 +69,16 @@ func eachMode(t *testing.T, f func(t *testing.T, w *world)) {
 	}
 }
 
-// newEnforced is a world in the cluster of a mode.
-func newEnforced(t *testing.T, m mode) *world {
+// newEnforced is a fixture in the cluster of a mode.
+func newEnforced(t *testing.T, m mode) *fixture {
 	t.Helper()
-	enter(t, sharedWorlds)
+	enter(t, sharedFixtures)
 	e := enforced[m]
 	e.once.Do(func() { e.err = e.start(context.WithoutCancel(t.Context()), m) })
 	if e.err != nil {
 		t.Fatal(e.err)
 	}
-	w := worldIn(t, e.cluster)
+	w := fixtureIn(t, e.cluster)
 	w.hook = e.hook
 	return w
 }
@@ -138,7 +138,7 @@ func startPair(ctx context.Context, p *plane.Plane, m mode, flags ...string) (pa
 }
 
 // newPaired is a cluster of its own with weir's controller and webhook, which may be killed.
-func newPaired(t *testing.T, m mode, o plane.Options, flags ...string) (*world, pair) {
+func newPaired(t *testing.T, m mode, o plane.Options, flags ...string) (*fixture, pair) {
 	t.Helper()
 	w := newCluster(t, o)
 	if err := installCRDs(t.Context(), w.plane); err != nil {
@@ -216,15 +216,15 @@ var policyResources = map[string]schema.GroupVersionResource{
 	"DrainPolicy":          {Group: "weir.dev", Version: "v1alpha1", Resource: "drainpolicies"},
 }
 
-// here selects the world's namespace.
-func (w *world) here() string {
+// here selects the fixture's namespace.
+func (w *fixture) here() string {
 	return "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + w.namespace + "}}"
 }
 
 // policy makes a policy of the rest of a manifest from spec on, in which HERE
-// selects the world's namespace. It goes with the test, and what it gave the finalizer is let
+// selects the fixture's namespace. It goes with the test, and what it gave the finalizer is let
 // go. It returns when weir has it in force and the API server asks.
-func (w *world) policy(kind, spec string) (name string) {
+func (w *fixture) policy(kind, spec string) (name string) {
 	w.Helper()
 	name = strings.ToLower(kind) + "-" + w.namespace
 	w.policyNamed(kind, name, spec)
@@ -233,7 +233,7 @@ func (w *world) policy(kind, spec string) (name string) {
 }
 
 // policyNamed is policy for several of a kind, and for those that are not to be in force.
-func (w *world) policyNamed(kind, name, spec string) {
+func (w *fixture) policyNamed(kind, name, spec string) {
 	w.Helper()
 	o := &unstructured.Unstructured{}
 	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", w.here()))
@@ -253,7 +253,7 @@ func (w *world) policyNamed(kind, name, spec string) {
 }
 
 // awaitCondition waits until a policy says something about itself.
-func (w *world) awaitCondition(kind, name, condition string, status metav1.ConditionStatus) metav1.Condition {
+func (w *fixture) awaitCondition(kind, name, condition string, status metav1.ConditionStatus) metav1.Condition {
 	w.Helper()
 	var found *metav1.Condition
 	w.until(fmt.Sprintf("%s %s is %s=%s", kind, name, condition, status), func(ctx context.Context) (bool, error) {
@@ -286,7 +286,7 @@ func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
 
 // awaitStamping waits until the API server has the finalizer added to objects of a kind as they are
 // made.
-func (w *world) awaitStamping(short string) {
+func (w *fixture) awaitStamping(short string) {
 	w.Helper()
 	w.until(short+" are stamped", func(ctx context.Context) (bool, error) {
 		k := w.kinds[short]
@@ -299,8 +299,8 @@ func (w *world) awaitStamping(short string) {
 	})
 }
 
-// kubectl runs kubectl as the administrator, in the world's namespace.
-func (w *world) kubectl(args ...string) (string, error) {
+// kubectl runs kubectl as the administrator, in the fixture's namespace.
+func (w *fixture) kubectl(args ...string) (string, error) {
 	w.Helper()
 	bins, err := plane.Build(w.Context(), os.Stderr, plane.Kubectl)
 	if err != nil {
@@ -315,7 +315,7 @@ func (w *world) kubectl(args ...string) (string, error) {
 }
 
 // mustKubectl is kubectl that succeeds.
-func (w *world) mustKubectl(args ...string) string {
+func (w *fixture) mustKubectl(args ...string) string {
 	w.Helper()
 	out, err := w.kubectl(args...)
 	if err != nil {
@@ -326,7 +326,7 @@ func (w *world) mustKubectl(args ...string) string {
 
 // adopt takes in objects that a controller made, such as a Deployment's pods, and
 // returns the names by which the test then knows them.
-func (w *world) adopt(short string, ours func(*unstructured.Unstructured) bool) []string {
+func (w *fixture) adopt(short string, ours func(*unstructured.Unstructured) bool) []string {
 	w.Helper()
 	k := w.kinds[short]
 	list, err := w.dynamic.Resource(k.gvr()).Namespace(w.namespace).List(w.Context(), metav1.ListOptions{})
@@ -345,7 +345,7 @@ func (w *world) adopt(short string, ours func(*unstructured.Unstructured) bool) 
 }
 
 // ownedBy are objects with an owner.
-func (w *world) ownedBy(owner string) func(*unstructured.Unstructured) bool {
+func (w *fixture) ownedBy(owner string) func(*unstructured.Unstructured) bool {
 	uid := w.of(owner).uid
 	return func(o *unstructured.Unstructured) bool {
 		for _, r := range o.GetOwnerReferences() {

@@ -9,7 +9,7 @@ import (
 )
 
 // awaitEvent waits for an Event on an object, and returns it.
-func (w *world) awaitEvent(name, reason string) corev1.Event {
+func (w *fixture) awaitEvent(name, reason string) corev1.Event {
 	w.Helper()
 	var found []corev1.Event
 	w.until(fmt.Sprintf("%s has an Event %s", name, reason), func(context.Context) (bool, error) {
@@ -20,7 +20,7 @@ func (w *world) awaitEvent(name, reason string) corev1.Event {
 }
 
 // events are the Events on an object with a reason; the object may be gone.
-func (w *world) events(name, reason string) []corev1.Event {
+func (w *fixture) events(name, reason string) []corev1.Event {
 	w.Helper()
 	o := w.of(name)
 	namespace := o.namespace

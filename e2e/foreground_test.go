@@ -8,7 +8,7 @@ import (
 
 func TestForegroundOwnerIsThereUntilWhatBlocksItIsGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		rc boss
 		po stuck   owners=(boss!block)  finalizers=(example.com/hold)
@@ -24,7 +24,7 @@ func TestForegroundOwnerIsThereUntilWhatBlocksItIsGone(t *testing.T) {
 
 func TestForegroundDeletionGoesFromTheLeavesUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm top
 		cm left    owners=(top!block)
@@ -42,7 +42,7 @@ func TestForegroundDeletionGoesFromTheLeavesUp(t *testing.T) {
 
 func TestReferenceThatDoesNotBlockDoesNotHoldUpTheOwner(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		rc boss
 		po unset    owners=(boss)           finalizers=(example.com/hold)
@@ -58,7 +58,7 @@ func TestReferenceThatDoesNotBlockDoesNotHoldUpTheOwner(t *testing.T) {
 
 func TestSecondOwnerKeepsADependentAndLetsTheWaitingOwnerGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		rc leaving
 		rc staying
@@ -75,7 +75,7 @@ func TestSecondOwnerKeepsADependentAndLetsTheWaitingOwnerGo(t *testing.T) {
 
 func TestForegroundFinalizerGoesEachTimeAndForeignOnesStay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`po pod finalizers=(example.com/hold)`)
 	for range 2 {
 		w.delete("pod", foreground)
@@ -89,7 +89,7 @@ func TestForegroundFinalizerGoesEachTimeAndForeignOnesStay(t *testing.T) {
 // already when the dependent is made.
 func TestDependentThatComesLateFallsWithItsWaitingOwner(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm stuck  owners=(boss!block)  finalizers=(example.com/hold)
@@ -105,7 +105,7 @@ func TestDependentThatComesLateFallsWithItsWaitingOwner(t *testing.T) {
 
 func TestOwnerThatIsTerminatingCanStillBeToldToOrphan(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss  finalizers=(example.com/hold)
 		cm leaf  owners=(boss!block)

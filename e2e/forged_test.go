@@ -15,7 +15,7 @@ import (
 )
 
 // webhookToken is what the webhook's paths begin with.
-func (w *world) webhookToken() string {
+func (w *fixture) webhookToken() string {
 	w.Helper()
 	secret, err := w.typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(w.Context(), "weir-webhook-token", metav1.GetOptions{})
 	if err != nil {
@@ -25,7 +25,7 @@ func (w *world) webhookToken() string {
 }
 
 // webhookURL is what the API server calls.
-func (w *world) webhookURL() *url.URL {
+func (w *fixture) webhookURL() *url.URL {
 	w.Helper()
 	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *world) webhookURL() *url.URL {
 }
 
 // stranger sends the webhook what it likes, at the address that the API server calls.
-func (w *world) stranger(path, body string) (int, string) {
+func (w *fixture) stranger(path, body string) (int, string) {
 	w.Helper()
 	u := w.webhookURL()
 	u.Path = path
@@ -63,7 +63,7 @@ func (w *world) stranger(path, body string) (int, string) {
 
 // Whoever reaches the webhook's port has nothing written to objects of their choice, with the token or without.
 func TestForgedReviewsChangeNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -111,7 +111,7 @@ func TestForgedReviewsChangeNothing(t *testing.T) {
 
 // The process lives, and judges the next delete.
 func TestNestedReviewsEndNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make("cm one")

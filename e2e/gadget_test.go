@@ -18,7 +18,7 @@ import (
 // gadgets is an API server of one kind, gadgets, that a test can break: enough of
 // one to be discovered, listed, watched and deleted from.
 type gadgets struct {
-	w      *world
+	w      *fixture
 	verbs  []string
 	port   int
 	server *httptest.Server
@@ -32,7 +32,7 @@ type gadgets struct {
 const gadgetsPath = "/apis/" + aggregated + "/v1/"
 
 // newGadgets registers an API server, and returns when it can be asked.
-func (w *world) newGadgets(verbs ...string) *gadgets {
+func (w *fixture) newGadgets(verbs ...string) *gadgets {
 	w.Helper()
 	g := &gadgets{w: w, verbs: verbs, watchers: map[chan metav1.PartialObjectMetadata]bool{}}
 	g.start()
@@ -62,8 +62,8 @@ func (g *gadgets) stop() {
 	g.server.Close()
 }
 
-// add makes a gadget in the world's namespace.
-func (g *gadgets) add(w *world, name string, owners ...metav1.OwnerReference) {
+// add makes a gadget in the fixture's namespace.
+func (g *gadgets) add(w *fixture, name string, owners ...metav1.OwnerReference) {
 	m := metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{

@@ -19,7 +19,7 @@ import (
 const graphPath = "/debug/controllers/garbage-collector-controller/graph"
 
 // inGraph tells whether weir's graph has an object or a reference of this uid.
-func (w *world) inGraph(uid string) bool {
+func (w *fixture) inGraph(uid string) bool {
 	w.Helper()
 	text, err := w.weir.Get(w.Context(), graphPath+"?uid="+url.QueryEscape(uid), "")
 	if err != nil {
@@ -30,7 +30,7 @@ func (w *world) inGraph(uid string) bool {
 
 func TestGraphOfAnObjectIsWhatHangsTogetherWithIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm leaf   owners=(boss!block)
@@ -112,7 +112,7 @@ func TestGraphAndMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
 }
 
 // token makes a ServiceAccount, and returns what it shows to say who it is.
-func (w *world) token(account string) string {
+func (w *fixture) token(account string) string {
 	w.Helper()
 	accounts := w.typed.CoreV1().ServiceAccounts(w.namespace)
 	if _, err := accounts.Create(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
@@ -126,7 +126,7 @@ func (w *world) token(account string) string {
 }
 
 // allowPaths lets a ServiceAccount read paths that are no resources.
-func (w *world) allowPaths(account string, paths ...string) {
+func (w *fixture) allowPaths(account string, paths ...string) {
 	w.Helper()
 	meta := metav1.ObjectMeta{Name: account + "-" + w.namespace}
 	_, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{

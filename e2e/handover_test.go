@@ -37,7 +37,7 @@ controllerLeaders:
 
 // underTheLease are flags with which a kube-controller-manager collects only while it holds the Lease. That of 1.36 ends when it begins to
 // with --enable-leader-migration (RB 9.9), so there it is one that has only these two controllers, and the Lease is its own.
-func (w *world) underTheLease() []string {
+func (w *fixture) underTheLease() []string {
 	w.Helper()
 	version, err := w.typed.Discovery().ServerVersion()
 	if err != nil {
@@ -98,7 +98,7 @@ func TestCollectingIsHandedOver(t *testing.T) {
 
 // mustHandOver looks at what was collected: each object once, by one of the two at a time, and never for long by none. A delete that was under way
 // when its client ended counts as none of theirs.
-func (w *world) mustHandOver(times int, most time.Duration) {
+func (w *fixture) mustHandOver(times int, most time.Duration) {
 	w.Helper()
 	all := append(w.collected(builtinCollector), w.collected(weirUser)...)
 	slices.SortFunc(all, func(a, b request) int { return a.Ended.Compare(b.Ended) })
@@ -127,7 +127,7 @@ func (w *world) mustHandOver(times int, most time.Duration) {
 }
 
 // collected are the deletes of Secrets by a user that were carried out, each once.
-func (w *world) collected(user string) []request {
+func (w *fixture) collected(user string) []request {
 	w.Helper()
 	return slices.DeleteFunc(w.audit(user), func(r request) bool {
 		return r.Verb != "delete" || r.Object.Resource != "secrets" || r.Status.Code != 200
@@ -135,7 +135,7 @@ func (w *world) collected(user string) []request {
 }
 
 // awaitCollector waits until Weir, or the other, holds the Lease, and what is garbage then is gone.
-func (w *world) awaitCollector(isWeir bool) {
+func (w *fixture) awaitCollector(isWeir bool) {
 	w.Helper()
 	w.awaitMigrationLease(isWeir)
 	secrets := func(ctx context.Context) map[types.UID]bool {
@@ -162,7 +162,7 @@ func (w *world) awaitCollector(isWeir bool) {
 }
 
 // awaitMigrationLease waits until Weir holds the Lease, or another process does.
-func (w *world) awaitMigrationLease(isWeir bool) {
+func (w *fixture) awaitMigrationLease(isWeir bool) {
 	w.Helper()
 	w.until("the migration Lease is held", func(ctx context.Context) (bool, error) {
 		lease, err := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, migrationLease, metav1.GetOptions{})
@@ -179,7 +179,7 @@ type traffic struct {
 	ended chan error
 }
 
-func (w *world) traffic() *traffic {
+func (w *fixture) traffic() *traffic {
 	w.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.Context()))
 	l := &traffic{stop: stop, ended: make(chan error, 1)}
@@ -197,7 +197,7 @@ func (l *traffic) end(t *testing.T) {
 	}
 }
 
-func (w *world) cascade(ctx context.Context) error {
+func (w *fixture) cascade(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -212,7 +212,7 @@ func (w *world) cascade(ctx context.Context) error {
 	}
 }
 
-func (w *world) cascadeOfOne(ctx context.Context, n int) error {
+func (w *fixture) cascadeOfOne(ctx context.Context, n int) error {
 	core := w.typed.CoreV1()
 	owner, err := core.ConfigMaps(w.namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("boss-", n)}}, metav1.CreateOptions{})
 	if err != nil {

@@ -69,7 +69,7 @@ func TestNamespaceThatWeirRunsInWaitsForAnotherToFinish(t *testing.T) {
 
 // startAtHome starts a controller that takes the Service of its webhooks to be in the namespace home, where its CA and its token
 // are, and returns when it has written the webhook configurations of a policy.
-func (w *world) startAtHome(m mode) {
+func (w *fixture) startAtHome(m mode) {
 	w.Helper()
 	if err := installCRDs(w.Context(), w.plane); err != nil {
 		w.Fatal(err)
@@ -94,14 +94,14 @@ func (w *world) startAtHome(m mode) {
 	})
 }
 
-func (w *world) deleteHome() {
+func (w *fixture) deleteHome() {
 	w.Helper()
 	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), home, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) awaitHomeGone() {
+func (w *fixture) awaitHomeGone() {
 	w.Helper()
 	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
 		_, err := w.typed.CoreV1().Namespaces().Get(ctx, home, metav1.GetOptions{})

@@ -17,7 +17,7 @@ import (
 // hook is an admission webhook that a test serves for the ConfigMaps of its
 // namespace.
 type hook struct {
-	w      *world
+	w      *fixture
 	server *httptest.Server
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type hook struct {
 
 // newHook installs a webhook and returns when the API server calls it. decide
 // answers weir's requests; nil allows.
-func (w *world) newHook(mutating bool, decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) *hook {
+func (w *fixture) newHook(mutating bool, decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) *hook {
 	w.Helper()
 	h := &hook{w: w, decide: decide, reviews: map[string][]time.Time{}}
 	h.server = httptest.NewTLSServer(h)

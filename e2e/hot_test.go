@@ -19,7 +19,7 @@ func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 	for name, policy := range map[string]metav1.DeletionPropagation{"background": background, "foreground": foreground} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.make(`
 				cm boss
 				cm leaf  owners=(boss!block)
@@ -53,7 +53,7 @@ func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 
 // keepWriting writes an object every 10 ms until it is gone, and returns how often it
 // did.
-func (w *world) keepWriting(ctx context.Context, name string) (times int) {
+func (w *fixture) keepWriting(ctx context.Context, name string) (times int) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	o := w.made[name]

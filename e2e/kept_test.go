@@ -24,7 +24,7 @@ func keeping(resource, propagation string) string {
 }
 
 // keptBy makes ConfigMaps that an object owns: enough of them that a collector which begins at once gets to some before all are released.
-func (w *world) keptBy(owner string) (names []string) {
+func (w *fixture) keptBy(owner string) (names []string) {
 	w.Helper()
 	for i := range 60 {
 		names = append(names, fmt.Sprintf("kept-%d", i))
@@ -34,7 +34,7 @@ func (w *world) keptBy(owner string) (names []string) {
 }
 
 // mustHaveNoOwner makes sure that objects stay, and lose their owners.
-func (w *world) mustHaveNoOwner(names []string) {
+func (w *fixture) mustHaveNoOwner(names []string) {
 	w.Helper()
 	w.mustStay(names...)
 	for _, name := range names {
@@ -44,7 +44,7 @@ func (w *world) mustHaveNoOwner(names []string) {
 
 // awaitLetThrough waits until a delete would be accepted: the webhook believes that no other collector works when the canary has stood for ten
 // seconds.
-func (w *world) awaitLetThrough(name string, policy metav1.DeletionPropagation) {
+func (w *fixture) awaitLetThrough(name string, policy metav1.DeletionPropagation) {
 	w.Helper()
 	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	if policy != none {

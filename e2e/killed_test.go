@@ -61,7 +61,7 @@ var courses = map[string]course{
 // played is a course in a namespace of its own.
 type played struct {
 	course
-	*world
+	*fixture
 	name  string
 	after bool // weir is killed when the request at which it stops has been carried out
 }
@@ -80,7 +80,7 @@ func (p *played) all(names []string, try int) (out []string) {
 
 // controllerKilledAtEachStep kills the controller between any two requests that it sends for an enforced deletion, and between any of them
 // and its answer: what is to go goes all the same, and what is to stay stays, released.
-func (w *world) controllerKilledAtEachStep(url string) {
+func (w *fixture) controllerKilledAtEachStep(url string) {
 	w.killed(w.weir) // until the end
 	s := &steps{}
 	kubeconfig := w.kubeconfigThrough("stepwise", func(api *httputil.ReverseProxy) http.Handler {
@@ -134,7 +134,7 @@ func (w *world) controllerKilledAtEachStep(url string) {
 }
 
 // begin makes the objects of a try, and returns when weir has seen them.
-func (w *world) begin(all []*played, try int) {
+func (w *fixture) begin(all []*played, try int) {
 	w.Helper()
 	for _, p := range all {
 		p.make(p.named(p.objects, try))
@@ -144,7 +144,7 @@ func (w *world) begin(all []*played, try int) {
 }
 
 // end waits for the end of a try: all is gone that is to go, and what stays is released.
-func (w *world) end(all []*played, try int) {
+func (w *fixture) end(all []*played, try int) {
 	w.Helper()
 	for _, p := range all {
 		w.awaitGone(p.all(p.goes, try)...)
@@ -156,7 +156,7 @@ func (w *world) end(all []*played, try int) {
 }
 
 // bothAreDownWhenItBegins: the controller and the webhook are killed when the finalizer is there, and no watch sees the deletes.
-func (w *world) bothAreDownWhenItBegins(all []*played) {
+func (w *fixture) bothAreDownWhenItBegins(all []*played) {
 	w.begin(all, 0)
 	w.weir.Kill()
 	back := w.killed(w.hook)
@@ -173,7 +173,7 @@ func (w *world) bothAreDownWhenItBegins(all []*played) {
 }
 
 // killedAtStep has the n-th write of each course be the last before the controller is killed, and returns those that had one.
-func (w *world) killedAtStep(s *steps, n int, all []*played) (stopped []*played) {
+func (w *fixture) killedAtStep(s *steps, n int, all []*played) (stopped []*played) {
 	w.begin(all, n)
 	after := map[string]bool{}
 	for _, p := range all {
@@ -211,7 +211,7 @@ func (w *world) killedAtStep(s *steps, n int, all []*played) (stopped []*played)
 
 // A policy that cannot be compiled any more holds, under Fail, what terminates: each object says so, and when the policy is fixed each goes
 // as it says, and nothing of what it keeps is lost.
-func (w *world) policyBreaksWhileObjectsTerminate() {
+func (w *fixture) policyBreaksWhileObjectsTerminate() {
 	const n = 60
 	name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
 	w.awaitStamping("cm")
@@ -237,7 +237,7 @@ func (w *world) policyBreaksWhileObjectsTerminate() {
 }
 
 // repolicy changes a DeletionPolicy by a JSON merge patch.
-func (w *world) repolicy(name, patch string) {
+func (w *fixture) repolicy(name, patch string) {
 	w.Helper()
 	if _, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
@@ -245,7 +245,7 @@ func (w *world) repolicy(name, patch string) {
 }
 
 // deleteAs deletes objects as a user, some at a time, by background.
-func (w *world) deleteAs(user string, names []string) {
+func (w *fixture) deleteAs(user string, names []string) {
 	w.Helper()
 	config := rest.CopyConfig(w.plane.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}

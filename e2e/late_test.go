@@ -19,14 +19,14 @@ import (
 
 // gate is an admission webhook that keeps the creation of ConfigMaps waiting.
 type gate struct {
-	w       *world
+	w       *fixture
 	reached chan struct{} // one is waiting
 	open    chan struct{} // closed: they may pass
 }
 
-// newGate installs a gate for the world's namespace, and returns when the API
+// newGate installs a gate for the fixture's namespace, and returns when the API
 // server asks it.
-func (w *world) newGate() *gate {
+func (w *fixture) newGate() *gate {
 	w.Helper()
 	g := &gate{w: w, reached: make(chan struct{}, 1), open: make(chan struct{})}
 	server := httptest.NewTLSServer(g)
@@ -105,7 +105,7 @@ func (g *gate) mustArrive(done <-chan error) {
 
 // mustComeEmpty makes another namespace of the same name, and looks for what the
 // one before may have left.
-func (w *world) mustComeEmpty() {
+func (w *fixture) mustComeEmpty() {
 	w.Helper()
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 	if _, err := w.typed.CoreV1().Namespaces().Create(w.Context(), again, metav1.CreateOptions{}); err != nil {

@@ -14,16 +14,16 @@ func TestAPIServersBehindEachOtherDeleteNothingThatIsOwned(t *testing.T) {
 	c := newCluster(t, plane.Options{})
 	second := newServers(c)
 	c.startWeirSwitched(second, about("configmaps"))
-	for name, f := range map[string]func(*world, *plane.Server){
-		"a dependent was moved to another owner": (*world).movedUnseen,
-		"a dependent was orphaned by hand":       (*world).releasedUnseen,
-		"an owner was made":                      (*world).ownerUnseen,
-		"dependents were made, orphan":           (*world).orphansUnseen,
-		"dependents were made, foreground":       (*world).foregroundUnseen,
-		"content was made in a namespace":        (*world).contentUnseen,
+	for name, f := range map[string]func(*fixture, *plane.Server){
+		"a dependent was moved to another owner": (*fixture).movedUnseen,
+		"a dependent was orphaned by hand":       (*fixture).releasedUnseen,
+		"an owner was made":                      (*fixture).ownerUnseen,
+		"dependents were made, orphan":           (*fixture).orphansUnseen,
+		"dependents were made, foreground":       (*fixture).foregroundUnseen,
+		"content was made in a namespace":        (*fixture).contentUnseen,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := worldIn(t, c.cluster)
+			w := fixtureIn(t, c.cluster)
 			t.Cleanup(second.Lag.Release)
 			f(w, second)
 		})
@@ -32,7 +32,7 @@ func TestAPIServersBehindEachOtherDeleteNothingThatIsOwned(t *testing.T) {
 }
 
 // The owner's end is seen, and not that its dependent has another owner by now.
-func (w *world) movedUnseen(behind *plane.Server) {
+func (w *fixture) movedUnseen(behind *plane.Server) {
 	w.make(`
 		rc boss
 		rc heir
@@ -55,7 +55,7 @@ func (w *world) movedUnseen(behind *plane.Server) {
 }
 
 // The same, of one that has no owner any more.
-func (w *world) releasedUnseen(behind *plane.Server) {
+func (w *fixture) releasedUnseen(behind *plane.Server) {
 	w.make(`
 		rc boss
 		cm free owners=(boss!block)
@@ -72,7 +72,7 @@ func (w *world) releasedUnseen(behind *plane.Server) {
 }
 
 // The dependent is seen, and not its owner, which a live read finds.
-func (w *world) ownerUnseen(behind *plane.Server) {
+func (w *fixture) ownerUnseen(behind *plane.Server) {
 	w.make("cm seen-before")
 	w.settle()
 	before := w.sum("weir_lookups_total", "answer", "present")
@@ -88,7 +88,7 @@ func (w *world) ownerUnseen(behind *plane.Server) {
 }
 
 // The owner goes before a dependent is seen, which is released when it is.
-func (w *world) orphansUnseen(behind *plane.Server) {
+func (w *fixture) orphansUnseen(behind *plane.Server) {
 	w.make(`
 		rc  boss
 		sec seen owners=(boss!block)
@@ -105,7 +105,7 @@ func (w *world) orphansUnseen(behind *plane.Server) {
 }
 
 // The same of foreground deletion, which collects it, and not what another owner has by now.
-func (w *world) foregroundUnseen(behind *plane.Server) {
+func (w *fixture) foregroundUnseen(behind *plane.Server) {
 	w.make(`
 		rc  boss
 		rc  heir
@@ -127,7 +127,7 @@ func (w *world) foregroundUnseen(behind *plane.Server) {
 }
 
 // The namespace looks empty to every watch, and is not: the lists that prove it empty are no older than they are asked for.
-func (w *world) contentUnseen(behind *plane.Server) {
+func (w *fixture) contentUnseen(behind *plane.Server) {
 	w.make("sec seen")
 	w.settle()
 	behind.Lag.Hold()

@@ -25,7 +25,7 @@ var meanwhileObjects = flag.Int("meanwhile.objects", 200, "dependents that are t
 
 // What terminates can be written, and finalizers of others can still come off, but none can be put back.
 func TestEnforcedObjectThatIsWrittenAllTheTimeEnds(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -48,7 +48,7 @@ func TestEnforcedObjectThatIsWrittenAllTheTimeEnds(t *testing.T) {
 
 // A controller that puts Weir's finalizer back, whenever it is not there, holds nothing up: the API server takes no finalizer for what terminates.
 func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -73,7 +73,7 @@ func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 // A controller that writes whole objects as it knew them takes off what Weir, or the collector, has put on meanwhile: orphan, which says that
 // dependents are to live. They live all the same, and the object goes.
 func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(strings.ReplaceAll(configMaps, "configmaps", "secrets"), "%s", "Orphan"))
 		w.awaitStamping("sec")
 		w.make("sec one")
@@ -111,7 +111,7 @@ func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 
 // A webhook can put it back (RB 6.35). Then the object says what it waits for, and is tried ever less; when the webhook stops, it goes.
 func TestFinalizerThatAWebhookPutsBackIsToldAndEnds(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -156,7 +156,7 @@ func TestFinalizerThatAWebhookPutsBackIsToldAndEnds(t *testing.T) {
 
 // What refuses the request for which a deletion waits is named on the object, and once it is gone the deletion ends.
 func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
@@ -184,7 +184,7 @@ func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
 // comes in the instant before its owner goes is collected, as it is where it comes after that: no watch has told of it yet. So of those that
 // came the last ones may be gone, and only these: whatever came before one that is kept is kept as well.
 func TestManyDependentsAreKeptWhileOthersCome(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		n := *meanwhileObjects
 		w.policy("DeletionPolicy", keeping("secrets", `
     default: Background`))
@@ -252,7 +252,7 @@ func TestDependentsThatComeWhileAnEnforcedOrphanEndsAreKept(t *testing.T) {
 // The policy changes, cannot be judged, and goes, while objects terminate: those that it holds say so, each ends, and no reference to an owner
 // that is gone is left.
 func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		n := *meanwhileObjects / 2
 		name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitStamping("cm")
@@ -304,7 +304,7 @@ func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 }
 
 // makeOwned makes many objects of a kind that one owns, and blocks.
-func (w *world) makeOwned(short string, names []string, owner string) {
+func (w *fixture) makeOwned(short string, names []string, owner string) {
 	w.Helper()
 	ref := w.reference(owner + "!block")
 	var group errgroup.Group
@@ -324,7 +324,7 @@ func (w *world) makeOwned(short string, names []string, owner string) {
 	}
 }
 
-func (w *world) makeOne(ctx context.Context, short, name string, owner metav1.OwnerReference) (object, error) {
+func (w *fixture) makeOne(ctx context.Context, short, name string, owner metav1.OwnerReference) (object, error) {
 	k := w.kinds[short]
 	manifest, err := k.manifest(name, []metav1.OwnerReference{owner}, nil)
 	if err != nil {
@@ -346,7 +346,7 @@ func mostComing() int { return max(100, *meanwhileObjects/10) }
 
 // keepMaking makes dependents of an object, one after the other, until ctx ends or the owner has gone. Those are returned that were made while it
 // was there.
-func (w *world) keepMaking(ctx context.Context, short string, of object) (made []object) {
+func (w *fixture) keepMaking(ctx context.Context, short string, of object) (made []object) {
 	ref := of.reference()
 	ref.BlockOwnerDeletion = new(true)
 	for i := 0; i < mostComing() && ctx.Err() == nil; i++ {
@@ -366,7 +366,7 @@ func (w *world) keepMaking(ctx context.Context, short string, of object) (made [
 }
 
 // mustHaveLost looks whether no ConfigMap of the namespace names an owner any more.
-func (w *world) mustHaveLost(owner object) {
+func (w *fixture) mustHaveLost(owner object) {
 	w.Helper()
 	list, err := w.at(object{kind: w.kinds["cm"], namespace: w.namespace}).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -382,7 +382,7 @@ func (w *world) mustHaveLost(owner object) {
 }
 
 // mustLive looks, with one list, whether objects of a kind are there and are not being deleted.
-func (w *world) mustLive(short string, names []string) {
+func (w *fixture) mustLive(short string, names []string) {
 	w.Helper()
 	list, err := w.at(object{kind: w.kinds[short], namespace: w.namespace}).List(w.Context(), metav1.ListOptions{})
 	if err != nil {

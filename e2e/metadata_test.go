@@ -64,7 +64,7 @@ func TestOfObjectsOnlyTheirMetadataIsAskedForAndKept(t *testing.T) {
 
 // heap waits until what is in use of weir's heap is less than a bound, 0 for none,
 // and returns it. Garbage counts until it is collected.
-func (w *world) heap(most float64) float64 {
+func (w *fixture) heap(most float64) float64 {
 	w.Helper()
 	var have float64
 	w.awaitMetrics("the heap is small", func(m weir.Metrics) bool {

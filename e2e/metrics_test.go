@@ -12,7 +12,7 @@ import (
 // what dashboards and alerts are made of.
 func TestMetricsAreThereAndNamedAsPrometheusWantsThem(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm leaf   owners=(boss)

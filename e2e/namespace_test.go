@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// drop deletes the world's namespace, and returns its uid.
-func (w *world) drop() types.UID {
+// drop deletes the fixture's namespace, and returns its uid.
+func (w *fixture) drop() types.UID {
 	w.Helper()
 	ns, err := w.typed.CoreV1().Namespaces().Get(w.Context(), w.namespace, metav1.GetOptions{})
 	if err != nil {
@@ -31,8 +31,8 @@ func (w *world) drop() types.UID {
 	return ns.UID
 }
 
-// awaitDropped waits until the world's namespace is gone, whatever has its name by then.
-func (w *world) awaitDropped(uid types.UID) {
+// awaitDropped waits until the fixture's namespace is gone, whatever has its name by then.
+func (w *fixture) awaitDropped(uid types.UID) {
 	w.Helper()
 	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
 		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
@@ -45,7 +45,7 @@ func (w *world) awaitDropped(uid types.UID) {
 
 // awaitConditions waits until the namespace has conditions, as TYPE=STATUS REASON: MESSAGE; a message
 // that ends in … may go on.
-func (w *world) awaitConditions(want ...string) {
+func (w *fixture) awaitConditions(want ...string) {
 	w.Helper()
 	var have []string
 	missing := func(ctx context.Context) (string, error) {
@@ -78,7 +78,7 @@ func (w *world) awaitConditions(want ...string) {
 
 func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.until("the namespace has what each namespace has", func(ctx context.Context) (bool, error) {
 		_, err := w.typed.CoreV1().ConfigMaps(w.namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return err == nil, nil
@@ -103,7 +103,7 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 
 func TestNamespaceGoesWithAllKindsOfContent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		deploy web
 		rc     old
@@ -118,7 +118,7 @@ func TestNamespaceGoesWithAllKindsOfContent(t *testing.T) {
 // The reference says that all content is removed while pods remain (RB 7.22).
 func TestPodsGoBeforeEverythingElseAndTheConditionsSaySo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		po held finalizers=(example.com/hold)
 		cm settings
@@ -147,7 +147,7 @@ func TestPodsGoBeforeEverythingElseAndTheConditionsSaySo(t *testing.T) {
 // RB 10b: upstream's TestNamespaceCondition, message for message.
 func TestConditionsHaveTheReferencesWords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`deploy stuck finalizers=(custom.io/finalizer)`)
 	uid := w.drop()
 	w.awaitConditions(
@@ -162,7 +162,7 @@ func TestConditionsHaveTheReferencesWords(t *testing.T) {
 // TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected: while Weir drains it, what is in it is left for its wave.
 func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		po  held finalizers=(example.com/hold)
 		sec boss
@@ -173,7 +173,7 @@ func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
 	w.awaitConditions("WeirDraining=True Waiting: wave 1 of 2 (pods): waiting for 1 pods (1 terminating)…")
 	w.delete("boss", background)
 	w.awaitGone("boss")
-	worldIn(t, w.cluster).settle()
+	fixtureIn(t, w.cluster).settle()
 	w.alive("leaf")
 	w.finalize("example.com/other")
 	w.awaitGone("leaf")
@@ -182,8 +182,8 @@ func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
 	w.awaitDropped(uid)
 }
 
-// finalize leaves the world's namespace with these finalizers in its spec.
-func (w *world) finalize(finalizers ...corev1.FinalizerName) {
+// finalize leaves the fixture's namespace with these finalizers in its spec.
+func (w *fixture) finalize(finalizers ...corev1.FinalizerName) {
 	w.Helper()
 	w.until("the namespace has other finalizers", func(ctx context.Context) (bool, error) {
 		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
@@ -200,7 +200,7 @@ func (w *world) finalize(finalizers ...corev1.FinalizerName) {
 
 func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.newHook(false, named("kept", refusal(403, 0))) // it refuses its probe too
 	w.make(`
 		cm kept
@@ -227,7 +227,7 @@ func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
 // tells one (RB 11.38).
 func TestEveryReasonForARefusalIsTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.newHook(false, func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		answer := refusal(403, 0)
 		switch {
@@ -269,7 +269,7 @@ func TestEveryReasonForARefusalIsTold(t *testing.T) {
 
 func TestNamespaceHeldByOthersStaysEmptyUntilTheyLetGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make("cm settings")
 	namespaces := w.typed.CoreV1().Namespaces()
 	ns, err := namespaces.Get(t.Context(), w.namespace, metav1.GetOptions{})
@@ -310,7 +310,7 @@ func TestNamespaceHeldByOthersStaysEmptyUntilTheyLetGo(t *testing.T) {
 
 func TestNamespaceOfTheSameNameIsNotTouched(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for round := range 5 {
 		for i := range 20 {
 			w.create("cm", fmt.Sprintf("old-%d-%d", round, i), nil)

@@ -18,7 +18,7 @@ import (
 // be an owner must say so.
 func TestAPIServerSaysWhatIsNotThere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.define(w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1"))
 	w.make(`widget one`) // its API is served
 	client, err := discovery.NewDiscoveryClientForConfig(w.plane.Config)

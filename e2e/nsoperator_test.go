@@ -73,8 +73,8 @@ func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 	w.awaitMetrics("no other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector") == 0 })
 }
 
-// condition writes a condition into the status of the world's namespace.
-func (w *world) condition(kind corev1.NamespaceConditionType) {
+// condition writes a condition into the status of the fixture's namespace.
+func (w *fixture) condition(kind corev1.NamespaceConditionType) {
 	w.Helper()
 	w.until("the namespace has the condition", func(ctx context.Context) (bool, error) {
 		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})

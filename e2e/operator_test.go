@@ -36,7 +36,7 @@ type operator struct {
 
 // runOperator starts an operator of a kind, and returns when it has its
 // permissions.
-func (w *world) runOperator(of kind) *operator {
+func (w *fixture) runOperator(of kind) *operator {
 	w.Helper()
 	ctx := w.Context()
 	meta := metav1.ObjectMeta{Name: "operator"}
@@ -84,7 +84,7 @@ func (w *world) runOperator(of kind) *operator {
 
 // run works until the operator's Pod is told to end, and lets the Pod go then, as
 // a node would.
-func (o *operator) run(ctx context.Context, w *world, of kind) {
+func (o *operator) run(ctx context.Context, w *fixture, of kind) {
 	defer close(o.ended)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (o *operator) lastError() error {
 }
 
 // rabbit is a kind that the shipped order names.
-func (w *world) rabbit() kind {
+func (w *fixture) rabbit() kind {
 	w.Helper()
 	crd := w.definition("Cluster", apiextensionsv1.NamespaceScoped, "v1")
 	crd.Spec.Group = "rabbitmq.com"

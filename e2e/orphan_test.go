@@ -9,7 +9,7 @@ import (
 
 func TestOrphansStayWithoutTheirOwner(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		rc boss
 		cm other
@@ -31,7 +31,7 @@ func TestOrphansStayWithoutTheirOwner(t *testing.T) {
 // groups of five owners with three dependents each.
 func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	policies := map[string]struct {
 		options metav1.DeleteOptions
 		orphans func(finalizer string) bool
@@ -89,7 +89,7 @@ func never(string) bool  { return false }
 
 func TestOrphanedTreeStaysWhole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm top
 		cm middle owners=(top!block)

@@ -25,17 +25,17 @@ func TestOutagesLoseNothing(t *testing.T) {
 			t.Parallel()
 			cluster, pair := newPaired(t, m, plane.Options{Controllers: controllers,
 				ControllerManagerFlags: []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}})
-			for name, f := range map[string]func(*world){
-				"webhook under Ignore": (*world).outageUnderIgnore,
-				"webhook under Fail":   (*world).outageUnderFail,
-				"controller often":     (*world).controllerKilledOften,
-				"webhook while arming": (*world).webhookKilledWhileArming,
+			for name, f := range map[string]func(*fixture){
+				"webhook under Ignore": (*fixture).outageUnderIgnore,
+				"webhook under Fail":   (*fixture).outageUnderFail,
+				"controller often":     (*fixture).controllerKilledOften,
+				"webhook while arming": (*fixture).webhookKilledWhileArming,
 
-				"controller at each step":        func(w *world) { w.controllerKilledAtEachStep(pair.url) },
-				"policy that cannot be compiled": (*world).policyBreaksWhileObjectsTerminate,
+				"controller at each step":        func(w *fixture) { w.controllerKilledAtEachStep(pair.url) },
+				"policy that cannot be compiled": (*fixture).policyBreaksWhileObjectsTerminate,
 			} {
 				t.Run(name, func(t *testing.T) {
-					w := worldIn(t, cluster.cluster)
+					w := fixtureIn(t, cluster.cluster)
 					w.hook = cluster.hook
 					f(w)
 				})
@@ -46,7 +46,7 @@ func TestOutagesLoseNothing(t *testing.T) {
 
 // killed takes a process away, and returns what brings it back: at the end of the
 // test at the latest.
-func (w *world) killed(p *weir.Process) (back func()) {
+func (w *fixture) killed(p *weir.Process) (back func()) {
 	w.Helper()
 	p.Kill()
 	isBack := false
@@ -66,7 +66,7 @@ func (w *world) killed(p *weir.Process) (back func()) {
 
 // What got the finalizer before an outage of the webhook is deleted as the policy says all
 // the same; what comes meanwhile is let through, and caught up with.
-func (w *world) outageUnderIgnore() {
+func (w *fixture) outageUnderIgnore() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 	w.awaitStamping("cm")
 	w.make(`
@@ -96,7 +96,7 @@ func (w *world) outageUnderIgnore() {
 }
 
 // The API server says itself why it refuses.
-func (w *world) outageUnderFail() {
+func (w *fixture) outageUnderFail() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
 	w.awaitStamping("cm")
 	w.make(`
@@ -118,7 +118,7 @@ func (w *world) outageUnderFail() {
 
 // Each kill meets deletions at every step: not given their propagation yet, given it,
 // waiting for dependents, and about to be released.
-func (w *world) controllerKilledOften() {
+func (w *fixture) controllerKilledOften() {
 	const n = 150
 	w.policyNamed("DeletionPolicy", "orphan-"+w.namespace, strings.ReplaceAll(configMaps, "%s", "Orphan"))
 	w.policyNamed("DeletionPolicy", "foreground-"+w.namespace, `
@@ -172,7 +172,7 @@ func (w *world) controllerKilledOften() {
 }
 
 // A collection that no process arms any more is armed by the request that comes again.
-func (w *world) webhookKilledWhileArming() {
+func (w *fixture) webhookKilledWhileArming() {
 	const n = 300
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
 	w.awaitStamping("cm")
@@ -210,7 +210,7 @@ func (w *world) webhookKilledWhileArming() {
 }
 
 // awaitLeft waits until at most so many of the objects are left.
-func (w *world) awaitLeft(names []string, most int) {
+func (w *fixture) awaitLeft(names []string, most int) {
 	w.Helper()
 	w.until(fmt.Sprintf("at most %d are left", most), func(ctx context.Context) (bool, error) {
 		left, err := w.left(ctx, names)
@@ -220,7 +220,7 @@ func (w *world) awaitLeft(names []string, most int) {
 
 // mustBeReleased looks that Secrets are all there, that no owner and no finalizer is
 // left on them, and that none is left on anything else of the namespace.
-func (w *world) mustBeReleased(names []string) {
+func (w *fixture) mustBeReleased(names []string) {
 	w.Helper()
 	w.mustStay(names[0])
 	for _, short := range []string{"sec", "cm", "rs"} {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// as is a client that acts as a user who may do what rules say, in the world's
+// as is a client that acts as a user who may do what rules say, in the fixture's
 // namespace.
-func (w *world) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface {
+func (w *fixture) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface {
 	w.Helper()
 	typed, err := kubernetes.NewForConfig(w.plane.Config)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *world) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface {
 }
 
 // tryOwned makes a Secret with an owner by dryRun.
-func (w *world) tryOwned(client dynamic.Interface, name string, r metav1.OwnerReference) error {
+func (w *fixture) tryOwned(client dynamic.Interface, name string, r metav1.OwnerReference) error {
 	w.Helper()
 	k := w.kinds["sec"]
 	manifest, err := k.manifest(name, []metav1.OwnerReference{r}, nil)
@@ -59,7 +59,7 @@ var mayDoSecrets = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []strin
 // Who blocks an owner's deletion must be allowed to update its finalizers; the
 // refusal prints the rule that is missing.
 func TestBlockingNeedsPermission(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make("cm owner")
 		w.policy("OwnerReferencePolicy", `
   match:
@@ -98,7 +98,7 @@ func TestBlockingNeedsPermission(t *testing.T) {
 }
 
 func TestChangesOfReferencesNeedPermission(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec child owners=(owner)
@@ -131,7 +131,7 @@ func TestChangesOfReferencesNeedPermission(t *testing.T) {
 }
 
 func TestClearedReferencesDoNotBlock(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make("cm owner")
 		w.policy("OwnerReferencePolicy", `
   match:
@@ -149,7 +149,7 @@ func TestClearedReferencesDoNotBlock(t *testing.T) {
 }
 
 func TestReferencesThatAreMistakesAreFound(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		other := w.beside()
 		other.make("cm elsewhere")
 		w.make(`
@@ -191,7 +191,7 @@ func TestReferencesThatAreMistakesAreFound(t *testing.T) {
 
 // An owner that never was is found by asking the API server for it, as is one that is so new that the graph does not know it.
 func TestDanglingOwnersAreFound(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("OwnerReferencePolicy", `
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]

@@ -23,7 +23,7 @@ import (
 )
 
 // confirmed is a policy file's policy by which objects of a kind want confirmation.
-func (w *world) confirmed(name, resources, more string) string {
+func (w *fixture) confirmed(name, resources, more string) string {
 	return strings.NewReplacer("NAME", name, "RESOURCES", resources, "HERE", w.here(), "MORE", more).Replace(`---
 apiVersion: weir.dev/v1alpha1
 kind: DeletionPolicy
@@ -38,7 +38,7 @@ spec:
 }
 
 // awaitDeletable waits until a deletion is refused, or is not.
-func (w *world) awaitDeletable(name string, want bool) {
+func (w *fixture) awaitDeletable(name string, want bool) {
 	w.Helper()
 	o := w.of(name)
 	w.until(fmt.Sprintf("%s may be deleted: %v", name, want), func(ctx context.Context) (bool, error) {
@@ -51,7 +51,7 @@ func (w *world) awaitDeletable(name string, want bool) {
 }
 
 // Files are policies like any other, as long as no object has their name.
-func (w *world) policyFiles(dir string) {
+func (w *fixture) policyFiles(dir string) {
 	w.make(`
 		cm  conf
 		sec keys
@@ -107,7 +107,7 @@ func (w *world) policyFiles(dir string) {
 }
 
 // awaitSaid waits until a line of a process's log has all of these.
-func (w *world) awaitSaid(p *weir.Process, parts ...string) {
+func (w *fixture) awaitSaid(p *weir.Process, parts ...string) {
 	w.Helper()
 	w.until(p.Name+" says "+strings.Join(parts, " … "), func(context.Context) (bool, error) {
 		text, err := p.Output()
@@ -125,7 +125,7 @@ func (w *world) awaitSaid(p *weir.Process, parts ...string) {
 }
 
 // awaitPolicies waits until so many policies are in a state.
-func (w *world) awaitPolicies(state string, n float64) {
+func (w *fixture) awaitPolicies(state string, n float64) {
 	w.Helper()
 	w.until("weir counts policies as "+state, func(ctx context.Context) (bool, error) {
 		m, err := w.weir.Metrics(ctx)
@@ -135,7 +135,7 @@ func (w *world) awaitPolicies(state string, n float64) {
 
 // A policy that cannot be compiled, or judged, does what its failurePolicy says, and
 // the others work.
-func (w *world) brokenPolicies() {
+func (w *fixture) brokenPolicies() {
 	w.make(`
 		cm  conf
 		sec keys
@@ -198,7 +198,7 @@ func (w *world) brokenPolicies() {
 }
 
 // A webhook that does not know the policies is not ready, and answers no request.
-func (w *world) hookWithoutPolicies() {
+func (w *fixture) hookWithoutPolicies() {
 	const user = "weir-webhook-newcomer"
 	role, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -257,7 +257,7 @@ func (w *world) hookWithoutPolicies() {
 
 // The longest name, and the largest object in its longest form: a byte of it is six in
 // a review, which holds it twice.
-func (w *world) largeAndLong() {
+func (w *fixture) largeAndLong() {
 	w.define(w.definition("Gizmo", apiextensionsv1.NamespaceScoped, "v1"))
 	gizmo := w.kinds["gizmo"]
 	long := strings.Repeat("a.b-1.", 42) + "z"

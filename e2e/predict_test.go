@@ -46,7 +46,7 @@ func TestPlansUnderPoliciesComeTrue(t *testing.T) {
 			var all predicted
 			for round := range *predictRounds {
 				t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
-					p := predictor{world: newEnforced(t, m), random: random}
+					p := predictor{fixture: newEnforced(t, m), random: random}
 					if m == replace {
 						p.awaitCollector()
 					}
@@ -77,10 +77,10 @@ func (p *predicted) add(o predicted) {
 }
 
 type predictor struct {
-	*world
+	*fixture
 	sum    predicted
 	random *rand.Rand
-	around *world // in which it is settled what came of a delete; nil: the same
+	around *fixture // in which it is settled what came of a delete; nil: the same
 }
 
 // calm returns when all that follows from what has happened has.

@@ -26,7 +26,7 @@ func (p *predictor) apart() *predictor {
 	p.Helper()
 	other := *p.beside()
 	other.made, other.kinds = map[string]object{}, maps.Clone(p.kinds)
-	q := &predictor{world: &other, random: p.random, around: p.world}
+	q := &predictor{fixture: &other, random: p.random, around: p.fixture}
 	q.policies()
 	return q
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // mustRefuse runs kubectl, which must fail and say each of these. The plan of a delete that is refused must say the same.
-func (w *world) mustRefuse(says []string, args ...string) {
+func (w *fixture) mustRefuse(says []string, args ...string) {
 	w.Helper()
 	out, err := w.kubectl(args...)
 	if err == nil {
@@ -37,7 +37,7 @@ func (w *world) mustRefuse(says []string, args ...string) {
 }
 
 // kubectlOnceKnown is kubectl, asked again while Weir refuses because a kind was defined a moment ago, by another test, and may have dependents.
-func (w *world) kubectlOnceKnown(args ...string) (out string, err error) {
+func (w *fixture) kubectlOnceKnown(args ...string) (out string, err error) {
 	w.Helper()
 	w.until("it is known what kubectl "+strings.Join(args, " ")+" would do", func(context.Context) (bool, error) {
 		out, err = w.kubectl(args...)
@@ -47,7 +47,7 @@ func (w *world) kubectlOnceKnown(args ...string) (out string, err error) {
 }
 
 // protectConfigMaps has a policy protect the ConfigMaps of the namespace.
-func (w *world) protectConfigMaps(protection string) {
+func (w *fixture) protectConfigMaps(protection string) {
 	w.Helper()
 	w.policy("DeletionPolicy", `
   match:
@@ -57,7 +57,7 @@ func (w *world) protectConfigMaps(protection string) {
 }
 
 // awaitRefusal waits until weir refuses what kubectl asks for, which it only tries.
-func (w *world) awaitRefusal(args ...string) {
+func (w *fixture) awaitRefusal(args ...string) {
 	w.Helper()
 	w.until("kubectl "+strings.Join(args, " ")+" is refused", func(context.Context) (bool, error) {
 		out, err := w.kubectl(append(args, "--dry-run=server")...)
@@ -67,7 +67,7 @@ func (w *world) awaitRefusal(args ...string) {
 
 // The refusal says what would also have been deleted, and what to do.
 func TestDependentsProtectTheirOwner(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec alone
@@ -96,7 +96,7 @@ func TestDependentsProtectTheirOwner(t *testing.T) {
 
 // An object as deep as the API server stores is judged like any other: in a review it is deeper still.
 func TestDepthGetsNothingPastAPolicy(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
 		w.define(crd)
 		w.policy("DeletionPolicy", `
@@ -123,7 +123,7 @@ func TestDepthGetsNothingPastAPolicy(t *testing.T) {
 
 // A confirmation of what a plan shows holds for nothing else.
 func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec one owners=(owner)
@@ -167,7 +167,7 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 
 // Who only tries a delete, or may not do it, is told what would also be deleted.
 func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec one    owners=(owner)
@@ -205,7 +205,7 @@ func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
 }
 
 func TestWhoKeepsTheDependentsMayDelete(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec one owners=(owner)
@@ -219,7 +219,7 @@ func TestWhoKeepsTheDependentsMayDelete(t *testing.T) {
 }
 
 func TestInstancesProtectTheirDefinition(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		crd := w.definition("Thing", apiextensionsv1.NamespaceScoped, "v1")
 		w.define(crd)
 		w.make(`
@@ -242,7 +242,7 @@ func TestInstancesProtectTheirDefinition(t *testing.T) {
 }
 
 func TestContentProtectsItsNamespace(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  settings
 			sec keys
@@ -262,7 +262,7 @@ func TestContentProtectsItsNamespace(t *testing.T) {
 
 // The API server deletes the pod of an Eviction without asking any webhook about a DELETE.
 func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make("po pod")
 		w.policy("DeletionPolicy", `
   match:
@@ -293,7 +293,7 @@ func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
 }
 
 func TestWarnAndAuditDoNotRefuse(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			sec one owners=(owner)
@@ -315,7 +315,7 @@ func TestWarnAndAuditDoNotRefuse(t *testing.T) {
 
 // Who owns a protected object is deleted, which the policy lets pass, and the collector goes on.
 func TestCollectorsAreNeverRefused(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			rc  top
 			cm  middle owners=(top)
@@ -330,7 +330,7 @@ func TestCollectorsAreNeverRefused(t *testing.T) {
 
 // The API server goes by the last DELETE that asked for a propagation, also of an object that terminates.
 func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "{default: %s}", "{default: Orphan, allowed: [Orphan]}"))
 		w.awaitStamping("cm")
 		w.make(`
@@ -351,7 +351,7 @@ func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
 // Who may update an object, and no more, cannot have the garbage collector delete it: neither by an owner that is not there, nor
 // by one that is deleted afterwards. Nor does it go with its owner, or its namespace, by mistake.
 func TestProtectedObjectsAreNotDeletedInCascades(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner
 			cm  bait

@@ -115,7 +115,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 }
 
 // startHookAndController starts both as startPair does, and the controller with these flags as well.
-func (w *world) startHookAndController(flags ...string) {
+func (w *fixture) startHookAndController(flags ...string) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context())
 	port, err := plane.FreePort()

@@ -18,7 +18,7 @@ import (
 // then it stays.
 func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	const n = 300
 	leaves := numbered("leaf", n)
 	w.make(`
@@ -64,7 +64,7 @@ func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 // while and after it is deleted with orphan.
 func TestDependentsMadeDuringOrphaningStay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm boss`)
 	leaves := numbered("leaf", 300)
 	owner := []metav1.OwnerReference{w.reference("boss")}
@@ -107,7 +107,7 @@ func TestDependentsMadeDuringOrphaningStay(t *testing.T) {
 // order among each other.
 func TestDependentThatIsSeenBeforeItsOwnerIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	pairs := numbered("pair", 400)
 	w.inParallel(pairs, func(ctx context.Context, name string) (bool, error) {
 		var owners []metav1.OwnerReference
@@ -149,7 +149,7 @@ func TestDependentThatIsSeenBeforeItsOwnerIsKept(t *testing.T) {
 
 // inParallel calls f for each name, some at a time, and returns those for which
 // it is true, sorted. f must not end the test.
-func (w *world) inParallel(names []string, f func(context.Context, string) (bool, error)) []string {
+func (w *fixture) inParallel(names []string, f func(context.Context, string) (bool, error)) []string {
 	w.Helper()
 	var mu sync.Mutex
 	var yes []string

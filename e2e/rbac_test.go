@@ -55,7 +55,7 @@ func TestKindThatWeirMayNotSeeIsNotItsToCollect(t *testing.T) {
 }
 
 // roleWithout allows everything but one resource.
-func (w *world) roleWithout(resource string) rbacv1.RoleRef {
+func (w *fixture) roleWithout(resource string) rbacv1.RoleRef {
 	w.Helper()
 	_, lists, err := w.typed.Discovery().ServerGroupsAndResources()
 	if err != nil {

@@ -73,7 +73,7 @@ func TestALeaderIsReadyOnceTheWebhookWasAsked(t *testing.T) {
 }
 
 // electable launches a controller that leads while it holds the Lease.
-func (w *world) electable(m mode, name, url string) *weir.Process {
+func (w *fixture) electable(m mode, name, url string) *weir.Process {
 	w.Helper()
 	p, err := weir.Launch(context.WithoutCancel(w.Context()), weir.Options{
 		Binary: shared.binary, Kubeconfig: w.kubeconfigOf(weirUser), Dir: w.plane.Dir, Name: name, LeaderElect: true,
@@ -86,7 +86,7 @@ func (w *world) electable(m mode, name, url string) *weir.Process {
 	return p
 }
 
-func (w *world) kubeconfigOf(user string) string {
+func (w *fixture) kubeconfigOf(user string) string {
 	w.Helper()
 	kubeconfig, err := identity(context.WithoutCancel(w.Context()), w.plane, user)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestOwnerInAnotherNamespaceDoesNotOwn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm own  owners=(boss)
@@ -46,7 +46,7 @@ func TestOwnerInAnotherNamespaceDoesNotOwn(t *testing.T) {
 // the owner's namespace, so no lookup could prove it absent.
 func TestNamespacedOwnerOfClusterScopedObjectIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	role := "misplaced-" + w.namespace
 	w.make(`cm boss`)
 	w.make(`cr ` + role + ` owners=(boss)`)
@@ -77,7 +77,7 @@ func TestReferenceToAnUnservedKindKeepsItsObjectAndNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.make(`
 				cm boss
 				cm good  owners=(boss)
@@ -107,7 +107,7 @@ func TestReferenceToAnUnservedKindKeepsItsObjectAndNoOther(t *testing.T) {
 // What is owned by the right kind is not touched, whichever came first.
 func TestWrongKindForAUIDOwnsNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm before  owners=(boss)
@@ -122,7 +122,7 @@ func TestWrongKindForAUIDOwnsNothing(t *testing.T) {
 
 func TestWrongNameForAUIDOwnsNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm other
@@ -138,7 +138,7 @@ func TestWrongNameForAUIDOwnsNothing(t *testing.T) {
 
 func TestOfTwoReferencesWithOneUIDTheSoundOneCounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm second
@@ -156,7 +156,7 @@ func TestOfTwoReferencesWithOneUIDTheSoundOneCounts(t *testing.T) {
 
 func TestOddReferencesToNothingAreCollected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`cm boss`)
 	boss := w.of("boss").uid
 	odd := map[string]struct{ name, uid string }{
@@ -188,7 +188,7 @@ func TestOddReferencesToNothingAreCollected(t *testing.T) {
 // can the API server be asked for it.
 func TestNamesThatFitNoPathKeepTheirObjects(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss
 		cm good owners=(boss)
@@ -210,7 +210,7 @@ func TestNamesThatFitNoPathKeepTheirObjects(t *testing.T) {
 
 func TestLongNamesCascade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	boss, leaf := strings.Repeat("b", 253), strings.Repeat("l.", 126)+"l"
 	w.make("cm " + boss)
 	w.make("cm " + leaf + " owners=(" + boss + "!block)")

@@ -18,14 +18,14 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t, plane.Options{})
 	cluster.startWeir()
-	in := func(test func(*world)) func(*testing.T) {
+	in := func(test func(*fixture)) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Parallel()
-			test(worldIn(t, cluster.cluster))
+			test(fixtureIn(t, cluster.cluster))
 		}
 	}
 	for _, code := range []int32{403, 404, 409, 500} {
-		t.Run(fmt.Sprintf("RefusedObjectIsTriedEverLess/%d", code), in(func(w *world) { refusedObjectIsTriedEverLess(w, code) }))
+		t.Run(fmt.Sprintf("RefusedObjectIsTriedEverLess/%d", code), in(func(w *fixture) { refusedObjectIsTriedEverLess(w, code) }))
 	}
 	t.Run("ThrottledObjectIsTriedWhenTheWebhookSaid", in(throttledObjectIsTriedWhenTheWebhookSaid))
 	t.Run("WebhookThatIsDownHoldsUpOnlyItsOwn", in(webhookThatIsDownHoldsUpOnlyItsOwn))
@@ -36,7 +36,7 @@ func TestRefusal(t *testing.T) {
 
 // refusedObjectIsTriedEverLess: the code is the webhook's choice and proves
 // nothing, least of all that the object is gone.
-func refusedObjectIsTriedEverLess(w *world, code int32) {
+func refusedObjectIsTriedEverLess(w *fixture, code int32) {
 	w.make(`
 		cm boss
 		cm held  owners=(boss)
@@ -83,7 +83,7 @@ func (h *hook) mustNotSpin(name string) {
 
 // throttledObjectIsTriedWhenTheWebhookSaid: who says when to come back is not in the way for
 // good, and no user has to be told.
-func throttledObjectIsTriedWhenTheWebhookSaid(w *world) {
+func throttledObjectIsTriedWhenTheWebhookSaid(w *fixture) {
 	w.make(`
 		cm boss
 		cm held  owners=(boss)
@@ -106,7 +106,7 @@ func throttledObjectIsTriedWhenTheWebhookSaid(w *world) {
 
 // webhookThatIsDownHoldsUpOnlyItsOwn: that may pass, and is told only when it
 // lasts.
-func webhookThatIsDownHoldsUpOnlyItsOwn(w *world) {
+func webhookThatIsDownHoldsUpOnlyItsOwn(w *fixture) {
 	w.make(`
 		sec boss
 		cm  held  owners=(boss)
@@ -129,7 +129,7 @@ func webhookThatIsDownHoldsUpOnlyItsOwn(w *world) {
 
 // orphaningWaitsForWhatMayNotBeChanged: an owner that went before its dependents
 // are released would have them collected.
-func orphaningWaitsForWhatMayNotBeChanged(w *world) {
+func orphaningWaitsForWhatMayNotBeChanged(w *fixture) {
 	w.make(`
 		cm boss
 		cm held  owners=(boss)
@@ -153,7 +153,7 @@ func orphaningWaitsForWhatMayNotBeChanged(w *world) {
 	}
 }
 
-func foregroundOwnerWaitsForWhatMayNotBeDeleted(w *world) {
+func foregroundOwnerWaitsForWhatMayNotBeDeleted(w *fixture) {
 	w.make(`
 		cm boss
 		cm held  owners=(boss!block)
@@ -172,7 +172,7 @@ func foregroundOwnerWaitsForWhatMayNotBeDeleted(w *world) {
 
 // patchThatIsUndoneIsTriedEverLess: a mutating webhook puts an owner reference back, and
 // the API server says that all went well.
-func patchThatIsUndoneIsTriedEverLess(w *world) {
+func patchThatIsUndoneIsTriedEverLess(w *fixture) {
 	w.make(`
 		cm staying
 		cm leaving

@@ -26,7 +26,7 @@ import (
 type released struct{ out, log, err string }
 
 // release runs `weir release` to its end.
-func (w *world) release(kubeconfig string, flags ...string) released {
+func (w *fixture) release(kubeconfig string, flags ...string) released {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*patience)
 	defer cancel()
@@ -42,7 +42,7 @@ func (w *world) release(kubeconfig string, flags ...string) released {
 }
 
 // versions are the resourceVersions of objects: whether anybody wrote.
-func (w *world) versions(names []string) map[string]string {
+func (w *fixture) versions(names []string) map[string]string {
 	w.Helper()
 	versions := map[string]string{}
 	for _, name := range names {
@@ -54,7 +54,7 @@ func (w *world) versions(names []string) map[string]string {
 }
 
 // marked are those of the objects that carry anything of Weir's.
-func (w *world) stamped(names []string) (stamped []string) {
+func (w *fixture) stamped(names []string) (stamped []string) {
 	w.Helper()
 	for _, name := range names {
 		if o := w.get(name); o != nil && (strings.Contains(strings.Join(o.GetFinalizers(), " "), finalizer) || o.GetAnnotations()["weir.dev/armed-at"] != "") {
@@ -65,7 +65,7 @@ func (w *world) stamped(names []string) (stamped []string) {
 }
 
 // webhookConfigurations makes both of Weir's, for nothing in particular.
-func (w *world) webhookConfigurations() {
+func (w *fixture) webhookConfigurations() {
 	w.Helper()
 	admission, weirs := w.typed.AdmissionregistrationV1(), metav1.ObjectMeta{Name: "weir"}
 	if _, err := admission.MutatingWebhookConfigurations().Create(w.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: weirs}, metav1.CreateOptions{}); err != nil {
@@ -77,7 +77,7 @@ func (w *world) webhookConfigurations() {
 }
 
 // webhooksLeft counts the configurations that are called weir.
-func (w *world) webhooksLeft() (n int) {
+func (w *fixture) webhooksLeft() (n int) {
 	w.Helper()
 	admission, named := w.typed.AdmissionregistrationV1(), metav1.ListOptions{FieldSelector: "metadata.name=weir"}
 	mutating, err := admission.MutatingWebhookConfigurations().List(w.Context(), named)

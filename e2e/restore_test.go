@@ -93,7 +93,7 @@ func TestRestoredClusterLosesNothingThatHasAnOwner(t *testing.T) {
 
 // mustNotice makes sure that weir finds out soon that the history went back, and says
 // so to whoever looks, in its metrics and its log.
-func (w *world) mustNotice(since time.Time) {
+func (w *fixture) mustNotice(since time.Time) {
 	w.Helper()
 	const within = 10 * time.Second
 	w.awaitMetrics("it knows that the history went back", func(m weir.Metrics) bool { return m.Sum("weir_history_rewound_total") > 0 })
@@ -163,7 +163,7 @@ func TestStorageThatIsRestoredUnderItsAPIServer(t *testing.T) {
 }
 
 // lease is the Lease of the API server.
-func (w *world) lease() coordinationv1.Lease {
+func (w *fixture) lease() coordinationv1.Lease {
 	w.Helper()
 	list, err := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem).List(w.Context(), metav1.ListOptions{
 		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})

@@ -91,7 +91,7 @@ type stream struct {
 	refused []error
 }
 
-func (w *world) startStream() *stream {
+func (w *fixture) startStream() *stream {
 	s := &stream{}
 	ctx, end := context.WithCancel(w.Context())
 	s.end = end
@@ -118,7 +118,7 @@ func (s *stream) stop() []error {
 	return s.refused
 }
 
-func (w *world) makeAndDelete(name string) error {
+func (w *fixture) makeAndDelete(name string) error {
 	k := w.kinds["cm"]
 	manifest, err := k.manifest(name, nil, nil)
 	if err != nil {

@@ -22,10 +22,10 @@ func TestUsersOfAnotherAPIServerAreFollowed(t *testing.T) {
 	second := newServers(c)
 	c.startWeirSwitched(second, func(*http.Request) bool { return true })
 	for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
-		t.Run(string(policy), func(t *testing.T) { worldIn(t, c.cluster).cascadeSeenLate(second, policy) })
+		t.Run(string(policy), func(t *testing.T) { fixtureIn(t, c.cluster).cascadeSeenLate(second, policy) })
 	}
 	t.Run("namespace", func(t *testing.T) {
-		w := worldIn(t, c.cluster)
+		w := fixtureIn(t, c.cluster)
 		w.make(`
 			deploy web
 			cm     settings owners=(web!block)
@@ -50,7 +50,7 @@ func TestUsersOfAnotherAPIServerAreFollowed(t *testing.T) {
 
 // cascadeSeenLate deletes an owner, and gives half of what it owns to another, before the API server that weir talks to shows
 // any of that.
-func (w *world) cascadeSeenLate(lagging *plane.Server, policy metav1.DeletionPropagation) {
+func (w *fixture) cascadeSeenLate(lagging *plane.Server, policy metav1.DeletionPropagation) {
 	w.Helper()
 	leaves, moved := numbered("leaf", 40), numbered("moved", 40)
 	w.make(`
@@ -93,8 +93,8 @@ func TestCascadeGoesOnAtAnotherAPIServer(t *testing.T) {
 	b := c.startWeirBalanced(second.Config.Host)
 	for _, policy := range []metav1.DeletionPropagation{background, orphan} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := worldIn(t, c.cluster)
-			w.cascadeBroken(policy, func(w *world) {
+			w := fixtureIn(t, c.cluster)
+			w.cascadeBroken(policy, func(w *fixture) {
 				second.Kill()
 				b.To(w.plane.Config.Host)
 			})
@@ -109,15 +109,15 @@ func TestCascadeGoesOnAtAnotherAPIServer(t *testing.T) {
 	}
 	// One that is frozen keeps its connections: pings that it does not answer end them.
 	t.Run("frozen", func(t *testing.T) {
-		w := worldIn(t, c.cluster)
-		w.cascadeBroken(foreground, func(w *world) {
+		w := fixtureIn(t, c.cluster)
+		w.cascadeBroken(foreground, func(w *fixture) {
 			b.New(w.plane.Config.Host)
 			w.signal(second, syscall.SIGSTOP)
 		})
 		w.signal(second, syscall.SIGCONT)
 		b.To(second.Config.Host)
 	})
-	w := worldIn(t, c.cluster)
+	w := fixtureIn(t, c.cluster)
 	w.make(`
 		cm boss
 		cm leaf owners=(boss)
@@ -163,7 +163,7 @@ func TestAPIServerThatHasNotSeenANamespaceEnd(t *testing.T) {
 }
 
 // mustHoldNothing looks whether there are ConfigMaps in the place where the namespace was.
-func (w *world) mustHoldNothing() {
+func (w *fixture) mustHoldNothing() {
 	w.Helper()
 	list, err := w.typed.CoreV1().ConfigMaps(w.namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *world) mustHoldNothing() {
 	}
 }
 
-func (w *world) signal(s *plane.Server, signal syscall.Signal) {
+func (w *fixture) signal(s *plane.Server, signal syscall.Signal) {
 	w.Helper()
 	if err := syscall.Kill(s.Pid(), signal); err != nil {
 		w.Fatal(err)
@@ -182,7 +182,7 @@ func (w *world) signal(s *plane.Server, signal syscall.Signal) {
 }
 
 // mustNotRewind looks whether weir has taken an API server that is late for one that was restored from a backup.
-func (w *world) mustNotRewind() {
+func (w *fixture) mustNotRewind() {
 	w.Helper()
 	if n := w.sum("weir_history_rewound_total"); n > 0 {
 		w.Errorf("the history went back %.0f times for weir", n)
@@ -190,7 +190,7 @@ func (w *world) mustNotRewind() {
 }
 
 // sum is what one of weir's metrics says.
-func (w *world) sum(metric string, labels ...string) float64 {
+func (w *fixture) sum(metric string, labels ...string) float64 {
 	w.Helper()
 	m, err := w.weir.Metrics(w.Context())
 	if err != nil {

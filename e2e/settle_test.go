@@ -21,8 +21,8 @@ func nobody() metav1.OwnerReference {
 // start. A watch shows the objects of a kind in order, so when that one is
 // collected, everything before it was seen. What has nothing to do leaves
 // weir's queue; when the queue is empty, all of it was decided. Kinds that were
-// taken out of the world's kinds are not asked.
-func (w *world) settle() {
+// taken out of the fixture's kinds are not asked.
+func (w *fixture) settle() {
 	w.Helper()
 	used := map[string]object{}
 	for _, o := range w.made {

@@ -32,7 +32,7 @@ type shadowReport struct {
 }
 
 // startShadow runs a weir that may read, and nothing else. It returns how to read its report, and where that is.
-func (w *world) startShadow(flags ...string) (read func() shadowReport, path string) {
+func (w *fixture) startShadow(flags ...string) (read func() shadowReport, path string) {
 	w.Helper()
 	kubeconfig, err := w.reader()
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *world) startShadow(flags ...string) (read func() shadowReport, path str
 }
 
 // reader is a kubeconfig of Weir that may read, and nothing else.
-func (w *world) reader() (string, error) {
+func (w *fixture) reader() (string, error) {
 	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
 	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), reader, metav1.CreateOptions{}); err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (w *world) reader() (string, error) {
 }
 
 // awaitNothingOpen waits until all that was decided has come to an end.
-func (w *world) awaitNothingOpen() {
+func (w *fixture) awaitNothingOpen() {
 	w.Helper()
 	w.awaitMetrics("nothing is open", func(m weir.Metrics) bool {
 		return m.Has("weir_shadow_decisions") && m.Sum("weir_shadow_decisions", "result", "open") == 0
@@ -100,7 +100,7 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	w.delete("one", background)
 	w.delete("role", background)
 	w.delete("by-hand", background)
-	short := worldIn(t, w.cluster)
+	short := fixtureIn(t, w.cluster)
 	short.make("cm one\ncm two owners=(one)")
 	ended := short.drop()
 	w.awaitGoneIn(collectorBegins, append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
@@ -295,7 +295,7 @@ func TestShadowTellsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	read, _ := w.startShadow("--shadow-late", "2s")
-	stays, left := worldIn(t, w.cluster), worldIn(t, w.cluster)
+	stays, left := fixtureIn(t, w.cluster), fixtureIn(t, w.cluster)
 	stays.make("cm one")
 	left.make("cm two finalizers=(example.com/hold)")
 	ended := stays.drop()

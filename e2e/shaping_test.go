@@ -11,7 +11,7 @@ import (
 
 // deployed makes a Deployment whose two pods run, and returns the names of its
 // ReplicaSet and of its pods.
-func (w *world) deployed(name string) (sets, pods []string) {
+func (w *fixture) deployed(name string) (sets, pods []string) {
 	w.Helper()
 	w.make("web " + name)
 	w.until("the pods of "+name+" run", func(context.Context) (bool, error) {
@@ -32,7 +32,7 @@ const workloads = `
 
 // awaitForeground waits until the deletion of an object with the finalizer is known to wait for
 // its dependents: the built-in collector is told so, and weir's own knows.
-func (w *world) awaitForeground(name string) {
+func (w *fixture) awaitForeground(name string) {
 	w.Helper()
 	if w.mode == replace {
 		w.awaitFinalizers(name, finalizer)
@@ -44,7 +44,7 @@ func (w *world) awaitForeground(name string) {
 // kubectl asks for Background unless told otherwise: the policy's default applies,
 // and the Deployment is there until its pods are gone.
 func TestDefaultForegroundWaitsForPods(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Foreground"))
 		w.awaitStamping("web")
 		_, pods := w.deployed("shop")
@@ -61,7 +61,7 @@ func TestDefaultForegroundWaitsForPods(t *testing.T) {
 }
 
 func TestDefaultOrphanKeepsPods(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Orphan"))
 		w.awaitStamping("web")
 		sets, pods := w.deployed("shop")
@@ -74,7 +74,7 @@ func TestDefaultOrphanKeepsPods(t *testing.T) {
 
 // What an explicit request asks for is what happens, and nothing else.
 func TestExplicitRequestsAreCarriedOut(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -108,7 +108,7 @@ func TestExplicitRequestsAreCarriedOut(t *testing.T) {
 }
 
 func TestRequestsThatAreNotAllowedAreRefusedWithTheWayOn(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -129,7 +129,7 @@ func TestRequestsThatAreNotAllowedAreRefusedWithTheWayOn(t *testing.T) {
 
 // A Job's dependents are orphaned by the API server when nothing is asked for.
 func TestBareDeleteOfAJobRemovesWhatItOwns(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [batch], resources: [jobs]}]
@@ -153,7 +153,7 @@ func TestBareDeleteOfAJobRemovesWhatItOwns(t *testing.T) {
 }
 
 func TestDependentsAreDecidedByKind(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -179,7 +179,7 @@ func TestDependentsAreDecidedByKind(t *testing.T) {
 
 // The collector's own cascade meets dependents with the finalizer.
 func TestCascadesGoThroughStampedDependents(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
@@ -199,7 +199,7 @@ func TestCascadesGoThroughStampedDependents(t *testing.T) {
 }
 
 func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm one
 			cm two finalizers=(example.com/hold)
@@ -235,7 +235,7 @@ func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
 
 // Labels bring an object under a policy, and out of it.
 func TestUpdatesStampAndLetGo(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]

@@ -76,7 +76,7 @@ func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
 }
 
 // rediscover changes a definition, at which weir asks again which kinds there are.
-func (w *world) rediscover(crd *apiextensionsv1.CustomResourceDefinition) {
+func (w *fixture) rediscover(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"at":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`)
 	if _, err := w.crds().Patch(w.Context(), crd.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -152,9 +152,9 @@ func TestAPIServersAreUpgradedOneAfterTheOther(t *testing.T) {
 }
 
 // worksAs has cascades of all three kinds end right in one state of the cluster, and returns where.
-func (w *world) worksAs(state string) *world {
+func (w *fixture) worksAs(state string) *fixture {
 	w.Helper()
-	in := worldIn(w.T, w.cluster)
+	in := fixtureIn(w.T, w.cluster)
 	gone, kept := numbered("gone", 10), numbered("kept", 10)
 	in.make(`
 		rc background
@@ -178,7 +178,7 @@ func (w *world) worksAs(state string) *world {
 }
 
 // logDifference tells which kinds one of the API servers serves and the plane's own does not, and the reverse.
-func (w *world) logDifference(config *rest.Config) {
+func (w *fixture) logDifference(config *rest.Config) {
 	w.Helper()
 	served := func(config *rest.Config) map[string]bool {
 		client, err := discovery.NewDiscoveryClientForConfig(config)

@@ -11,7 +11,7 @@ import (
 )
 
 // newServers is a cluster with two API servers on one etcd. Users go to the plane's own.
-func newServers(w *world, flags ...string) *plane.Server {
+func newServers(w *fixture, flags ...string) *plane.Server {
 	w.Helper()
 	second, err := w.plane.AddAPIServer(w.Context(), flags...)
 	if err != nil {
@@ -22,7 +22,7 @@ func newServers(w *world, flags ...string) *plane.Server {
 }
 
 // startWeirBalanced runs a weir that reaches API servers through a load balancer.
-func (w *world) startWeirBalanced(hosts ...string) *plane.Balancer {
+func (w *fixture) startWeirBalanced(hosts ...string) *plane.Balancer {
 	w.Helper()
 	b, err := plane.NewBalancer(w.Context(), hosts...)
 	if err != nil {
@@ -50,7 +50,7 @@ type switchboard struct {
 }
 
 // startWeirSwitched runs a weir whose requests go to the second API server where second says so, and to the plane's own otherwise.
-func (w *world) startWeirSwitched(s *plane.Server, second func(*http.Request) bool, flags ...string) *switchboard {
+func (w *fixture) startWeirSwitched(s *plane.Server, second func(*http.Request) bool, flags ...string) *switchboard {
 	w.Helper()
 	other := strings.TrimPrefix(s.Config.Host, "https://")
 	b := &switchboard{second: second}

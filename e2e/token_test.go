@@ -55,7 +55,7 @@ type deletes struct {
 }
 
 // beginDeletes sends deletes of a ConfigMap until it is told to end.
-func (w *world) beginDeletes(name string) *deletes {
+func (w *fixture) beginDeletes(name string) *deletes {
 	ctx, cancel := context.WithCancel(w.Context())
 	d := &deletes{}
 	var sending sync.WaitGroup
@@ -92,7 +92,7 @@ func (d *deletes) sent() int {
 }
 
 // until waits until so many were sent.
-func (d *deletes) until(w *world, what string, n int) {
+func (d *deletes) until(w *fixture, what string, n int) {
 	w.Helper()
 	w.until(what, func(context.Context) (bool, error) { return d.sent() >= n, nil })
 }

@@ -10,7 +10,7 @@ import (
 // TestTreeIsDrawnAnewWhenItChanges: kubectl weir tree --watch, until the object is gone.
 func TestTreeIsDrawnAnewWhenItChanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make(`
 		cm boss  finalizers=(example.com/hold)
 		cm leaf  owners=(boss)

@@ -66,7 +66,7 @@ const leastShare = 0.25
 
 var troubleObjects = flag.Int("trouble.objects", 1000, "ConfigMaps in a cascade beside a kind in trouble")
 
-func (w *world) mustKeepUp(what string, rate, alone float64) {
+func (w *fixture) mustKeepUp(what string, rate, alone float64) {
 	w.Helper()
 	w.Logf("a cascade of %d ConfigMaps %s: %.0f objects/s, %.2f of %.0f", *troubleObjects, what, rate, rate/alone, alone)
 	if rate < leastShare*alone {
@@ -75,7 +75,7 @@ func (w *world) mustKeepUp(what string, rate, alone float64) {
 }
 
 // cascades is the median rate of some cascades of ConfigMaps.
-func (w *world) cascades(times int) float64 {
+func (w *fixture) cascades(times int) float64 {
 	w.Helper()
 	var rates []float64
 	for range times {
@@ -96,14 +96,14 @@ func (w *world) cascades(times int) float64 {
 }
 
 // awaitPutOff waits until objects of a kind wait because it fails.
-func (w *world) awaitPutOff(resource string) {
+func (w *fixture) awaitPutOff(resource string) {
 	w.Helper()
 	w.awaitMetrics(resource+" are put off", func(m weir.Metrics) bool { return m.Sum("weir_objects_put_off", "resource", resource) > 0 })
 }
 
 // hangDeletes installs a webhook that never answers about deletions of a kind of
-// the core group in the world's namespace, and returns what removes it.
-func (w *world) hangDeletes(resource string) (release func()) {
+// the core group in the fixture's namespace, and returns what removes it.
+func (w *fixture) hangDeletes(resource string) (release func()) {
 	w.Helper()
 	done, asked := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(asked) })

@@ -15,7 +15,7 @@ import (
 // TestWhyTriesWhatIsRefused: no metadata tells who refuses the request for which an object waits. It is tried, and nothing changes.
 func TestWhyTriesWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	hook := w.newHook(false, named("leaf", refusal(403, 0)))
 	w.make(`
 		cm  boss
@@ -69,8 +69,8 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	w.awaitGone("boss", "leaf")
 }
 
-// refuseOfSecrets has the API server refuse an operation on those of the world's namespace, by a policy of which it returns the name.
-func (w *world) refuseOfSecrets(operation admissionregistrationv1.OperationType) string {
+// refuseOfSecrets has the API server refuse an operation on those of the fixture's namespace, by a policy of which it returns the name.
+func (w *fixture) refuseOfSecrets(operation admissionregistrationv1.OperationType) string {
 	w.Helper()
 	name, admission := fmt.Sprintf("no-%s-%s", strings.ToLower(string(operation)), w.namespace), w.typed.AdmissionregistrationV1()
 	_, err := admission.ValidatingAdmissionPolicies().Create(w.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{

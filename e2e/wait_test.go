@@ -23,14 +23,14 @@ const (
 )
 
 // until waits for something in the cluster; what says what.
-func (w *world) until(what string, holds func(context.Context) (bool, error)) {
+func (w *fixture) until(what string, holds func(context.Context) (bool, error)) {
 	w.Helper()
 	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, holds); err != nil {
 		w.Fatalf("wait until %s: %v", what, err)
 	}
 }
 
-// poll is until for those who have no world.
+// poll is until for those who have no fixture.
 func poll(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, holds); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
@@ -39,7 +39,7 @@ func poll(ctx context.Context, what string, holds func(context.Context) (bool, e
 }
 
 // get reads an object; nil when it is gone, even if another has its name.
-func (w *world) get(name string) *unstructured.Unstructured {
+func (w *fixture) get(name string) *unstructured.Unstructured {
 	w.Helper()
 	o := w.of(name)
 	found, err := w.at(o).Get(w.Context(), o.name, metav1.GetOptions{})
@@ -53,7 +53,7 @@ func (w *world) get(name string) *unstructured.Unstructured {
 }
 
 // owners is how an object's references are written.
-func (w *world) owners(name string) string {
+func (w *fixture) owners(name string) string {
 	w.Helper()
 	o := w.get(name)
 	if o == nil {
@@ -63,7 +63,7 @@ func (w *world) owners(name string) string {
 }
 
 // left are those of the objects that are still there, sorted.
-func (w *world) left(ctx context.Context, names []string) ([]string, error) {
+func (w *fixture) left(ctx context.Context, names []string) ([]string, error) {
 	byPlace := map[schema.GroupVersionResource]map[string][]string{}
 	for _, name := range names {
 		o := w.of(name)
@@ -95,12 +95,12 @@ func (w *world) left(ctx context.Context, names []string) ([]string, error) {
 }
 
 // awaitGone waits until none of the objects is there any more.
-func (w *world) awaitGone(names ...string) {
+func (w *fixture) awaitGone(names ...string) {
 	w.Helper()
 	w.awaitGoneIn(patience, names...)
 }
 
-func (w *world) awaitGoneIn(patience time.Duration, names ...string) {
+func (w *fixture) awaitGoneIn(patience time.Duration, names ...string) {
 	w.Helper()
 	var left []string
 	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(ctx context.Context) (bool, error) {
@@ -114,7 +114,7 @@ func (w *world) awaitGoneIn(patience time.Duration, names ...string) {
 }
 
 // awaitOwners waits until an object's references are these and no others.
-func (w *world) awaitOwners(name, want string) {
+func (w *fixture) awaitOwners(name, want string) {
 	w.Helper()
 	var have string
 	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(context.Context) (bool, error) {
@@ -131,7 +131,7 @@ func (w *world) awaitOwners(name, want string) {
 }
 
 // awaitFinalizers waits until an object has these finalizers and no others.
-func (w *world) awaitFinalizers(name string, want ...string) {
+func (w *fixture) awaitFinalizers(name string, want ...string) {
 	w.Helper()
 	var have []string
 	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(context.Context) (bool, error) {
@@ -148,7 +148,7 @@ func (w *world) awaitFinalizers(name string, want ...string) {
 }
 
 // awaitTerminating waits until an object is being deleted.
-func (w *world) awaitTerminating(name string) {
+func (w *fixture) awaitTerminating(name string) {
 	w.Helper()
 	w.until(name+" is being deleted", func(context.Context) (bool, error) {
 		o := w.get(name)
@@ -160,7 +160,7 @@ func (w *world) awaitTerminating(name string) {
 }
 
 // mustStay settles, and then looks whether the objects are there and alive.
-func (w *world) mustStay(names ...string) {
+func (w *fixture) mustStay(names ...string) {
 	w.Helper()
 	w.settle()
 	w.alive(names...)
@@ -168,7 +168,7 @@ func (w *world) mustStay(names ...string) {
 
 // mustBeThere settles, and then looks whether the objects are there, be they
 // terminating or not.
-func (w *world) mustBeThere(names ...string) {
+func (w *fixture) mustBeThere(names ...string) {
 	w.Helper()
 	w.settle()
 	left, err := w.left(w.Context(), names)
@@ -181,7 +181,7 @@ func (w *world) mustBeThere(names ...string) {
 }
 
 // alive looks whether objects are there and are not being deleted.
-func (w *world) alive(names ...string) {
+func (w *fixture) alive(names ...string) {
 	w.Helper()
 	for _, name := range names {
 		switch o := w.get(name); {

@@ -30,7 +30,7 @@ type fault struct {
 }
 
 // faults are those that any object can have, and with each other. Webhooks and rights are those of newFaulty.
-func faults(w *world) []fault {
+func faults(w *fixture) []fault {
 	in := w.namespace + "/"
 	hook := wanted{"who runs the admission webhook " + w.namespace + ".example.com", []string{
 		"Weir's controller is refused at ConfigMap " + in + "refused-OWNER: ", "denied the request: not today", "the Event CollectionRefused on ConfigMap " + in + "refused-OWNER"}}
@@ -63,7 +63,7 @@ func weirAway() fault {
 }
 
 // newFaulty is a cluster without controllers but Weir's, which may not delete LimitRanges, and is refused what is named so by a webhook.
-func newFaulty(t *testing.T) (*world, *hook) {
+func newFaulty(t *testing.T) (*fixture, *hook) {
 	t.Helper()
 	w := newCluster(t, plane.Options{})
 	if err := installCRDs(w.Context(), w.plane); err != nil {
@@ -93,7 +93,7 @@ func newFaulty(t *testing.T) (*world, *hook) {
 }
 
 // suffer makes an object with faults, and deletes it.
-func (w *world) suffer(name string, all ...fault) {
+func (w *fixture) suffer(name string, all ...fault) {
 	w.Helper()
 	w.make("sec " + name)
 	var finalizers []string
@@ -123,7 +123,7 @@ func (w *world) suffer(name string, all ...fault) {
 }
 
 // awaitWhy waits until why says each of some words, and nothing wrong.
-func (w *world) awaitWhy(words []string, args ...string) (out string) {
+func (w *fixture) awaitWhy(words []string, args ...string) (out string) {
 	w.Helper()
 	defer func() {
 		if w.Failed() {
@@ -241,7 +241,7 @@ func TestWhyNamesFaultsOfKinds(t *testing.T) {
 }
 
 // bind has a volume be bound to a claim, and attached to a node, as the controllers for that would.
-func (w *world) bind(volume, claim string) {
+func (w *fixture) bind(volume, claim string) {
 	w.Helper()
 	w.patch(volume, fmt.Sprintf(`{"spec": {"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": %q, "name": %q, "uid": %q}}}`, w.namespace, claim, w.of(claim).uid))
 	o := w.of(volume)
@@ -258,7 +258,7 @@ func (w *world) bind(volume, claim string) {
 }
 
 // cascadeIsRemembered: why tells of what is gone, because of what it went, and that its controller has made it again.
-func (w *world) cascadeIsRemembered() {
+func (w *fixture) cascadeIsRemembered() {
 	w.Helper()
 	w.make(`
 		rs  maker
@@ -282,7 +282,7 @@ func (w *world) cascadeIsRemembered() {
 }
 
 // namespaceFaults are those of a namespace, all at a time, and of a definition.
-func (w *world) namespaceFaults() {
+func (w *fixture) namespaceFaults() {
 	w.Helper()
 	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
 	w.define(crd)
@@ -326,7 +326,7 @@ func (w *world) namespaceFaults() {
 // TestWhyTellsWhatARealControllerHasMadeAnew: a ReplicaSet is deleted, and its Deployment's controller makes it again, with other pods.
 func TestWhyTellsWhatARealControllerHasMadeAnew(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make("web front")
 	sets := w.typed.AppsV1().ReplicaSets(w.namespace)
 	set := func() (name string, uid types.UID, pods []string) {
@@ -371,7 +371,7 @@ func TestWhyTellsWhatARealControllerHasMadeAnew(t *testing.T) {
 // TestNamespaceThatWasDrainedIsInTheHistory: where its Events cannot be, with how much went, and by whose request.
 func TestNamespaceThatWasDrainedIsInTheHistory(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	other := w.beside()
 	other.make(`
 		cm  one
@@ -391,7 +391,7 @@ func TestNamespaceThatWasDrainedIsInTheHistory(t *testing.T) {
 
 // TestHistoryTellsWhoAskedAndWhichPolicy: the webhook saw the request, the controller carried the policy out.
 func TestHistoryTellsWhoAskedAndWhichPolicy(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *world) {
+	eachMode(t, func(t *testing.T, w *fixture) {
 		policy := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  protection: {maxDependents: 100}")
 		w.awaitStamping("cm")
 		w.make(`

@@ -52,7 +52,7 @@ func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
 }
 
 // Delegated authorization and authentication are objects that are made and kept nowhere.
-func (w *world) questionsAreAnswered() {
+func (w *fixture) questionsAreAnswered() {
 	w.Helper()
 	w.mustKubectl("auth", "can-i", "list", "pods")
 	w.mustKubectl("auth", "whoami")
@@ -60,7 +60,7 @@ func (w *world) questionsAreAnswered() {
 	w.mustKubectl("auth", "can-i", "list", "secrets", "--as", "somebody", "--as-group", "system:masters")
 }
 
-func (w *world) rolloutGoesOn() {
+func (w *fixture) rolloutGoesOn() {
 	w.Helper()
 	w.mustKubectl("create", "deployment", "web", "--image=example.com/web:1", "--replicas=2")
 	w.mustKubectl("rollout", "status", "deployment/web", "--timeout=60s")
@@ -70,7 +70,7 @@ func (w *world) rolloutGoesOn() {
 }
 
 // The metrics that kubectl top shows are objects of an aggregated API, which can only be read.
-func (w *world) usageIsShown() {
+func (w *fixture) usageIsShown() {
 	w.Helper()
 	const path = "/apis/metrics.k8s.io"
 	mux := http.NewServeMux()
@@ -90,7 +90,7 @@ func (w *world) usageIsShown() {
 	})
 }
 
-func (w *world) nodeComesAndGoes() {
+func (w *fixture) nodeComesAndGoes() {
 	w.Helper()
 	name := "node-" + w.namespace
 	if _, err := w.typed.CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -110,7 +110,7 @@ func (w *world) nodeComesAndGoes() {
 	}
 }
 
-func (w *world) namespaceComesAndGoes() {
+func (w *fixture) namespaceComesAndGoes() {
 	w.Helper()
 	name := w.namespace + "-short"
 	w.mustKubectl("create", "namespace", name)
@@ -119,7 +119,7 @@ func (w *world) namespaceComesAndGoes() {
 }
 
 // The way past a webhook must not lead through it.
-func (w *world) glassBreaks() {
+func (w *fixture) glassBreaks() {
 	w.Helper()
 	configurations := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	foreign, err := configurations.Create(w.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, metav1.CreateOptions{})

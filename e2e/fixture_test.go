@@ -19,9 +19,9 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// world is a test's part of a cluster: a namespace, and the objects in it by the
+// fixture is a test's part of a cluster: a namespace, and the objects in it by the
 // names that the test gave them.
-type world struct {
+type fixture struct {
 	*testing.T
 	cluster
 	hook      *weir.Process // weir's webhook, in an enforced cluster
@@ -35,8 +35,8 @@ type world struct {
 // Gates bound how many tests do something at the same time. A cluster takes two
 // processors for some seconds to start, and half a gigabyte.
 var (
-	sharedWorlds = make(chan struct{}, 4)
-	ownClusters  = make(chan struct{}, 2)
+	sharedFixtures = make(chan struct{}, 4)
+	ownClusters    = make(chan struct{}, 2)
 )
 
 // enter waits for a place, and gives it back when the test ends. No test waits at
@@ -46,15 +46,15 @@ func enter(t *testing.T, gate chan struct{}) {
 	t.Cleanup(func() { <-gate })
 }
 
-// newWorld is a world in the cluster that the tests share.
-func newWorld(t *testing.T) *world {
+// newFixture is a fixture in the cluster that the tests share.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	enter(t, sharedWorlds)
-	return worldIn(t, shared.cluster)
+	enter(t, sharedFixtures)
+	return fixtureIn(t, shared.cluster)
 }
 
-// newCluster is a world in a cluster of its own, in which weir does not run yet.
-func newCluster(t *testing.T, o plane.Options) *world {
+// newCluster is a fixture in a cluster of its own, in which weir does not run yet.
+func newCluster(t *testing.T, o plane.Options) *fixture {
 	t.Helper()
 	enter(t, ownClusters)
 	o.Audit, o.Out = true, os.Stderr
@@ -67,12 +67,12 @@ func newCluster(t *testing.T, o plane.Options) *world {
 			t.Error(err)
 		}
 	})
-	return worldIn(t, cluster{plane: p})
+	return fixtureIn(t, cluster{plane: p})
 }
 
-func worldIn(t *testing.T, c cluster) *world {
+func fixtureIn(t *testing.T, c cluster) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		T: t, cluster: c,
 		kinds: maps.Clone(usual), made: map[string]object{},
 	}
@@ -92,7 +92,7 @@ func worldIn(t *testing.T, c cluster) *world {
 
 // newNamespace makes a namespace whose name says which test it is of. It stays as
 // long as the cluster.
-func (w *world) newNamespace() string {
+func (w *fixture) newNamespace() string {
 	w.Helper()
 	ns := &unstructured.Unstructured{}
 	ns.SetGroupVersionKind(usual["ns"].GroupVersionKind)
@@ -119,15 +119,15 @@ func (w *world) newNamespace() string {
 }
 
 // beside is the same cluster and the same objects, seen from another namespace.
-func (w *world) beside() *world {
+func (w *fixture) beside() *fixture {
 	w.Helper()
 	other := *w
 	other.namespace = w.newNamespace()
 	return &other
 }
 
-// startWeir runs a weir of the world's own.
-func (w *world) startWeir(flags ...string) {
+// startWeir runs a weir of the fixture's own.
+func (w *fixture) startWeir(flags ...string) {
 	w.Helper()
 	kubeconfig, err := identity(w.Context(), w.plane, weirUser)
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *world) startWeir(flags ...string) {
 
 // runWeir starts a weir that the test ends with; what the options leave open is
 // filled in.
-func (w *world) runWeir(o weir.Options) *weir.Process {
+func (w *fixture) runWeir(o weir.Options) *weir.Process {
 	w.Helper()
 	o.Binary, o.Dir = shared.binary, w.plane.Dir
 	p, err := weir.Start(context.WithoutCancel(w.Context()), o)
@@ -150,7 +150,7 @@ func (w *world) runWeir(o weir.Options) *weir.Process {
 }
 
 // explain adds to a failed test what weir says about its objects.
-func (w *world) explain() {
+func (w *fixture) explain() {
 	if !w.Failed() || w.weir == nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (w *world) explain() {
 }
 
 // of is an object that the test made.
-func (w *world) of(name string) object {
+func (w *fixture) of(name string) object {
 	w.Helper()
 	o, ok := w.made[name]
 	if !ok {
@@ -183,7 +183,7 @@ func (w *world) of(name string) object {
 }
 
 // at is where objects like this one are.
-func (w *world) at(o object) dynamic.ResourceInterface {
+func (w *fixture) at(o object) dynamic.ResourceInterface {
 	r := w.dynamic.Resource(o.gvr())
 	if o.cluster {
 		return r
