@@ -93,6 +93,7 @@ func TestSparesMakeWay(t *testing.T) {
 				t.Errorf("the last of 64 others waited %s, and spares take 10 ms", took)
 			}
 			<-time.After(time.Second)
+			synctest.Wait()
 			if got := b.under.Load(); got != 0 {
 				t.Errorf("%d have places while others have all", got)
 			}
@@ -193,6 +194,7 @@ func TestSparesOfAKindThatIsSlowHaveAFewPlaces(t *testing.T) {
 			b.latency.Store(int64(500 * time.Millisecond))
 			for range 10 {
 				<-time.After(2*time.Second + time.Millisecond)
+				synctest.Wait()
 				if got := b.under.Load(); got < c.least || got > c.most {
 					t.Errorf("%s: %d at once, want %d to %d", name, got, c.least, c.most)
 				}
@@ -213,6 +215,7 @@ func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
 		b.run(ctx, l, fixture.ConfigMaps)
 		for range 300 {
 			<-time.After(time.Second)
+			synctest.Wait()
 			if got := b.under.Load(); got < startAllowance/2 || got > (slowAnswer+1)*startAllowance {
 				t.Errorf("%d at once, want %d or somewhat more", got, startAllowance)
 			}
