@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/leases"
+	"github.com/weir-dev/weir/controller/release"
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
@@ -146,7 +147,8 @@ func (m *management) options() (ctrl.Options, error) {
 	}
 	renew, retry := f.renewFor(), f.leaseDuration/7
 	if m.elected != nil {
-		o.LeaderElection, o.LeaderElectionResourceLockInterface = true, m.elected
+		// The ID is what leader_election_master_status calls it.
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionResourceLockInterface = true, release.LeaseName, m.elected
 	}
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry

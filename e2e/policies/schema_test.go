@@ -227,6 +227,7 @@ var heldRules = []breach{
 	{"spec.digest pattern", "spec.digest", "all", "should match"},
 	{"status.conclusion maxLength", "status.conclusion", long[:129], "may not be more than 128"},
 	{"status.message maxLength", "status.message", long[:2049], "may not be more than 2048"},
+	{"status.writer maxLength", "status.writer", long[:129], "may not be more than 128"},
 	{"status.digest maxLength", "status.digest", long[:65], "may not be more than 64"},
 	{"status.kinds maxItems", "status.kinds", many(21, func(i int) any { return object{"resource": word(i), "objects": int64(1)} }), "must have at most 20 items"},
 	{"status.kinds[] required resource", "status.kinds", []any{object{"objects": int64(1)}}, "resource: Required value"},
