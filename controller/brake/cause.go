@@ -3,6 +3,7 @@ package brake
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +40,9 @@ func (c cause) String() string {
 // mostLabel is how much of a writer's own name is in that of a HeldCollection.
 const mostLabel = 63
 
+// summed is how the label of a writer ends whose own name is none.
+var summed = regexp.MustCompile(`(^|-)[0-9a-f]{8}$`)
+
 // label is a writer as a part of an object's name, which no other writer has. It has no dots: so no kind has that name.
 func label(writer string) string {
 	clean := strings.Trim(strings.Map(func(r rune) rune {
@@ -47,7 +51,7 @@ func label(writer string) string {
 		}
 		return '-'
 	}, strings.ToLower(writer)), "-")
-	if clean == writer && len(clean) <= mostLabel {
+	if clean == writer && len(clean) <= mostLabel && !summed.MatchString(clean) {
 		return clean
 	}
 	sum := sha256.Sum256([]byte(writer))

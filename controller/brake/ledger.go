@@ -311,6 +311,26 @@ func (l *Ledger) signs(a graph.Action) bool {
 	return a.Inferred.Edited || len(l.writersHeld()) > 0
 }
 
+// mostWriters is how many clients are counted by their names. A client chooses its name: one that takes another for each edit would be counted for none.
+const mostWriters = 20
+
+// named is the name by which a client is counted: its own, or one for all that come when there are too many.
+func (l *Ledger) named(writer string) string {
+	if l.causes[graph.Cause{Writer: writer}] != nil {
+		return writer
+	}
+	n := 0
+	for c := range l.causes {
+		if c.Writer != "" {
+			n++
+		}
+	}
+	if n >= mostWriters {
+		return graph.UnknownWriter
+	}
+	return writer
+}
+
 // Ends ends a hold: nothing is held by it any more. What it was about is counted again from nothing.
 func (l *Ledger) Ends(c graph.Cause) { delete(l.causes, c) }
 

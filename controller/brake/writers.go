@@ -92,7 +92,9 @@ func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 		b.Log.V(1).Info("cannot read who wrote the owner references, will try again", "object", a.Object.String(), "err", err)
 		return false
 	}
-	a.Inferred.Writer = writerOf(live.ManagedFields, a.Inferred.Reference)
+	b.mu.Lock()
+	a.Inferred.Writer = b.ledger.named(writerOf(live.ManagedFields, a.Inferred.Reference))
+	b.mu.Unlock()
 	b.Store.Apply(graph.Wrote{Object: graph.ObjectOf(a.Object.Kind, live), Writer: a.Inferred.Writer})
 	return true
 }

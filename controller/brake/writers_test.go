@@ -1,11 +1,13 @@
 package brake
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -72,7 +74,8 @@ func TestWriterOfAReferenceIsWhoHasIt(t *testing.T) {
 // TestNamesOfHeldWriters are names of objects, of one writer each, and of no kind.
 func TestNamesOfHeldWriters(t *testing.T) {
 	seen := map[string]string{}
-	for _, writer := range []string{"kube-controller-manager", "unknown", "a.b", "a-b", "A-b", "a b", "a/b", "-", "—", "é", strings.Repeat("x", 128), strings.Repeat("x", 127), "example.com/" + strings.Repeat("y", 110)} {
+	another := strings.TrimPrefix(causeFor(graph.Cause{Writer: "A-b"}).String(), v1alpha1.HeldWrittenBy) // what is made of A-b, as a name of its own
+	for _, writer := range []string{another, "0123abcd", "kube-controller-manager", "unknown", "a.b", "a-b", "A-b", "a b", "a/b", "-", "—", "é", strings.Repeat("x", 128), strings.Repeat("x", 127), "example.com/" + strings.Repeat("y", 110)} {
 		name := causeFor(graph.Cause{Writer: writer}).String()
 		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 || strings.Count(name, ".") != 1 {
 			t.Errorf("%q has the name %q: %v", writer, name, errs)
@@ -85,5 +88,37 @@ func TestNamesOfHeldWriters(t *testing.T) {
 		if h.Name = name; causeOf(h) != (cause{writer: writer}) {
 			t.Errorf("%q is read as %+v", name, causeOf(h))
 		}
+	}
+}
+
+// TestNamesWithoutEndCountTogether: a client that takes another name for each edit is counted as one, and costs no memory for each.
+func TestNamesWithoutEndCountTogether(t *testing.T) {
+	const limit = 20
+	now := time.Now()
+	l := NewLedger(Limits{Most: limit, Objects: limit, Share: 1}, now)
+	now = now.Add(2 * settling)
+	pods := schema.GroupResource{Resource: "pods"}
+	went, names := 0, map[string]bool{}
+	for i := range 3 * mostWriters {
+		writer := l.named(fmt.Sprint("edit-", i))
+		names[writer] = true
+		a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: pods, UID: types.UID(fmt.Sprint(i))},
+			Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: fmt.Sprint("kind", i)}, Edited: true, Writer: writer}}
+		answer := l.Ask(now, a)
+		for ; answer == Later; answer = l.Ask(now, a) {
+			now = now.Add(Pause)
+		}
+		if answer == Weigh {
+			answer, _ = l.Charge(now, a, Load{Weight: []graph.Counted{{Kind: pods, Count: 1}}, Sizes: counts{pods: 1000}})
+		}
+		if answer == Go {
+			went++
+		}
+	}
+	if most := mostWriters + limit; went != most {
+		t.Errorf("%d went, want %d", went, most)
+	}
+	if len(names) != mostWriters+1 || !names[graph.UnknownWriter] {
+		t.Errorf("%d names are counted, want %d and one for all others", len(names), mostWriters)
 	}
 }
