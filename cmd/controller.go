@@ -62,6 +62,9 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	if err != nil {
 		return err
 	}
+	if b.elected, err = f.election(b.config, b.log); err != nil {
+		return err
+	}
 	var source certs.Source
 	var token *certs.Token
 	if f.set() {
@@ -120,9 +123,6 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
 	migration, err := f.migration(b)
 	if err != nil {
-		return nil, err
-	}
-	if b.elected, err = f.election(b.config, b.log); err != nil {
 		return nil, err
 	}
 	o := controller.Options{

@@ -48,6 +48,9 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err != nil {
 		return err
 	}
+	if b.elected, err = f.election(b.config, b.log); err != nil {
+		return err
+	}
 	source, err := f.trusting(ctx, b.config, true, b.log)
 	if err != nil {
 		return err

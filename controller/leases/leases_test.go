@@ -146,9 +146,14 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		watched bool
+		alone   bool          // the elector waits by itself
 		late    time.Duration // after the Lease is over, at most
-	}{{"by a watch", true, 0}, {"by reading", false, lasts / 15}} {
+	}{
+		{"by a watch", true, false, 0}, {"by reading", false, false, lasts / 15},
+		{"by the elector alone", false, true, retry * 2 * 22 / 10}, // twice it waits a retry and up to 1.2 more
+	} {
 		t.Run(c.name, func(t *testing.T) {
+			latest := time.Duration(0)
 			for range kills {
 				killedAt := time.Minute + time.Duration(random.Int64N(int64(10*time.Second)))
 				synctest.Test(t, func(t *testing.T) {
@@ -167,14 +172,19 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 					}()
 					synctest.Wait() // it holds the Lease
 					ctx, end := context.WithCancel(t.Context())
-					leads, ended := elect(ctx, t, NewElected(v, lasts/15))
+					var standby resourcelock.Interface = NewElected(v, lasts/15)
+					if c.alone {
+						standby = v.Interface
+					}
+					leads, ended := elect(ctx, t, standby)
 					at := <-leads
 					<-done
+					latest = max(latest, at.Sub(lastly)-lasts)
 					if took := at.Sub(lastly); took < lasts || took > lasts+c.late {
 						t.Errorf("killed after %s: taken %s after the last renewal, want %s and at most %s more", killedAt, took, lasts, c.late)
 					}
 					time.Sleep(time.Hour)
-					if r := l.is(); r.HolderIdentity != "standby" || !r.AcquireTime.Time.Equal(at) || time.Since(r.RenewTime.Time) > retry {
+					if r := l.is(); r.HolderIdentity != "standby" || !c.alone && !r.AcquireTime.Time.Equal(at) || time.Since(r.RenewTime.Time) > retry {
 						t.Errorf("an hour later: %+v; it was taken at %s", r, at)
 					}
 					end()
@@ -183,6 +193,10 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 						t.Errorf("it was not given back: %+v", r)
 					}
 				})
+			}
+			t.Logf("%s late at the most", latest)
+			if c.alone && latest < 2*time.Second {
+				t.Errorf("the elector alone is %s late at the most: nothing else has to wait for the Lease any more", latest)
 			}
 		})
 	}
