@@ -445,3 +445,51 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 	})
 	return names
 }
+
+// sleepers are functions of tests that call time.Sleep for tests that run by the clock of testing/synctest.
+var sleepers = map[string]string{
+	"controller/beside/migration_test.go work": "work that takes its time to end",
+	"controller/brake/guard_test.go lets":      "another collector, which asks again later and later",
+	"controller/slim/conn_test.go Read":        "a connection on which bytes come later",
+}
+
+// TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for the thing itself.
+func TestNoTestSleeps(t *testing.T) {
+	found := map[string]bool{}
+	eachGoFileOf(t, everyModule, func(_, path string, _ []string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !calls(fn, "time", "Sleep") || calls(fn, "synctest", "Test") {
+				continue
+			}
+			name := filepath.ToSlash(path) + " " + fn.Name.Name
+			if found[name] = true; sleepers[name] == "" {
+				t.Errorf("%s sleeps: wait for the thing itself, or use testing/synctest", name)
+			}
+		}
+	})
+	for name := range sleepers {
+		if !found[name] {
+			t.Errorf("%s does not sleep, and need not be excused", name)
+		}
+	}
+}
+
+// calls tells whether a function calls one of another package.
+func calls(fn *ast.FuncDecl, pkg, name string) (yes bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == name {
+			x, ok := s.X.(*ast.Ident)
+			yes = yes || ok && x.Name == pkg
+		}
+		return !yes
+	})
+	return yes
+}
