@@ -263,7 +263,7 @@ func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error
 	return true, err
 }
 
-// printNames writes objects as kubectl takes them.
+// printNames writes objects as TYPE/NAME, or TYPE/NAMESPACE/NAME where they have a namespace.
 func printNames(w io.Writer, objects []insight.Object) error {
 	for _, o := range objects {
 		if _, err := fmt.Fprintln(w, o); err != nil {
