@@ -66,13 +66,17 @@ func (s *Shadow) look(ctx context.Context) {
 	s.mu.Unlock()
 	for _, name := range stuck[:min(len(stuck), mostReads)] {
 		r, err := s.read(ctx, name)
+		var why string
+		s.mu.Lock()
+		if err != nil {
+			why = s.ledger.Unread(time.Now(), name, err.Error())
+		} else {
+			why = s.ledger.Read(time.Now(), name, r)
+		}
+		s.mu.Unlock()
 		if err != nil {
 			s.Log.Info("cannot read a namespace that stands still, will try again", "namespace", name, "err", err.Error())
-			continue
 		}
-		s.mu.Lock()
-		why := s.ledger.Read(time.Now(), name, r)
-		s.mu.Unlock()
 		if why != "" {
 			s.Log.Info("the cluster has not done what Weir would do", "object", spaceRef(name), "action", report.Drain, "why", why, "for", s.Late.String())
 		}

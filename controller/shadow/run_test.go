@@ -143,6 +143,55 @@ func TestFewNamespacesAreReadAtOnce(t *testing.T) {
 	})
 }
 
+// TestNamespaceThatCannotBeReadForLongIsADifference: a gate must not open over what is not known. Once it can be read, that is over.
+func TestNamespaceThatCannotBeReadForLongIsADifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t)
+		st.ending("shop", "")
+		st.api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
+		const unread = "difference late namespaces shop: nothing is left; why it stays is not known: read namespace shop: no, ended "
+		for _, c := range []struct {
+			after time.Duration
+			want  string
+		}{{DefaultLate, "open 1; "}, {DefaultLate, "late 1; open 1; " + unread + "false; "}, {DefaultLate, "late 1; open 1; " + unread + "false; "}} {
+			<-time.After(c.after)
+			st.sweep(t.Context())
+			st.expect(c.want)
+		}
+		if lines := st.told("the cluster has not done what Weir would do"); len(lines) != 1 {
+			t.Errorf("the log says %q, want it once", lines)
+		}
+		st.api.Intercept(nil)
+		st.sweep(t.Context())
+		st.expect("late 1; open 1; " + unread + "true; difference late namespaces shop: nothing is left, ended false; ")
+	})
+}
+
+// TestNamespacesThatCannotBeReadKeepNoOthersFromIt: more of them than are read in one look.
+func TestNamespacesThatCannotBeReadKeepNoOthersFromIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t)
+		for i := range mostReads {
+			st.ending(fmt.Sprintf("refused-%02d", i), "")
+		}
+		st.ending("shop", "")
+		st.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.Contains(r.Path, "refused") {
+				return apitest.Refuse(403, "Forbidden", "no")
+			}
+			return nil
+		})
+		<-time.After(DefaultLate)
+		for range 2 {
+			<-time.After(time.Second)
+			st.sweep(t.Context())
+		}
+		if lines := st.told(`"object"="namespaces shop"`); len(lines) != 1 {
+			t.Errorf("the log says %q of the one that can be read", lines)
+		}
+	})
+}
+
 // TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone: what went since the last look does not count as kept by Weir, and what stays does.
 func TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

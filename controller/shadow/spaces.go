@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type space struct {
 	empty bool      // there is nothing in it
 	moved time.Time // when step and left became what they are
 	read  bool      // the namespace was read because nothing moved
+	tried time.Time // when it was last tried to read it, in vain
 	done  bool      // it is counted already
 
 	past   past
@@ -167,14 +169,17 @@ func (l *Ledger) Returned(now time.Time, name string) {
 	}
 }
 
-// Stuck are the namespaces in which nothing has moved for long although Weir would do something. They are to be read.
+// Stuck are the namespaces in which nothing has moved for long although Weir would do something. They are to be read; those first that it has
+// not been tried with for longest, so that some that cannot be read keep no others from it.
 func (l *Ledger) Stuck(now time.Time) (names []string) {
 	for name, s := range l.spaces {
 		if !s.gone && !s.read && (s.step.Verb == drain.Finalize || s.step.Verb == drain.Delete) && now.Sub(s.moved) >= l.late {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(l.spaces[a].tried.Compare(l.spaces[b].tried), cmp.Compare(a, b))
+	})
 	return names
 }
 
@@ -205,6 +210,8 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 		return ""
 	}
 	s.read = true
+	again := s.differ != nil
+	s.ends(now)
 	switch {
 	case !r.There:
 		l.Went(now, name)
@@ -216,13 +223,36 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 		l.count(report.Drain, report.Refused)
 		return ""
 	}
-	l.count(report.Drain, report.Late)
 	why = s.step.Why
 	if said := strings.TrimSpace(r.Refused + " " + r.Says); said != "" {
 		why += "; the namespace controller says: " + said
 	}
+	if !again {
+		l.count(report.Drain, report.Late)
+	}
+	l.standsStill(now, name, s, why)
+	return why
+}
+
+// Unread takes in that a namespace in which nothing moves could not be read. Once that has gone on for as long as it may stand still, it is a
+// difference: why it stays is not known. why is told of one.
+func (l *Ledger) Unread(now time.Time, name, cause string) (why string) {
+	s := l.spaces[name]
+	if s == nil || s.gone || s.read {
+		return ""
+	}
+	s.tried = now
+	if s.differ != nil || now.Sub(s.moved) < 2*l.late {
+		return ""
+	}
+	why = s.step.Why + "; why it stays is not known: " + cause
+	l.count(report.Drain, report.Late)
+	l.standsStill(now, name, s, why)
+	return why
+}
+
+func (l *Ledger) standsStill(now time.Time, name string, s *space, why string) {
 	s.past.add(now, report.Late)
 	s.differ = s.difference(&report.Difference{At: s.moved, What: report.Late, Object: spaceRef(name), Why: why})
 	l.differ(s.differ)
-	return why
 }
