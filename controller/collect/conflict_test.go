@@ -108,6 +108,44 @@ func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 	}
 }
 
+// TestConflictThatAWebhookChoseIsARefusal: it says nothing about resourceVersions, so there is nothing to read again, and a delete without one
+// would only be refused once more.
+func TestConflictThatAWebhookChoseIsARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEdge(t, far(15*time.Millisecond))
+		e.put(fixture.ConfigMaps, "leaf", "ConfigMap/never-was")
+		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete {
+				return apitest.Refuse(http.StatusConflict, "Conflict", `admission webhook "not.now" denied the request: not now`)
+			}
+			return nil
+		})
+		e.run(4, func(ctx context.Context) {
+			ctx, stop := context.WithCancel(ctx)
+			written := make(chan struct{})
+			go func() { e.write(ctx, "leaf"); close(written) }()
+			<-time.After(10 * time.Second)
+			stop()
+			<-written
+			deletes, reads := 0, 0
+			for _, r := range e.api.Requests() {
+				switch {
+				case !strings.HasSuffix(r.Path, "/leaf"):
+				case r.Method == http.MethodGet:
+					reads++
+				case r.Method == http.MethodDelete:
+					if deletes++; !strings.Contains(r.Body, "resourceVersion") {
+						t.Errorf("sent without a resourceVersion: %s", r)
+					}
+				}
+			}
+			if deletes == 0 || reads > 0 {
+				t.Errorf("%d deletes and %d reads of the object, want some deletes and no read", deletes, reads)
+			}
+		})
+	})
+}
+
 // TestObjectThatWentUnseenLeavesTheGraph: a watch that missed the end of an object would have it deleted for
 // ever, and its owner wait for it.
 func TestObjectThatWentUnseenLeavesTheGraph(t *testing.T) {
