@@ -30,7 +30,7 @@ type cluster struct {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// Tests wait more than they compute: what bounds them are the gates of
-	// world_test.go, not the number of processors. The flag is there: testing
+	// fixture_test.go, not the number of processors. The flag is there: testing
 	// defines it.
 	_ = flag.Set("test.parallel", "1000")
 	code, err := run(m)
