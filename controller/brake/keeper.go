@@ -55,7 +55,9 @@ type record struct {
 	outcome string // of the last decision
 	// outcomeTold is what people have heard of decisions.
 	outcomeTold string
-	written     *v1alpha1.HeldCollectionStatus
+	// written is the status as it was to be last, and stored as the API server had it then, which may know fewer fields. What differs from
+	// either is written again: other clients may have changed it, or made the object again without.
+	written, stored *v1alpha1.HeldCollectionStatus
 }
 
 // Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends; at once where nothing
@@ -334,9 +336,9 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldColl
 		if err != nil {
 			return fmt.Errorf("create HeldCollection %s: %w", name, err)
 		}
-		object, r.written = &v1alpha1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}, nil
+		object = &v1alpha1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}
 	}
-	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) {
+	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) && equality.Semantic.DeepEqual(r.stored, &object.Status) {
 		return nil
 	}
 	status, err := patchOf(want)
@@ -347,10 +349,15 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldColl
 	if err != nil {
 		return fmt.Errorf("encode the status of HeldCollection %s: %w", name, err)
 	}
-	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	patched, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
 		return fmt.Errorf("write the status of HeldCollection %s: %w", name, err)
 	}
-	r.written = want
+	var now v1alpha1.HeldCollection
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(patched.Object, &now); err != nil {
+		return fmt.Errorf("read HeldCollection %s: %w", name, err)
+	}
+	r.written, r.stored = want, &now.Status
 	k.tell(r, object.UID)
 	return nil
 }
