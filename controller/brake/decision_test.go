@@ -144,6 +144,31 @@ func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestADecisionThatARestoreTookBackIsNotTold: the backup is from before the decision, so there is none any more to tell about.
+func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete {
+				return apitest.Refuse(500, "InternalError", "not now")
+			}
+			return nil
+		})
+		restore := c.API.Snapshot()
+		proceed(c, saysHeld(c, "digest"))
+		c.Pass(time.Minute)
+		c.API.Down()
+		restore(0)
+		c.API.Up()
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 6); left != 6 || strings.Contains(saysHeld(c, "message"), "decided") {
+			c.Errorf("%d of 6 are left: %s", left, saysHeld(c, "message"))
+		}
+		if told := c.Reported(" Decision: "); len(told) != 1 || !strings.Contains(told[0], "A person has decided that 6 objects are deleted") {
+			c.Errorf("Events: %q", told)
+		}
+	})
+}
+
 // TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not list them holds up no work.
 func TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {

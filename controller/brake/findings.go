@@ -246,6 +246,9 @@ func (k *keeper) tell(r *record, uid types.UID) {
 	}
 	if r.outcome != r.outcomeTold {
 		r.outcomeTold = r.outcome
+		if r.outcome == "" {
+			return // the history went back to before the decision
+		}
 		k.Reporter.CollectionHeld(name, uid, false, r.outcome)
 	}
 }
