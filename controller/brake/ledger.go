@@ -170,6 +170,9 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 		accounts[0].follow(a.Object.Kind, load.Weight)
 		return Go, nil
 	}
+	if !slices.ContainsFunc(accounts, func(acc *account) bool { return !acc.lets(a.Object.UID) }) {
+		return Go, nil // another asked about it at the same time, and it is counted
+	}
 	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
 		l.hold(accounts[at], now, why)
 		l.takeShares(causes[at])
