@@ -1,8 +1,11 @@
 package brake_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/graph"
@@ -46,4 +49,39 @@ func TestTwoWhoAskAtOnceAreCountedOnce(t *testing.T) {
 	if went := b.many(widgets, "p", 5); went != 2 {
 		t.Errorf("%d more went, want 2", went)
 	}
+}
+
+// TestWhatIsBeyondALimitIsSaid as an operator set it.
+func TestWhatIsBeyondALimitIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		limits brake.Limits
+		sizes  int
+		others int
+		want   string
+	}{
+		{brake.Limits{Most: 10, Objects: 10, Share: 1}, 100, 10, "more than 10 objects would go"},
+		{brake.Limits{Most: 100, Objects: 10, Share: 0.07}, 100, 10, "11 objects would go, among them 11 of 100 pods; the limit is 10 where that is more than 7 % of a kind"},
+		{brake.Limits{Most: 100, Objects: 10, Share: 0.125}, 80, 10, "11 objects would go, among them 11 of 80 pods; the limit is 10 where that is more than 12.5 % of a kind"},
+		{brake.Limits{Most: 100, Objects: 0, Share: 0}, 80, 1, "2 objects would go, among them 2 of 80 pods; the limit is 0 where that is more than 0 % of a kind"},
+		{brake.Limits{Most: 100, Objects: 10, Share: 0.29}, 100, 28, ""}, // 29 of 100 are not more
+	} {
+		if got := whyHeld(t, c.limits, c.sizes, c.others); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.limits, got, c.want)
+		}
+	}
+}
+
+// whyHeld asks about a pod, beside so many others, and returns what a person is told; "" if it goes.
+func whyHeld(t *testing.T, l brake.Limits, sizes, others int) string {
+	t.Helper()
+	b := newBench(t, l)
+	b.sizes[pods] = sizes
+	var refs []graph.Ref
+	for i := range others {
+		refs = append(refs, graph.Ref{Kind: pods, UID: types.UID(fmt.Sprint("other", i))})
+	}
+	if b.ask(action(pods, widgets, "p", false), nil, refs...) {
+		return ""
+	}
+	return b.Why(of(widgets))
 }

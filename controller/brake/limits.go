@@ -20,6 +20,9 @@ type Limits struct {
 // DefaultLimits are more than a cluster's own life leaves behind, which docs/operating.md tells.
 var DefaultLimits = Limits{Objects: 500, Share: 0.1, Most: 5000}
 
+// rounding is less than an object, and more than is lost where a share like 0.29 is no binary fraction.
+const rounding = 1e-6
+
 // Off tells whether nothing is limited.
 func (l Limits) Off() bool { return l.Most == 0 }
 
@@ -37,8 +40,8 @@ func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 	}
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
 	for _, k := range kinds {
-		if n := counts[k]; float64(n) > l.Share*float64(sizes[k]) {
-			return fmt.Sprintf("%d objects would go, among them %d of %d %s; the limit is %d where that is more than %g %% of a kind", total, n, sizes[k], k, l.Objects, 100*l.Share)
+		if n := counts[k]; float64(n)-l.Share*float64(sizes[k]) > rounding {
+			return fmt.Sprintf("%d objects would go, among them %d of %d %s; the limit is %d where that is more than %.6g %% of a kind", total, n, sizes[k], k, l.Objects, 100*l.Share)
 		}
 	}
 	return ""

@@ -1,0 +1,11 @@
+package brake
+
+import "github.com/weir-dev/weir/controller/graph"
+
+// Why is why a cause is held; "" if it is not.
+func (l *Ledger) Why(c graph.Cause) string {
+	if acc := l.causes[c]; acc != nil && acc.held != nil {
+		return acc.held.why
+	}
+	return ""
+}
