@@ -54,6 +54,7 @@ func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.ledger.Tidy(now)
 	for _, c := range b.ledger.Heed(now, written) {
 		b.Log.Info(c.what, "name", causeFor(c.cause).String())
 	}

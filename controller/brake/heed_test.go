@@ -1,0 +1,197 @@
+package brake
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/apitest"
+)
+
+// heeding is a process that heeds the HeldCollections of an API server.
+type heeding struct {
+	*testing.T
+	*Brake
+	api  *apitest.Server
+	said []string
+}
+
+// heeded runs a test beside a process that heeds.
+func heeded(t *testing.T, test func(h *heeding)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heeding{T: t, api: apitest.New()}
+		client, err := dynamic.NewForConfig(h.api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := funcr.New(func(_, args string) { h.said = append(h.said, args) }, funcr.Options{})
+		h.Brake = New(Options{Limits: Limits{Most: 2, Objects: 2, Share: 1}, Beside: true, Store: follow.NewStore(), Client: client, Registry: prometheus.NewRegistry(), Log: log})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { h.Heed(ctx); close(ended) }()
+		test(h)
+		cancel()
+		<-ended
+	})
+}
+
+// pass lets time pass, and all be seen.
+func (h *heeding) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// put writes a HeldCollection with a status.
+func (h *heeding) put(name, status string) {
+	h.api.Put("heldcollections", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: %s}, status: {%s}}", name, status))
+}
+
+func (h *heeding) refuse(code int) {
+	h.api.Intercept(func(r apitest.Request) *apitest.Reply {
+		if r.Method == http.MethodGet {
+			return apitest.Refuse(code, "", "not now")
+		}
+		return nil
+	})
+}
+
+// allowed asks about a pod until the answer is not to ask later.
+func (h *heeding) allowed(uid string, by graph.Inference) bool {
+	a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, UID: types.UID(uid)}, Inferred: by}
+	for {
+		yes, again := h.Allows(a)
+		if again == 0 {
+			return yes
+		}
+		<-time.After(again)
+	}
+}
+
+var (
+	ofWidgets = graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: "widgets"}}
+	ofGadgets = graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: "gadgets"}}
+)
+
+func byWriter(writer string) graph.Inference {
+	i := ofGadgets
+	i.Edited, i.Writer = true, writer
+	return i
+}
+
+// TestAProcessHeedsWhatTheLeaderWrites: and no more than that.
+func TestAProcessHeedsWhatTheLeaderWrites(t *testing.T) {
+	const since = "since: '2000-01-01T00:00:00Z'"
+	for name, c := range map[string]struct {
+		held, status string
+		widgets      bool // those are held
+		writer       bool // what the client faulty edited is
+	}{
+		"the kind of owners":                      {"widgets.example.com", since, true, false},
+		"another kind":                            {"widgets.example.org", since, false, false},
+		"a client":                                {"written-by.faulty", since + ", writer: faulty", false, true},
+		"a client that has another name":          {"written-by.faulty-0123abcd", since + ", writer: Faulty", false, false},
+		"deletions that were asked for":           {"requested.widgets.example.com", since + ", conclusion: DeleteRequested", false, false},
+		"an object that Weir did not write":       {"widgets.example.com", "", false, false},
+		"a name that is none of a kind":           {"made-by-hand", since, false, false},
+		"one with a decision that is under way":   {"widgets.example.com", since + ", message: Of what a person has decided to delete", true, false},
+		"since a moment that has not come by now": {"widgets.example.com", "since: '2099-01-01T00:00:00Z'", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heeded(t, func(h *heeding) {
+				h.put(c.held, c.status)
+				h.pass(lookEvery)
+				if held := !h.allowed("1", ofWidgets); held != c.widgets {
+					h.Errorf("owners of the kind: held is %t", held)
+				}
+				if held := !h.allowed("2", byWriter("faulty")); held != c.writer {
+					h.Errorf("edited by the client: held is %t", held)
+				}
+				h.api.Remove("heldcollections.weir.dev/" + c.held)
+				h.pass(lookEvery)
+				if !h.allowed("3", ofWidgets) || !h.allowed("4", byWriter("faulty")) {
+					h.Error("held, although the leader does not any more")
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsHeldStaysSoWhileItCannotBeRead: an API server that does not answer ends no hold, and is spoken of once a minute.
+func TestWhatIsHeldStaysSoWhileItCannotBeRead(t *testing.T) {
+	for _, code := range []int{403, 404, 500} {
+		heeded(t, func(h *heeding) {
+			h.put("widgets.example.com", "since: '2000-01-01T00:00:00Z'")
+			h.pass(lookEvery)
+			h.refuse(code)
+			h.api.Remove("heldcollections.weir.dev/widgets.example.com")
+			h.pass(10*time.Minute - time.Second)
+			if h.allowed("1", ofWidgets) {
+				h.Errorf("%d ends a hold", code)
+			}
+			failed := slices.DeleteFunc(slices.Clone(h.said), func(s string) bool { return !strings.Contains(s, "what was held before stays held") })
+			if len(failed) != 10 {
+				h.Errorf("%d: said %d times in ten minutes", code, len(failed))
+			}
+			h.api.Intercept(nil)
+			h.pass(lookEvery)
+			if !h.allowed("1", ofWidgets) {
+				h.Errorf("%d: held for good", code)
+			}
+		})
+	}
+}
+
+// TestAProcessThatHeedsForgetsWhatIsLongAgo: a webhook runs for months. Clients that edited something in the past are not counted by their names for
+// ever, or all that come later would count as one.
+func TestAProcessThatHeedsForgetsWhatIsLongAgo(t *testing.T) {
+	heeded(t, func(h *heeding) {
+		for i := range mostWriters {
+			if writer := fmt.Sprint("client", i); h.ledger.named(writer) != writer || !h.allowed(fmt.Sprint(i), byWriter(writer)) {
+				h.Fatalf("client %d is held, or has no name", i)
+			}
+		}
+		if h.ledger.named("one more") != graph.UnknownWriter {
+			h.Error("more clients than may be are counted by their names")
+		}
+		h.pass(3 * time.Hour)
+		if h.ledger.named("one more") != "one more" {
+			h.Error("one that comes hours later is not counted by its name")
+		}
+		if n := len(h.ledger.causes); n > 0 {
+			h.Errorf("%d causes are kept", n)
+		}
+	})
+}
+
+// TestAProcessThatEndsSaysNothing: its last request is cut off, which is no failure.
+func TestAProcessThatEndsSaysNothing(t *testing.T) {
+	b := New(Options{Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard()})
+	var said []string
+	b.Log = funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})
+	client, err := dynamic.NewForConfig(apitest.New().Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Client = client
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b.Heed(ctx)
+	b.Begin(ctx)
+	if len(said) > 0 {
+		t.Errorf("it said %q", said)
+	}
+}
