@@ -49,7 +49,7 @@ func (c *checker) entries() {
 		}
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
-	c.that(used == len(g.byKey.ids)+len(g.byNonCanonical), "%d entries in use, %d indexed", used, len(g.byKey.ids)+len(g.byNonCanonical))
+	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed", used, g.byKey.len()+len(g.byNonCanonical))
 	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept", len(g.byNonCanonical), len(g.nonCanonicalUIDs))
 }
 
@@ -129,7 +129,7 @@ func (c *checker) claims() {
 			}
 		}
 		c.that(k.blocking == blocking, "claim %v counts %d blocking, has %d", name, k.blocking, blocking)
-		found := g.claims.byKey.get(claimKey{k.entry, k.typ, k.namespace, k.name})
+		found := g.claims.find(k.key())
 		c.that(found == id, "claim %v is indexed as %d, is %d", name, found, id)
 		v, owner := g.judge(k)
 		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
@@ -140,7 +140,7 @@ func (c *checker) claims() {
 		c.that(again == (k.due != 0) && (noted || !again), "claim %v is due in round %d, noted: %t", name, k.due, noted)
 	})
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
-	c.that(used == len(g.claims.byKey.ids), "%d claims in use, %d indexed", used, len(g.claims.byKey.ids))
+	c.that(used == g.claims.byKey.len(), "%d claims in use, %d indexed", used, g.claims.byKey.len())
 	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)
 }
 

@@ -43,6 +43,14 @@ func newClaimTable() claimTable {
 	return claimTable{byKey: newIndex[claimKey](), reason: map[uint32]string{}}
 }
 
+// key is what tells a claim from others.
+func (c *claim) key() claimKey { return claimKey{c.entry, c.typ, c.namespace, c.name} }
+
+// find returns the claim that says what k does, 0 if there is none.
+func (t *claimTable) find(k claimKey) uint32 {
+	return t.byKey.get(k, func(id uint32) bool { return t.at(id).key() == k })
+}
+
 func (t *claimTable) each(f func(id uint32, c *claim)) {
 	for id := uint32(1); id < t.next; id++ {
 		if c := t.at(id); c.entry != 0 {
@@ -240,7 +248,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.typeInfos[typ] = g.resolved[tk]
 	}
 	k := claimKey{entryID, typ, namespace, r.Name}
-	if id := g.claims.byKey.get(k); id != 0 {
+	if id := g.claims.find(k); id != 0 {
 		g.types.drop(typ) // the claim holds it already
 		return id
 	}
@@ -272,7 +280,7 @@ func (g *Graph) dropClaim(id uint32) {
 	if c.next != 0 {
 		g.claims.at(c.next).prev = c.prev
 	}
-	g.claims.byKey.drop(claimKey{c.entry, c.typ, c.namespace, c.name})
+	g.claims.byKey.drop(c.key(), id)
 	delete(g.claims.reason, id)
 	g.types.drop(c.typ)
 	g.namespaces.drop(c.namespace)

@@ -9,7 +9,7 @@ import (
 // show everything to a new graph.
 func (g *Graph) Clone() *Graph {
 	c := *g
-	c.byKey.ids, c.byNonCanonical, c.nonCanonicalUIDs = maps.Clone(g.byKey.ids), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
+	c.byKey, c.byNonCanonical, c.nonCanonicalUIDs = g.byKey.clone(), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
 	c.entries, c.nodes, c.claims = g.entries.clone(), g.cloneNodes(), g.claims.clone()
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
@@ -40,8 +40,7 @@ func (g *Graph) cloneNodes() slab[node] {
 }
 
 func (t *claimTable) clone() claimTable {
-	to := claimTable{slab: t.slab.clone(), byKey: t.byKey, byVerdict: t.byVerdict, agenda: t.agenda.clone(), reason: maps.Clone(t.reason)}
-	to.byKey.ids = maps.Clone(t.byKey.ids)
+	to := claimTable{slab: t.slab.clone(), byKey: t.byKey.clone(), byVerdict: t.byVerdict, agenda: t.agenda.clone(), reason: maps.Clone(t.reason)}
 	all := 0
 	to.slab.each(func(c *claim) { all += len(c.dependents) })
 	room := make([]dependent, 0, all)
@@ -85,6 +84,14 @@ func (s *slab[T]) each(f func(*T)) {
 			f(&chunk[i])
 		}
 	}
+}
+
+func (x *index[K]) clone() index[K] {
+	c := index[K]{seed: x.seed, shards: slices.Clone(x.shards)}
+	for i := range c.shards {
+		c.shards[i].slots = slices.Clone(c.shards[i].slots)
+	}
+	return c
 }
 
 func (in *interner[K]) clone() interner[K] {

@@ -1,32 +1,118 @@
 package graph
 
-// index finds ids by keys. A map of Go never shrinks; this one gives back what it does not need any more.
+import "hash/maphash"
+
+// index finds ids by keys. It holds ids and hashes alone: the keys are where the ids lead, and whoever asks tells whether one is theirs.
+// It takes half of the memory of a map of Go or less, and gives back what it does not need any more. There are many shards, so that none
+// takes long to grow.
 type index[K comparable] struct {
-	ids  map[K]uint32
-	peak int // how many there were at most since it was made
+	seed   maphash.Seed // uids of references are what clients write: they must not know what collides
+	shards []shard
 }
 
-// mostRoom is for how many keys an index keeps room at least.
-const mostRoom = 1 << 15
+const (
+	shardBits = 8
+	leastRoom = 8 // slots of a shard that ever had a key
+)
 
-func newIndex[K comparable]() index[K] { return index[K]{ids: map[K]uint32{}} }
+func newIndex[K comparable]() index[K] {
+	return index[K]{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits)}
+}
 
-func (x *index[K]) get(k K) uint32 { return x.ids[k] }
+// at is the shard of a key, and the hash that it has there.
+func (x *index[K]) at(k K) (*shard, uint32) {
+	h := maphash.Comparable(x.seed, k)
+	return &x.shards[h>>(64-shardBits)], uint32(h)
+}
 
+// get returns the id of a key, 0 if there is none. is tells whether an id is that of the key.
+func (x *index[K]) get(k K, is func(id uint32) bool) uint32 {
+	s, hash := x.at(k)
+	return s.get(hash, is)
+}
+
+// set adds a key that is not there.
 func (x *index[K]) set(k K, id uint32) {
-	x.ids[k] = id
-	x.peak = max(x.peak, len(x.ids))
+	s, hash := x.at(k)
+	s.set(indexed{hash, id})
 }
 
-// drop forgets a key. When few are left of many, they move to a smaller map: a step for each eighth one that went.
-func (x *index[K]) drop(k K) {
-	delete(x.ids, k)
-	if x.peak <= mostRoom || len(x.ids) >= x.peak/8 {
-		return
+// drop forgets a key that is there.
+func (x *index[K]) drop(k K, id uint32) {
+	s, hash := x.at(k)
+	s.drop(indexed{hash, id})
+}
+
+func (x *index[K]) len() (n int) {
+	for i := range x.shards {
+		n += x.shards[i].used
 	}
-	ids := make(map[K]uint32, len(x.ids))
-	for k, id := range x.ids {
-		ids[k] = id
+	return n
+}
+
+// shard is a hash table with linear probing. The number of its slots is a power of two, and a quarter of them are free at least.
+type shard struct {
+	slots []indexed
+	used  int
+}
+
+// indexed is an id, never 0, and a part of its key's hash.
+type indexed struct{ hash, id uint32 }
+
+// slot is that at a place, counted around.
+func (s *shard) slot(place uint32) *indexed { return &s.slots[place&uint32(len(s.slots)-1)] }
+
+func (s *shard) get(hash uint32, is func(id uint32) bool) uint32 {
+	if s.used == 0 {
+		return 0
 	}
-	x.ids, x.peak = ids, len(ids)
+	for place := hash; ; place++ {
+		if one := s.slot(place); one.id == 0 || one.hash == hash && is(one.id) {
+			return one.id
+		}
+	}
+}
+
+func (s *shard) set(one indexed) {
+	if (s.used+1)*4 > len(s.slots)*3 {
+		s.resize(max(leastRoom, 2*len(s.slots)))
+	}
+	s.put(one)
+	s.used++
+}
+
+func (s *shard) put(one indexed) {
+	place := one.hash
+	for s.slot(place).id != 0 {
+		place++
+	}
+	*s.slot(place) = one
+}
+
+func (s *shard) drop(one indexed) {
+	free := one.hash
+	for *s.slot(free) != one {
+		free++
+	}
+	mask := uint32(len(s.slots) - 1)
+	for place := free + 1; s.slot(place).id != 0; place++ { // up to the next free slot each moves to where it is found from its hash
+		if fromHash := (place - s.slot(place).hash) & mask; fromHash >= (place-free)&mask {
+			*s.slot(free), free = *s.slot(place), place
+		}
+	}
+	*s.slot(free) = indexed{}
+	s.used--
+	if s.used*8 < len(s.slots) && len(s.slots) > leastRoom {
+		s.resize(max(leastRoom, len(s.slots)/4))
+	}
+}
+
+func (s *shard) resize(size int) {
+	before := s.slots
+	s.slots = make([]indexed, size)
+	for _, one := range before {
+		if one.id != 0 {
+			s.put(one)
+		}
+	}
 }

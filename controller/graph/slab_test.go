@@ -94,28 +94,3 @@ func TestOneValueThatComesAndGoesMakesNoChunks(t *testing.T) {
 		t.Errorf("%v allocations each time", allocs)
 	}
 }
-
-// TestIndexKeepsRoomForWhatItHolds and finds everything.
-func TestIndexKeepsRoomForWhatItHolds(t *testing.T) {
-	const most = 20 * mostRoom
-	x := newIndex[uint64]()
-	for k := range uint64(most) {
-		x.set(k, uint32(k)+1)
-	}
-	before := x.peak
-	for k := range uint64(most - 10) {
-		x.drop(k)
-	}
-	if x.peak > mostRoom || before != most {
-		t.Errorf("it has room for %d, and had for %d", x.peak, before)
-	}
-	for k := range uint64(most) {
-		want := uint32(0)
-		if k >= most-10 {
-			want = uint32(k) + 1
-		}
-		if got := x.get(k); got != want {
-			t.Fatalf("key %d: %d, want %d", k, got, want)
-		}
-	}
-}

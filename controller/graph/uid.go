@@ -65,16 +65,20 @@ type entry struct {
 // find returns the entry of a uid, 0 if there is none.
 func (g *Graph) find(uid types.UID) uint32 {
 	if k, ok := parseKey(uid); ok {
-		return g.byKey.get(k)
+		return g.findKey(k)
 	}
 	return g.byNonCanonical[uid]
+}
+
+func (g *Graph) findKey(k key) uint32 {
+	return g.byKey.get(k, func(id uint32) bool { return g.entries.at(id).key == k })
 }
 
 // enter returns the entry of a uid and makes it if need be.
 func (g *Graph) enter(uid types.UID) uint32 {
 	k, canonical := parseKey(uid)
 	if canonical {
-		if id := g.byKey.get(k); id != 0 {
+		if id := g.findKey(k); id != 0 {
 			return id
 		}
 	} else if id := g.byNonCanonical[uid]; id != 0 {
@@ -103,7 +107,7 @@ func (g *Graph) leave(id uint32) {
 		delete(g.byNonCanonical, g.nonCanonicalUIDs[id])
 		delete(g.nonCanonicalUIDs, id)
 	} else {
-		g.byKey.drop(e.key)
+		g.byKey.drop(e.key, id)
 	}
 	g.entries.release(id)
 }
