@@ -27,7 +27,7 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 	if entryID == 0 {
 		return Basis{}
 	}
-	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 		n := g.nodes.at(id)
 		if len(n.owners) == 0 {
 			continue

@@ -46,7 +46,7 @@ func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) boo
 		g: g, root: entryID, most: most, namespace: root.namespace, kept: kept, keeps: map[uint32]bool{},
 		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
-	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 		f.begin(id)
 	}
 	f.run()

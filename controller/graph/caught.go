@@ -76,7 +76,7 @@ func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 	if s.UID != "" && entryID != 0 {
 		node := g.entries.at(entryID).node
 		unseen = node == 0 && g.entries.at(entryID).claim != 0
-		for id := node; id != 0; id = g.nodes.at(id).next {
+		for id := node; id != 0; id = g.next(id) {
 			onlyNamespaced = onlyNamespaced && g.slots[g.nodes.at(id).slot].Namespaced
 			f.begin(id)
 		}

@@ -30,7 +30,7 @@ func (c *checker) that(ok bool, format string, args ...any) {
 }
 
 func (c *checker) entries() {
-	g, used := c.g, 0
+	g, used, siblings := c.g, 0, 0
 	for id := uint32(1); id < g.entries.next; id++ {
 		e := g.entries.at(id)
 		if e.node == 0 && e.claim == 0 {
@@ -38,8 +38,11 @@ func (c *checker) entries() {
 		}
 		used++
 		c.that(g.find(g.uidOf(id)) == id, "entry %d: its uid %q leads to entry %d", id, g.uidOf(id), g.find(g.uidOf(id)))
-		for n := e.node; n != 0; n = g.nodes.at(n).next {
+		for n := e.node; n != 0; n = g.next(n) {
 			c.that(g.nodes.at(n).entry == id, "entry %d lists node %d of entry %d", id, n, g.nodes.at(n).entry)
+			if g.next(n) != 0 {
+				siblings++
+			}
 		}
 		prev := uint32(0)
 		for cl := e.claim; cl != 0; cl = g.claims.at(cl).next {
@@ -50,6 +53,7 @@ func (c *checker) entries() {
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
 	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed", used, g.byKey.len()+len(g.byNonCanonical))
+	c.that(siblings == len(g.siblings), "%d nodes come before another of their uid, %d are kept", siblings, len(g.siblings))
 	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept", len(g.byNonCanonical), len(g.nonCanonicalUIDs))
 }
 

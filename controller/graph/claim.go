@@ -296,7 +296,7 @@ func (g *Graph) judge(c *claim) (verdict, uint32) {
 	t := g.typeInfos[c.typ]
 	if t.slot != 0 && !t.ambiguous {
 		place := c.namespace
-		for id := g.entries.at(c.entry).node; id != 0; id = g.nodes.at(id).next {
+		for id := g.entries.at(c.entry).node; id != 0; id = g.next(id) {
 			n := g.nodes.at(id)
 			here := n.namespace == place || !g.slots[n.slot].Namespaced
 			if n.slot == t.slot && here && n.name == c.name {

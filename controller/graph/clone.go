@@ -10,6 +10,7 @@ import (
 func (g *Graph) Clone() *Graph {
 	c := *g
 	c.byKey, c.byNonCanonical, c.nonCanonicalUIDs = g.byKey.clone(), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
+	c.siblings = maps.Clone(g.siblings)
 	c.entries, c.nodes, c.claims = g.entries.clone(), g.cloneNodes(), g.claims.clone()
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)

@@ -18,7 +18,7 @@ func (g *Graph) Decide(uid types.UID) Action {
 		return Action{Why: "not in the graph"}
 	}
 	var a Action
-	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 		if a = g.decide(id); a.Request() {
 			break
 		}
@@ -273,7 +273,7 @@ func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
 func (g *Graph) mismatched(n *node) *metav1.OwnerReference {
 	for _, e := range n.owners {
 		c := g.claims.at(e.claim)
-		for id := g.entries.at(c.entry).node; id != 0 && c.owner == 0; id = g.nodes.at(id).next {
+		for id := g.entries.at(c.entry).node; id != 0 && c.owner == 0; id = g.next(id) {
 			if owner := g.nodes.at(id); owner.namespace != n.namespace && g.slots[owner.slot].Namespaced {
 				r := g.reference(e)
 				return &r

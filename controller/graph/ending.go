@@ -34,7 +34,7 @@ func (g *Graph) Ending(before []types.UID, n int) []Ending {
 	ids := map[uint32]struct{}{}
 	for _, uid := range before {
 		if entryID := g.find(uid); entryID != 0 {
-			for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+			for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 				if g.nodes.at(id).flags&ending != 0 && len(ids) < n {
 					ids[id] = struct{}{}
 				}

@@ -16,6 +16,7 @@ type Graph struct {
 	byKey            index[key]           // uid → entry
 	byNonCanonical   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
 	nonCanonicalUIDs map[uint32]types.UID // entry → uid, for the same
+	siblings         map[uint32]uint32    // node → the next one with its uid
 
 	entries slab[entry]
 	nodes   slab[node]
@@ -58,6 +59,7 @@ func New() *Graph {
 		byKey:            newIndex[key](),
 		byNonCanonical:   map[types.UID]uint32{},
 		nonCanonicalUIDs: map[uint32]types.UID{},
+		siblings:         map[uint32]uint32{},
 		claims:           newClaimTable(),
 		namespaces:       newInterner[string](),
 		finalizers:       newInterner[string](),
@@ -78,21 +80,20 @@ func New() *Graph {
 	}
 }
 
-// node is one object. 80 bytes, its name and its references apart.
+// node is one object. 80 bytes, its name and its references apart; TestNodesAndEntriesStaySmall holds it to that.
 type node struct {
 	entry      uint32
-	next       uint32 // next node of the entry
 	slot       uint32
 	namespace  uint32 // in namespaces
 	finalizers uint32 // in finalizers; 0: none
 	dependents int32  // references of other objects, and its own, that are to this node
 	blocking   int32  // those among them with blockOwnerDeletion
 	place      uint32 // among the contents of its namespace, if it has one
+	flags      flags
+	epoch      uint8 // the list of its kind that last showed it
 	version    uint64
 	name       string
 	owners     []edge
-	flags      flags
-	epoch      uint8 // the list of its kind that last showed it
 }
 
 type flags uint8
@@ -200,11 +201,32 @@ func (g *Graph) eachDirty(f func(entryID uint32)) {
 			continue // left the graph, and the id may serve another
 		}
 		f(n.entry)
-		for same := g.entries.at(n.entry).node; same != 0; same = g.nodes.at(same).next {
+		for same := g.entries.at(n.entry).node; same != 0; same = g.next(same) {
 			g.nodes.at(same).flags &^= marked // one uid under two kinds is one decision
 		}
 	}
 	g.dirty = g.dirty[:0]
+}
+
+// next returns the node that comes after one of the same uid, 0 if there is none: two APIs hardly ever show the same object.
+func (g *Graph) next(id uint32) uint32 { return g.siblings[id] }
+
+// unlink takes a node out of those of its uid.
+func (g *Graph) unlink(entryID, id uint32) {
+	after := g.next(id)
+	delete(g.siblings, id)
+	e := g.entries.at(entryID)
+	if e.node == id {
+		e.node = after
+		return
+	}
+	before := e.node
+	for g.next(before) != id {
+		before = g.next(before)
+	}
+	if g.siblings[before] = after; after == 0 {
+		delete(g.siblings, before)
+	}
 }
 
 // nodeOf returns the node of a uid in one kind, 0 if there is none.
@@ -212,7 +234,7 @@ func (g *Graph) nodeOf(slot uint32, entryID uint32) uint32 {
 	if entryID == 0 {
 		return 0
 	}
-	for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 		if g.nodes.at(id).slot == slot {
 			return id
 		}
@@ -234,7 +256,10 @@ func (g *Graph) observe(o *Object) {
 		n, e := g.nodes.at(id), g.entries.at(entryID)
 		// A copy of the name: names that stay lie side by side then, not each among what is left of the
 		// list that it came with. A tenth of the memory, measured at 100,000 objects.
-		*n = node{entry: entryID, slot: slotID, next: e.node, name: strings.Clone(o.Name)}
+		*n = node{entry: entryID, slot: slotID, name: strings.Clone(o.Name)}
+		if e.node != 0 {
+			g.siblings[id] = e.node
+		}
 		n.namespace, _ = g.namespaces.hold(o.Namespace)
 		e.node = id
 		s.nodes++
@@ -332,12 +357,8 @@ func (g *Graph) remove(id uint32) {
 	g.setOwners(id, nil, true)
 	n := g.nodes.at(id)
 	entryID := n.entry
-	link := &g.entries.at(entryID).node
-	for *link != id {
-		link = &g.nodes.at(*link).next
-	}
-	*link = n.next
-	for same := g.entries.at(entryID).node; same != 0; same = g.nodes.at(same).next {
+	g.unlink(entryID, id)
+	for same := g.entries.at(entryID).node; same != 0; same = g.next(same) {
 		g.mark(same) // the uid stays, and what is decided about it may have been this node's
 	}
 	g.rejudgeEntry(entryID)

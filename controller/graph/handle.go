@@ -27,7 +27,7 @@ func (g *Graph) DecideAt(h Handle) Action {
 		return Action{Why: "not in the graph"}
 	}
 	var a Action
-	for id := g.entries.at(uint32(h)).node; id != 0; id = g.nodes.at(id).next {
+	for id := g.entries.at(uint32(h)).node; id != 0; id = g.next(id) {
 		if a, _ = g.word(id); a.Request() {
 			break
 		}

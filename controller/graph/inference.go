@@ -183,7 +183,7 @@ func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
 		if entryID == 0 {
 			continue
 		}
-		for id := g.entries.at(entryID).node; id != 0; id = g.nodes.at(id).next {
+		for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 			if _, already := f.left[id]; already {
 				continue
 			}

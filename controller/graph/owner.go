@@ -52,7 +52,7 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
 	first := g.entries.at(entryID).node
-	for id := first; id != 0; id = g.nodes.at(id).next {
+	for id := first; id != 0; id = g.next(id) {
 		if g.nodes.at(id).slot == t.slot {
 			return id
 		}
@@ -72,7 +72,7 @@ func (g *Graph) Depends(dependent, on types.UID) bool {
 	for len(todo) > 0 {
 		id := g.entries.at(todo[len(todo)-1]).node
 		todo = todo[:len(todo)-1]
-		for ; id != 0; id = g.nodes.at(id).next {
+		for ; id != 0; id = g.next(id) {
 			for _, e := range g.nodes.at(id).owners {
 				c := g.claims.at(e.claim)
 				switch {

@@ -77,9 +77,9 @@ func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
 
 func (g *Graph) less(a, b uint32) bool {
 	na, nb := g.nodes.at(a), g.nodes.at(b)
-	ea, eb := g.entries.at(na.entry), g.entries.at(nb.entry)
-	if !ea.nonCanonical && !eb.nonCanonical {
-		if c := bytes.Compare(ea.key[:], eb.key[:]); c != 0 {
+	if len(g.nonCanonicalUIDs) == 0 {
+		ka, kb := g.entries.at(na.entry).key, g.entries.at(nb.entry).key
+		if c := bytes.Compare(ka[:], kb[:]); c != 0 {
 			return c < 0
 		}
 	} else if ua, ub := g.uidOf(na.entry), g.uidOf(nb.entry); ua != ub {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // TestSlabGivesBackWhatNothingIsLeftOf: values keep their ids whatever comes and goes, and memory follows what is in use.
@@ -92,5 +93,12 @@ func TestOneValueThatComesAndGoesMakesNoChunks(t *testing.T) {
 	allocs := testing.AllocsPerRun(1000, func() { s.release(s.alloc()) })
 	if allocs > 0 {
 		t.Errorf("%v allocations each time", allocs)
+	}
+}
+
+// TestNodesAndEntriesStaySmall: there are as many as objects.
+func TestNodesAndEntriesStaySmall(t *testing.T) {
+	if n, e := unsafe.Sizeof(node{}), unsafe.Sizeof(entry{}); n > 80 || e > 24 {
+		t.Errorf("a node takes %d bytes, and an entry %d", n, e)
 	}
 }

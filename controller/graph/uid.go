@@ -56,10 +56,9 @@ func (k key) uid() types.UID {
 // entry is all that is known under one uid: the objects that carry it (one, unless two APIs show the
 // same object) and the claims that name it. An entry without either does not exist.
 type entry struct {
-	key          key
-	node         uint32 // first of the list through node.next
-	claim        uint32 // first of the list through claim.next
-	nonCanonical bool   // the uid is not a canonical UUID: it is in Graph.nonCanonicalUIDs
+	key   key    // zero if the uid is no canonical UUID: then it is in Graph.nonCanonicalUIDs
+	node  uint32 // first of those through Graph.next
+	claim uint32 // first of the list through claim.next
 }
 
 // find returns the entry of a uid, 0 if there is none.
@@ -90,7 +89,6 @@ func (g *Graph) enter(uid types.UID) uint32 {
 		e.key = k
 		g.byKey.set(k, id)
 	} else {
-		e.nonCanonical = true
 		g.byNonCanonical[uid] = id
 		g.nonCanonicalUIDs[id] = uid
 	}
@@ -103,8 +101,8 @@ func (g *Graph) leave(id uint32) {
 	if e.node != 0 || e.claim != 0 {
 		return
 	}
-	if e.nonCanonical {
-		delete(g.byNonCanonical, g.nonCanonicalUIDs[id])
+	if uid, ok := g.nonCanonicalUIDs[id]; ok {
+		delete(g.byNonCanonical, uid)
 		delete(g.nonCanonicalUIDs, id)
 	} else {
 		g.byKey.drop(e.key, id)
@@ -113,8 +111,8 @@ func (g *Graph) leave(id uint32) {
 }
 
 func (g *Graph) uidOf(entryID uint32) types.UID {
-	if e := g.entries.at(entryID); !e.nonCanonical {
-		return e.key.uid()
+	if uid, ok := g.nonCanonicalUIDs[entryID]; ok {
+		return uid
 	}
-	return g.nonCanonicalUIDs[entryID]
+	return g.entries.at(entryID).key.uid()
 }

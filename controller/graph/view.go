@@ -65,7 +65,7 @@ func (g *Graph) Connected(uids ...types.UID) []View {
 	for len(todo) > 0 {
 		e := g.entries.at(todo[len(todo)-1])
 		todo = todo[:len(todo)-1]
-		for id := e.node; id != 0; id = g.nodes.at(id).next {
+		for id := e.node; id != 0; id = g.next(id) {
 			views = append(views, g.view(id))
 			for _, o := range g.nodes.at(id).owners {
 				visit(g.claims.at(o.claim).entry)
