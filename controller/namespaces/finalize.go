@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/request"
 )
 
 // finish lets a namespace go in which nothing is left.
@@ -63,7 +65,7 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 			d.Log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
 			d.ended(name, uid)
 			return finished, nil
-		case apierrors.IsNotFound(err):
+		case request.NoSuchObject(err, kinds.Namespaces, name):
 			d.awaitNext()
 			return finished, nil
 		}

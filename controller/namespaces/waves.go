@@ -154,10 +154,13 @@ func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}
 	ns, err := p.Namespaces.Patch(ctx, p.ns.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	switch {
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // it has another uid
-		return false, nil
-	case err != nil:
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		// It may have another uid by now. A webhook that chose the code, or a 404 of a load balancer, says nothing of that.
+		if is, failed := p.reread(ctx, p.ns.Name, p.ns.UID); is == nil {
+			return false, failed
+		}
+	}
+	if err != nil {
 		return false, fmt.Errorf("note wave %s in namespace %s: %w", name, p.ns.Name, err)
 	}
 	p.Log.Info("wave begins", "namespace", ns.Name, "wave", name, "policy", p.order.policy.Policy)
