@@ -2,10 +2,8 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,38 +98,4 @@ func unstamped(ctx context.Context, cfg *rest.Config, p *Population) (n int, err
 			return n, nil
 		}
 	}
-}
-
-// Latency is how long an answer took that was asked for at a time.
-type Latency struct {
-	At   time.Time
-	Took time.Duration
-}
-
-// Latencies asks for an object again and again, until stop is called, and returns how long each answer took.
-func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func() ([]Latency, error)) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all []Latency
-	var failed error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		client, err := metadata.NewForConfig(cfg)
-		if err != nil {
-			failed = err
-			return
-		}
-		in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
-		for ctx.Err() == nil {
-			began := time.Now()
-			if _, err := in.Get(ctx, p.Owner.Name, metav1.GetOptions{}); err != nil && ctx.Err() == nil {
-				failed = errors.Join(failed, err)
-				return
-			}
-			all = append(all, Latency{began, time.Since(began)})
-			if Pause(ctx, 5*time.Millisecond) != nil {
-				return
-			}
-		}
-	})
-	return func() ([]Latency, error) { cancel(); wg.Wait(); return all, failed }
 }

@@ -71,7 +71,7 @@ func (f *follow) measure(ctx context.Context, act func(context.Context) error) (
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Took: f.last.Sub(started), First: f.first.Sub(started)}, nil
+	return Result{Began: started, Took: f.last.Sub(started), First: f.first.Sub(started)}, nil
 }
 
 // run returns when everything is done: each dependent gone, or released where

@@ -15,6 +15,8 @@ type Result struct {
 	// Dependents are the objects that go because another was deleted: below
 	// an owner, or in a namespace.
 	Dependents int
+	// Began is when the first request was sent, where that is remembered.
+	Began time.Time
 	// Took runs from sending the first request to the end of the last object.
 	Took time.Duration
 	// First runs to the end of the first dependent, or of the first of several

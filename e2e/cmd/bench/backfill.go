@@ -87,13 +87,7 @@ func (b *bench) measurePatches(ctx context.Context, p *load.Population, x *backF
 
 // highest is the highest hundredth of what was asked for from a time to another.
 func highest(all []load.Latency, from, to time.Time) time.Duration {
-	var v []time.Duration
-	for _, l := range all {
-		if !l.At.Before(from) && l.At.Before(to) {
-			v = append(v, l.Took)
-		}
-	}
-	return load.Percentile(v, 99)
+	return load.Percentile(load.Within(all, from, to), 99)
 }
 
 func (r *report) writeBackFill(s *strings.Builder) {

@@ -26,6 +26,7 @@ type options struct {
 	plugin    string
 	weirFlags []string
 	crds      string
+	chart     string
 	n         int
 	defaultN  int
 	rounds    int
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	})
 	flags.StringVar(&o.crds, "crds", "", "folder of CRDs to create first")
+	flags.StringVar(&o.chart, "chart", filepath.Join("..", "charts", "weir"), "folder of Weir's chart, of which the priority level is measured")
 	flags.IntVar(&o.n, "n", 5000, "dependents")
 	flags.IntVar(&o.defaultN, "default-n", 200, "dependents for the reference at its default limits; 0 leaves it out")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, of which the median is told")
@@ -132,7 +134,7 @@ func command(flags *flag.FlagSet) string {
 	s := "go run ./cmd/bench"
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "weir", "kubectl-weir", "crds", "out", "dir":
+		case "weir", "kubectl-weir", "crds", "chart", "out", "dir":
 			s += fmt.Sprintf(" --%s=%s", f.Name, filepath.Base(f.Value.String()))
 		case "only", "weir-flag", "tree-tool":
 			s += " --" + f.Name + "=…"

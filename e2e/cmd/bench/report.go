@@ -26,6 +26,7 @@ type report struct {
 	left       map[string]left
 	following  map[string][]following
 	shadowed   map[string][]shadowed // by mode
+	beside     map[string][]beside   // by row
 	starts     map[string]start
 	objects    int
 	asked      []asked
@@ -45,7 +46,7 @@ func newReport(b *bench) *report {
 	return &report{
 		bench: b, date: time.Now().UTC(),
 		samples: map[string][]sample{}, admitted: map[string][]admitted{}, enforced: map[string][]enforcedSample{}, limited: map[string]load.Result{},
-		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, following: map[string][]following{}, shadowed: map[string][]shadowed{}, starts: map[string]start{},
+		empty: map[string]weight{}, full: map[string]weight{}, left: map[string]left{}, following: map[string][]following{}, shadowed: map[string][]shadowed{}, beside: map[string][]beside{}, starts: map[string]start{},
 	}
 }
 
@@ -77,6 +78,7 @@ func (r *report) writeTables(s *strings.Builder) {
 	r.writeRates(s)
 	r.writeEmptyNamespace(s)
 	r.writeNamespaces(s)
+	r.writeBeside(s)
 	r.writeAdmitted(s)
 	r.writeEnforced(s)
 	r.writeBraked(s)

@@ -82,6 +82,16 @@ func (b *bench) run(ctx context.Context, r *report) error {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
+	if b.only.MatchString(neighbourName) {
+		if err := b.measureNeighbour(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", neighbourName, err)
+		}
+	}
+	if b.weir != "" && b.only.MatchString(apartName) {
+		if err := b.measureApart(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", apartName, err)
+		}
+	}
 	if b.weir != "" {
 		if err := b.runReviewed(ctx, r); err != nil {
 			return err
