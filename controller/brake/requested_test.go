@@ -50,6 +50,7 @@ func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 		"it shrinks to the limit":                {{goes: 50, held: true, shown: 50}, {goes: 10}, {goes: 11, held: true, shown: 11}},
 		"it grows a little, and looks the same":  {{goes: 50, held: true, shown: 50}, {goes: 60, held: true, shown: 50}, {goes: 55, held: true, shown: 50}},
 		"it grows by more than the limit":        {{goes: 50, held: true, shown: 50}, {goes: 61, held: true, shown: 61}, {goes: 71, held: true, shown: 61}},
+		"it grows little by little":              {{goes: 50, held: true, shown: 50}, {goes: 60, held: true, shown: 50}, {goes: 61, held: true, shown: 61}},
 		"it shrinks, and looks the same":         {{goes: 50, held: true, shown: 50}, {goes: 11, held: true, shown: 50}},
 		"decided about":                          {{goes: 50, decides: true, held: true, shown: 50}, {goes: 50}},
 		"decided about, and a limit more":        {{goes: 50, decides: true, held: true, shown: 50}, {goes: 60}, {goes: 60}},
@@ -100,6 +101,7 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 		"nothing happens":                   {func(*Brake) {}, 2, true},
 		"it is gone":                        {func(b *Brake) { b.Store.Apply(graph.Gone{Kind: configMaps, UID: "a"}) }, 1, false},
 		"no policy limits it any more":      {func(b *Brake) { b.Ended("a") }, 1, false},
+		"it ended before the decision":      {func(b *Brake) { b.Ended("a"); b.proceed([]item{{"a", 20}}) }, 1, false},
 		"another one ends":                  {func(b *Brake) { b.Ended("elsewhere") }, 2, true},
 		"the cluster is restored meanwhile": {func(b *Brake) { b.Rewound("restored") }, 2, false},
 	} {

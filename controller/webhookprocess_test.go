@@ -1,0 +1,175 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// followed runs a test beside a process that follows the cluster, and does nothing else, as that of a webhook.
+func followed(t *testing.T, test func(c *clustertest.Cluster, f *controller.Following)) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		f, err := controller.NewFollowing(controller.Options{Config: c.API.Config()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(c.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := f.Follow(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		test(c, f)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestWhoDeletedIsToldWhenTheDeleteIsSeen: a review shows that a client wants to delete, and the watch that it did. Also where a brake listens, which
+// is made after the graph.
+func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		braked bool
+		then   func(c *clustertest.Cluster)
+		told   []string
+	}{
+		"it is gone":                      {false, func(c *clustertest.Cluster) { c.API.Remove("configmaps/shop/owner") }, []string{"owner"}},
+		"it is gone, and a brake listens": {true, func(c *clustertest.Cluster) { c.API.Remove("configmaps/shop/owner") }, []string{"owner"}},
+		"it terminates": {false, func(c *clustertest.Cluster) {
+			c.API.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: owner, finalizers: [example.com/hold], deletionTimestamp: '2000-01-01T00:00:00Z'}}")
+			c.Pass(time.Second)
+			c.API.Remove("configmaps/shop/owner") // which is told of no second time
+		}, []string{"owner"}},
+		"the request was refused by another webhook": {false, func(*clustertest.Cluster) {}, nil},
+		"another object is gone":                     {false, func(c *clustertest.Cluster) { c.API.Remove("pods/shop/p0") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			followed(t, func(cl *clustertest.Cluster, f *controller.Following) {
+				cl.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
+				ownedPod(cl, "p0", "owner")
+				ownedPod(cl, "p1", "owner")
+				if c.braked {
+					f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Registry: prometheus.NewRegistry()})
+				}
+				var told []string
+				f.Requests().Tell(func(v graph.View, _ string) { told = append(told, v.Name) })
+				cl.Pass(5 * time.Second)
+				if err := f.Ready(); err != nil {
+					t.Fatal(err)
+				}
+				f.Requests().Saw("uid-owner", "ada", "background")
+				c.then(cl)
+				cl.Pass(time.Second)
+				if diff := cmp.Diff(c.told, told); diff != "" {
+					t.Errorf("told (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestABrakeOfAFollowerHearsOfARestore: all kinds of owners count together then, so that what a backup brought back is seen to be too much.
+func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
+	for _, restored := range []bool{false, true} {
+		followed(t, func(c *clustertest.Cluster, f *controller.Following) {
+			b := f.NewBrake(brake.Options{Limits: brake.Limits{Most: 1, Objects: 1, Share: 1}, Registry: prometheus.NewRegistry()})
+			c.Fill("v1", "pods", "Pod", "shop", "p0", "p1")
+			c.Pass(time.Hour) // not after the start
+			restore := c.API.Snapshot()
+			c.Found("late", "late-1")
+			c.Pass(time.Minute)
+			if restored {
+				c.API.Down()
+				restore(0)
+				c.API.Up()
+				c.Pass(time.Minute)
+			}
+			went := 0
+			for i, kind := range []string{"widgets", "gadgets"} {
+				a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: fixture.Pods, UID: fixture.UIDOf(fmt.Sprint("p", i))},
+					Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: kind}}}
+				b.Allows(a)
+				c.Pass(brake.Pause)
+				if yes, _ := b.Allows(a); yes {
+					went++
+				}
+			}
+			if want := map[bool]int{false: 2, true: 1}[restored]; went != want || f.Ready() != nil {
+				t.Errorf("restored %t: %d went, want %d", restored, went, want)
+			}
+		})
+	}
+}
+
+// TestTheGraphIsServedToThisMachineOnly: who asks by another name is a page in a browser that was told that name.
+func TestTheGraphIsServedToThisMachineOnly(t *testing.T) {
+	followed(t, func(c *clustertest.Cluster, f *controller.Following) {
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
+		ownedPod(c, "p0", "owner")
+		c.Pass(5 * time.Second)
+		for host, code := range map[string]int{"127.0.0.1:8080": 200, "localhost:8080": 200, "[::1]:8080": 200, "attacker.example": 421, "127.0.0.1.attacker.example": 421} {
+			r := httptest.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+host+controller.GraphPath, nil)
+			w := httptest.NewRecorder()
+			controller.LocalOnly(f.GraphHandler()).ServeHTTP(w, r)
+			body, err := io.ReadAll(w.Result().Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shows := strings.Contains(string(body), "owner"); w.Code != code || shows != (code == 200) {
+				t.Errorf("%s: %d, it shows the graph: %t", host, w.Code, shows)
+			}
+		}
+	})
+}
+
+// TestWhatCannotWorkIsRefusedAtOnce: before anything is sent, and a registry that another has is a mistake of the program.
+func TestWhatCannotWorkIsRefusedAtOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	good := &rest.Config{Host: "http://api.test"}
+	if _, err := controller.NewFollowing(controller.Options{Config: good, Registry: registry}); err != nil {
+		t.Fatal(err)
+	}
+	noFile := &rest.Config{Host: "https://api.test", TLSClientConfig: rest.TLSClientConfig{CAFile: "there-is-none.pem"}}
+	for name, c := range map[string]struct {
+		o    controller.Options
+		want string
+	}{
+		"a file that is not there": {controller.Options{Config: noFile}, "follow a cluster: "},
+		"a host that is none":      {controller.Options{Config: &rest.Config{Host: "http://a b:c"}}, "host"},
+	} {
+		for _, shadow := range []bool{false, true} {
+			c.o.Shadow = shadow
+			if ctrl, err := controller.New(c.o); ctrl != nil || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, in shadow mode %t: %v", name, shadow, err)
+			}
+		}
+	}
+	func() {
+		defer func() {
+			if text := fmt.Sprint(recover()); !strings.Contains(text, "duplicate") {
+				t.Errorf("a registry that another has: %s", text)
+			}
+		}()
+		if _, err := controller.NewFollowing(controller.Options{Config: good, Registry: registry}); err != nil {
+			panic(err)
+		}
+	}()
+}
