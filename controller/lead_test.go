@@ -173,16 +173,9 @@ func TestInReplaceModeNothingIsCollectedBesideAnother(t *testing.T) {
 			c.Errorf("%d of 5 are left beside another collector", left)
 		}
 		c.Reply(nil)
-		c.Pass(time.Minute) // by then none stands that the other took away
-		c.Sent()
 		c.Pass(time.Hour)
 		if left := pods(c, 5); left != 0 {
 			c.Errorf("%d are left, although no other collector works", left)
-		}
-		for _, sent := range changes(c) { // to Weir it is garbage like all else
-			if strings.HasPrefix(sent, "DELETE") && strings.HasSuffix(sent, v1alpha1.CollectorCanary) {
-				c.Errorf("Weir itself sent %s", sent)
-			}
 		}
 		c.MustBeThere("configmaps/weir-system/" + v1alpha1.CollectorCanary) // it stays, to tell of one that begins
 	})
