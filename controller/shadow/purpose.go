@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -15,6 +16,7 @@ const (
 	judgedWhenWritten  = "references are judged whenever they change"
 	duringForeground   = "dependents written during foreground deletion are judged"
 	unsoundBlocks      = "an unsound reference blocks no owner"
+	nothingBlocks      = "a foreground owner that nothing blocks goes"
 	ownBlock           = "an object does not block itself"
 	brokenCycle        = "a cycle of owners that wait for each other is broken"
 	afterOrphaning     = "dependents written after orphaning are released"
@@ -24,9 +26,12 @@ const (
 func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
 	own := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.UID == v.UID })
 	switch a.Verb {
-	case graph.Release: // kube-controller-manager tries again and again to find out about all owners, before it does anything
-		if has(v, "unresolvable") && has(v, "present") {
+	case graph.Release:
+		if has(v, "unresolvable") && has(v, "present") { // kube-controller-manager tries to find out about all owners before it does anything
 			return besideUnresolvable
+		}
+		if v = withOrphaned(g, v); has(v, orphaned) && !has(v, "orphaning") { // it released what it knew of; to all else the owner is just gone
+			return afterOrphaning
 		}
 	case graph.Unfinalize: // it goes by the uid alone
 		if _, blocked := g.Misnamed(v.UID); blocked && a.Finalizer == metav1.FinalizerDeleteDependents {
@@ -63,6 +68,26 @@ func written(before []graph.OwnerView, v graph.View) string {
 		return judgedWhenWritten
 	}
 	return ""
+}
+
+// missed are the owners that a write has an object block no more, and at which kube-controller-manager does not look again for it: of references
+// with one uid it compares the last, and that one did not block before. before are the references until then.
+func missed(before []graph.OwnerView, now []metav1.OwnerReference) (owners []types.UID) {
+	if len(before) < 2 {
+		return nil
+	}
+	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
+	last := map[types.UID]bool{} // whether it blocks
+	for _, o := range before {
+		last[o.UID] = blocks(o.OwnerReference)
+	}
+	for _, o := range before {
+		if blocks(o.OwnerReference) && !last[o.UID] && !slices.Contains(owners, o.UID) &&
+			!slices.ContainsFunc(now, func(r metav1.OwnerReference) bool { return r.UID == o.UID && blocks(r) }) {
+			owners = append(owners, o.UID)
+		}
+	}
+	return owners
 }
 
 // orphaned is the verdict of an owner that is gone and let its dependents go. The graph calls it orphaning, as long as it remembers.

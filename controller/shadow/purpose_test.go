@@ -90,7 +90,11 @@ func blocking(r *metav1.OwnerReference) { r.BlockOwnerDeletion = new(true) }
 func unserved(r *metav1.OwnerReference) { r.Kind = "Nothing" }
 func misnamed(r *metav1.OwnerReference) { r.Name = "another" }
 
-var foreground, plain = []string{metav1.FinalizerDeleteDependents}, []string{"example.com/hold"}
+var (
+	foreground = []string{metav1.FinalizerDeleteDependents}
+	orphaning  = []string{metav1.FinalizerOrphanDependents}
+	plain      = []string{"example.com/hold"}
+)
 
 // TestWhatIsDifferentOnPurposeIsKnownByWhatMakesIt, and what is nearly the same is not.
 func TestWhatIsDifferentOnPurposeIsKnownByWhatMakesIt(t *testing.T) {
@@ -127,6 +131,38 @@ func TestWhatIsDifferentOnPurposeIsKnownByWhatMakesIt(t *testing.T) {
 			s.see("a", foreground, own("b", blocking))
 			s.see("b", foreground, own("a", blocking))
 		}, brokenCycle},
+		"a foreground owner that two references to it blocked, of which the last did not": {"owner", func(s *scene) {
+			s.see("owner", nil)
+			s.see("leaf", plain, own("owner", blocking), own("owner"))
+			s.see("owner", foreground)
+			s.see("leaf", plain)
+		}, nothingBlocks},
+		"the same, of a dependent that stays": {"owner", func(s *scene) {
+			s.see("owner", nil)
+			s.see("leaf", nil, own("owner", blocking), own("owner"))
+			s.see("owner", foreground)
+			s.see("leaf", nil)
+		}, nothingBlocks},
+		"the same, of a dependent that goes": {"owner", func(s *scene) {
+			s.see("owner", nil)
+			s.see("leaf", nil, own("owner", blocking), own("owner"))
+			s.see("owner", foreground)
+			s.gone("leaf")
+		}, ""},
+		"the same, and another blocked it for longer": {"owner", func(s *scene) {
+			s.see("owner", nil)
+			s.see("leaf", nil, own("owner", blocking), own("owner"))
+			s.see("other", nil, own("owner", blocking))
+			s.see("owner", foreground)
+			s.see("leaf", nil)
+			s.see("other", nil)
+		}, ""},
+		"a foreground owner that two references to it blocked, of which the last did": {"owner", func(s *scene) {
+			s.see("owner", nil)
+			s.see("leaf", nil, own("owner"), own("owner", blocking))
+			s.see("owner", foreground)
+			s.see("leaf", nil)
+		}, ""},
 		"a dependent in which another name is put to a uid": {"leaf", func(s *scene) {
 			s.see("lives", nil)
 			s.see("leaf", nil, own("lives"))
@@ -152,6 +188,27 @@ func TestWhatIsDifferentOnPurposeIsKnownByWhatMakesIt(t *testing.T) {
 			s.see("owner", foreground)
 			s.see("leaf", nil, own("owner"))
 		}, duringForeground},
+		"a dependent written after its owner went with orphan": {"leaf", func(s *scene) {
+			s.see("lives", nil)
+			s.see("owner", orphaning)
+			s.gone("owner")
+			s.see("leaf", nil, own("lives"), own("owner"))
+		}, afterOrphaning},
+		"a dependent that is being deleted, of an owner that went with orphan": {"leaf", func(s *scene) {
+			s.see("owner", orphaning)
+			s.see("leaf", plain, own("owner"))
+			s.gone("owner")
+		}, afterOrphaning},
+		"a dependent of an owner that orphans now": {"leaf", func(s *scene) {
+			s.see("owner", orphaning)
+			s.see("leaf", nil, own("owner"))
+		}, ""},
+		"a dependent of one that orphans now, and of one that did": {"leaf", func(s *scene) {
+			s.see("went", orphaning)
+			s.gone("went")
+			s.see("owner", orphaning)
+			s.see("leaf", nil, own("owner"), own("went"))
+		}, ""},
 		"a dependent of a foreground deletion": {"leaf", func(s *scene) {
 			s.see("owner", nil)
 			s.see("leaf", nil, own("owner"))
@@ -204,7 +261,7 @@ func TestEachPurposeIsNamedInTheDesign(t *testing.T) {
 		t.Fatal(err)
 	}
 	design := strings.Join(strings.Fields(string(text)), " ")
-	for _, name := range []string{besideUnresolvable, judgedWhenWritten, duringForeground, unsoundBlocks, ownBlock, brokenCycle, afterOrphaning} {
+	for _, name := range []string{besideUnresolvable, judgedWhenWritten, duringForeground, unsoundBlocks, nothingBlocks, ownBlock, brokenCycle, afterOrphaning} {
 		if !strings.Contains(design, name) {
 			t.Errorf("DESIGN.md does not say: %s", name)
 		}

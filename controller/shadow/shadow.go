@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -70,9 +71,6 @@ func (s *Shadow) Decided(uid types.UID, a graph.Action) {
 // Showing is told of each object that a watch shows, before the graph is. What it returns is to be called when the graph has it; nil: there is
 // nothing more to see. Workers may come too late to see that an object begins to be deleted: it may be gone by then.
 func (s *Shadow) Showing(o *graph.Object) func() {
-	if len(o.Owners) == 0 && !o.Deleting {
-		return nil
-	}
 	var before graph.View
 	var decided graph.Action
 	same, there := false, false
@@ -83,14 +81,37 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 		before, _ = g.Find(o.UID)
 		decided = g.Decide(o.UID)
 	})
-	switch {
-	case there && o.Deleting && !before.Deleting:
+	if there && o.Deleting && !before.Deleting {
 		s.Going(o.UID)
 		return nil
-	case o.Deleting, there && same, decided.Verb == graph.Delete, decided.Verb == graph.Release:
+	}
+	freed := missed(before.Owners, o.Owners)
+	follows := len(o.Owners) > 0 && !o.Deleting && !(there && same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
+	if !follows && len(freed) == 0 {
 		return nil
 	}
-	return func() { s.shown(o.UID, before, there) }
+	return func() {
+		s.freed(freed)
+		if follows {
+			s.shown(o.UID, before, there)
+		}
+	}
+}
+
+// freed is told of owners that an object blocks no more, at which the cluster does not look again for that.
+func (s *Shadow) freed(owners []types.UID) {
+	for _, uid := range owners {
+		goes := false
+		s.Store.Read(func(g *graph.Graph) {
+			a := g.Decide(uid)
+			goes = a.Verb == graph.Unfinalize && a.Finalizer == metav1.FinalizerDeleteDependents
+		})
+		if goes {
+			s.mu.Lock()
+			s.ledger.Wrote(uid, nothingBlocks)
+			s.mu.Unlock()
+		}
+	}
 }
 
 // shown is told that the graph has an object that is new, or whose references have changed. What is decided about it now, or when an owner was
