@@ -31,6 +31,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/snapshot"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // askVersion is the apiVersion of what these commands print as JSON and YAML.
@@ -48,7 +49,30 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 		Version:      version(),
 	}
 	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
+	for _, cmd := range root.Commands() {
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return printableError{err}
+			}
+			return nil
+		}
+	}
 	return root
+}
+
+// printableError is an error whose text moves no cursor: the API server passes on what webhooks say, and users name what they have pasted.
+// Lines stay apart, since each may be an error.
+type printableError struct{ error }
+
+func (e printableError) Unwrap() error { return e.error }
+
+func (e printableError) Error() string {
+	lines := strings.Split(e.error.Error(), "\n")
+	for i := range lines {
+		lines[i] = words.Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Version is that of a release, which its build sets; empty for any other build.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -41,7 +42,7 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			}
 			ctx, stop := interruptible()
 			defer stop()
-			r := policyReader{config: config, home: home, missed: func(what string, err error) { say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, err) }}
+			r := policyReader{config: config, home: home, missed: func(what string, err error) { say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err)) }}
 			all, events, err := r.read(ctx)
 			if err != nil {
 				return unanswered(err)

@@ -1,0 +1,24 @@
+package ask
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestErrorsMoveNoCursor: an API server passes on what webhooks and aggregated ones say, and users name what they have pasted.
+func TestErrorsMoveNoCursor(t *testing.T) {
+	for args, path := range map[string]string{
+		"plan cm boss": "/configmaps/boss", "tree cm boss": "/configmaps/boss", "why cm boss": "/configmaps/boss", "history": "/events", "policies": "/configmaps/weir-file-policies",
+		"history x\x1b[2Jevil/y": "none", "plan cm x\x1b[2Jevil": "none", "why x\x1b[2Jevil y": "none", "why cm x\x1b[2Jevil": "none", "plan held/written-by.\x1b[2Jevil": "none",
+		"plan -f \x1b[2Jevil": "none", "plan --check \x1b[2Jevil": "none", "plan cm boss --out $KEPT/no/\x1b[2Jevil": "none", "shadow \x1b[2Jevil": "none", "pending": "/secrets",
+	} {
+		t.Run(args, func(t *testing.T) {
+			w := newTown(t)
+			w.refuse(path, 403, "Forbidden", "the webhook says \x1b[2Jevil\r\nincomplete: nothing")
+			s := w.run(strings.Split(args, " ")...)
+			if strings.ContainsAny(s.out+s.err, "\x1b\r") || !strings.Contains(s.err, `\x1b[2Jevil`) {
+				t.Errorf("it prints %q, and says %q", s.out, s.err)
+			}
+		})
+	}
+}
