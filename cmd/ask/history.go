@@ -87,11 +87,11 @@ func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, 
 // named is the one object that arguments name, whether it is there or not.
 func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	kind, name, slashed := strings.Cut(args[0], "/")
-	if slashed != (len(args) == 1) || len(args) > 2 {
-		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
-	}
-	if !slashed {
+	if !slashed && len(args) == 2 {
 		name = args[1]
+	}
+	if slashed != (len(args) == 1) || len(args) > 2 || kind == "" || name == "" {
+		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
 	}
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {

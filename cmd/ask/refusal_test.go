@@ -22,3 +22,14 @@ func TestErrorsMoveNoCursor(t *testing.T) {
 		})
 	}
 }
+
+// TestHistoryOfNoNameIsRefused: as all others refuse it, instead of telling that nothing is recorded of it.
+func TestHistoryOfNoNameIsRefused(t *testing.T) {
+	w := newTown(t)
+	for _, args := range [][]string{{"history", "cm/"}, {"history", "cm", ""}, {"history", "/boss"}, {"history", ""}, {"why", "cm/"}} {
+		if s := w.run(args...); s.failed == nil {
+			t.Errorf("%q prints\n%s", args, s.out)
+		}
+	}
+	w.run("history", "cm/").mustFail(t, "name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
+}
