@@ -24,6 +24,9 @@ const AcceptUsage = "with --gate: a difference on purpose for which Weir may del
 
 // Check finds what is wrong with the flags.
 func (g Gate) Check() error {
+	if g.Lasted < 0 {
+		return fmt.Errorf("--gate %s: must not be less than 0", g.Lasted)
+	}
 	if len(g.Accept) > 0 && g.Lasted == 0 {
 		return errors.New("--accept is for --gate")
 	}

@@ -57,7 +57,7 @@ func TestAcceptIsForAGate(t *testing.T) {
 		want string
 	}{
 		{Gate{}, ""}, {Gate{Lasted: time.Hour}, ""}, {Gate{Lasted: time.Hour, Accept: []string{"judged"}}, ""},
-		{Gate{Accept: []string{"judged"}}, "--accept is for --gate"},
+		{Gate{Accept: []string{"judged"}}, "--accept is for --gate"}, {Gate{Lasted: -time.Hour}, "--gate -1h0m0s: must not be less than 0"},
 	} {
 		if got := c.gate.Check(); fmt.Sprint(got) != c.want && (got != nil || c.want != "") {
 			t.Errorf("%+v: %v, want %q", c.gate, got, c.want)
