@@ -2,6 +2,7 @@ package ask
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,7 @@ func (a *asking) completeTypes(typed string) (out []string) {
 			}
 		}
 	}
+	slices.Sort(out) // groups come in any order
 	return out
 }
 

@@ -222,7 +222,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		refuse string
 		want   string
 	}{
-		{"plan configm", "", "configmaps"}, {"plan -", "", "namespaces configmaps secrets"}, {"plan configmaps b", "", "boss"}, {"plan cm boss -", "", "boss leaf twig"},
+		{"plan configm", "", "configmaps"}, {"plan -", "", "configmaps namespaces secrets"}, {"plan configmaps b", "", "boss"}, {"plan cm boss -", "", "boss leaf twig"},
 		{"tree cm/tw", "", "cm/twig"}, {"why namespaces -", "", "shop"}, {"tree widgets/b", "", ""}, {"tree cm/b", "/configmaps", ""}, {"plan configm", "/api/v1", ""},
 	} {
 		t.Run(c.args+c.refuse, func(t *testing.T) {
