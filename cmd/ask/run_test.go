@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,7 +31,8 @@ type town struct {
 
 	mu      sync.Mutex
 	answer  func(apitest.Request) *apitest.Reply
-	written []string // requests that are no reads
+	written []string                        // requests that are no reads
+	groups  map[string][]metav1.APIResource // that it serves, too, by group and version
 }
 
 var townKinds = []metav1.APIResource{
@@ -53,7 +55,12 @@ func newTown(t *testing.T) *town {
 		defer answer.Body.Close()
 		out.Header().Set("Content-Type", "application/json")
 		out.WriteHeader(answer.StatusCode)
-		_, _ = io.Copy(out, answer.Body) // a client that went away knows
+		to := io.Writer(out)
+		if r.URL.Query().Get("watch") != "" {
+			http.NewResponseController(out).Flush()
+			to = flushing{out}
+		}
+		_, _ = io.Copy(to, answer.Body) // a client that went away knows
 	}))
 	t.Cleanup(server.Close)
 	w.url = server.URL
@@ -90,11 +97,33 @@ func (w *town) intercept(r apitest.Request) *apitest.Reply {
 	case "/api":
 		return &apitest.Reply{Code: 200, Body: metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}}
 	case "/apis":
-		return &apitest.Reply{Code: 200, Body: metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}}
+		return &apitest.Reply{Code: 200, Body: w.groupList()}
 	case "/api/v1":
 		return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1", APIResources: townKinds}}
 	}
+	if gv, found := strings.CutPrefix(r.Path, "/apis/"); found && w.groups[gv] != nil {
+		return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: w.groups[gv]}}
+	}
 	return nil
+}
+
+// groupList are the groups besides that without a name.
+func (w *town) groupList() metav1.APIGroupList {
+	out := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	for _, gv := range slices.Sorted(maps.Keys(w.groups)) {
+		group, version, _ := strings.Cut(gv, "/")
+		is := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
+		out.Groups = append(out.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{is}, PreferredVersion: is})
+	}
+	return out
+}
+
+// flushing writes what it is given to the client at once.
+type flushing struct{ http.ResponseWriter }
+
+func (f flushing) Write(data []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(data)
+	return n, errors.Join(err, http.NewResponseController(f.ResponseWriter).Flush())
 }
 
 // refuse has requests whose path ends so be refused.

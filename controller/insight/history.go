@@ -102,6 +102,7 @@ func RecordsAnywhere(events []corev1.Event, o Object, kindName string) []Cascade
 func recordsOf(events []corev1.Event, o Object, kindName string, in func(namespace string) bool) (out []Cascade) {
 	group := schema.ParseGroupResource(o.Kind).Group
 	of := map[types.UID]bool{}
+	out = []Cascade{} // programs read a list, also of none
 	for i := range events {
 		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && in(on.Namespace) && on.Name == o.Name {
 			of[on.UID] = true

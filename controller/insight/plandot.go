@@ -13,14 +13,14 @@ import (
 var fills = map[Outcome]string{Deleted: "mistyrose", Released: "lightyellow", Unknown: "plum", Stuck: "tomato"}
 
 // DOT draws a plan for Graphviz: what becomes of each object, and an edge from it to each owner, or namespace, or definition, with which it
-// goes.
+// goes. Graphviz reads UTF-8, and knows no escapes of other letters; what cannot be seen is written out by Object already.
 func (p *Plan) DOT(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	at := map[types.UID]int{}
 	fmt.Fprintln(w, "digraph plan {")
 	for n, i := range p.Items {
 		at[i.UID] = n
-		fmt.Fprintf(w, "  %d [label=%s, style=filled, fillcolor=%s];\n", n, strconv.QuoteToASCII(fmt.Sprintf("%s\n%s, step %d", i.Object, i.Outcome, i.Step)), fills[i.Outcome])
+		fmt.Fprintf(w, "  %d [label=%s, style=filled, fillcolor=%s];\n", n, strconv.Quote(fmt.Sprintf("%s\n%s, step %d", i.Object, i.Outcome, i.Step)), fills[i.Outcome])
 	}
 	for n, i := range p.Items {
 		owners := i.owners

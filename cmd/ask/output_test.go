@@ -1,0 +1,331 @@
+package ask
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// newMarket is a town in which each kind of outcome is: what goes, what is kept, what waits, and what lost its owner. Deletions are in times to come, and
+// 0 s old.
+func newMarket(t *testing.T) *town {
+	w := newTown(t)
+	const ending = ", deletionTimestamp: '2999-01-01T00:00:00Z', finalizers: [example.com/hold]"
+	w.put("held", "", ending)
+	w.put("under", "held")
+	w.put("wait", "leaf", ", finalizers: [example.com/hold]")
+	w.put("lost", "never")
+	w.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: both, namespace: shop, ownerReferences: [
+		{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}, {apiVersion: v1, kind: ConfigMap, name: held, uid: uid-held}]}}`)
+	return w
+}
+
+// marketText are whole answers of commands in text, as a user sees them.
+var marketText = map[string]string{
+	"plan cm boss": `
+- configmaps/boss
+  ~ configmaps/both: kept: owned by ConfigMap shop/held; not any more by ConfigMap shop/boss
+  - configmaps/leaf
+    ! configmaps/wait: waits until another component removes example.com/hold
+    - configmaps/twig
+
+Plan: 4 objects are deleted in 4 steps, 1 of them waits for finalizers that others remove, 1 is kept and loses a reference.
+`,
+	"plan cm boss -o wide": `
+- configmaps/boss: step 1; background
+  ~ configmaps/both: kept: owned by ConfigMap shop/held; not any more by ConfigMap shop/boss
+  - configmaps/leaf: step 2; background
+    ! configmaps/wait: waits until another component removes example.com/hold; step 4; background
+    - configmaps/twig: step 3; background
+
+Plan: 4 objects are deleted in 4 steps, 1 of them waits for finalizers that others remove, 1 is kept and loses a reference.
+`,
+	"plan cm leaf --cascade=foreground -o wide": `
+- configmaps/leaf: step 1; foreground
+  ! configmaps/wait: waits until another component removes example.com/hold; step 2; background
+  - configmaps/twig: step 1; background
+
+Plan: 3 objects are deleted in 2 steps, 1 of them waits for finalizers that others remove.
+`,
+	"plan cm boss --cascade=orphan": `
+- configmaps/boss
+  ~ configmaps/both, leaf: kept: orphaned by ConfigMap shop/boss
+
+Plan: 1 object is deleted in 2 steps, 2 are kept and lose a reference.
+`,
+	"plan cm boss held": `
+! configmaps/held: waits until another component removes example.com/hold; is being deleted already
+  - configmaps/under: after that
+- configmaps/boss
+  - configmaps/leaf
+    ! configmaps/wait: waits until another component removes example.com/hold
+    - configmaps/twig
+  - configmaps/both: after that
+
+Plan: 7 objects are deleted in 5 steps, 2 of them wait for finalizers that others remove, 2 go only after that.
+`,
+	"plan held/configmaps": "- configmaps/lost\n\nPlan: 1 object is deleted.\n",
+	"plan cm boss -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
+	"plan cm leaf -o dot": `
+digraph plan {
+  0 [label="configmaps/shop/leaf\ndelete, step 1", style=filled, fillcolor=mistyrose];
+  1 [label="configmaps/shop/twig\ndelete, step 2", style=filled, fillcolor=mistyrose];
+  2 [label="configmaps/shop/wait\ndelete, step 3", style=filled, fillcolor=mistyrose];
+  1 -> 0;
+  2 -> 0;
+}
+`,
+	"tree cm leaf": `
+· configmaps/boss
+  ▶ configmaps/leaf
+    · configmaps/twig
+    · configmaps/wait: finalizers example.com/hold
+`,
+	"tree cm both -o wide": `
+· configmaps/boss: uid uid-boss
+  ▶ configmaps/both: uid uid-both
+! configmaps/held: terminating, finalizers example.com/hold, uid uid-held
+  ▶ configmaps/both: see above, uid uid-both
+`,
+	"tree cm leaf --up":             "· configmaps/boss\n  ▶ configmaps/leaf\n",
+	"tree cm leaf --down -o name":   "configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
+	"tree cm lost":                  "▶ configmaps/lost: its owner ConfigMap never is gone\n",
+	"pending -o name":               "configmaps/shop/held\n",
+	"orphans -A -o name":            "configmaps/shop/lost\n",
+	"orphans":                       "A garbage collector deletes these:\n  configmaps/shop/lost: owner is gone: ConfigMap shop/never\n",
+	"policies --weir-namespace=x":   "There is no policy.\n",
+	"plan cm -l colour=none":        "Plan: nothing is deleted.\n",
+	"plan cm -l colour=none -oname": "",
+	"pending": `
+1 waits for the component behind the finalizer example.com/hold:
+  configmaps/shop/held for 0s: the finalizer example.com/hold holds it
+`,
+	"why cm held": `
+configmaps/shop/held is being deleted, for 0s.
+
+1. The finalizer example.com/hold holds it.
+   Who has to act: the component behind the finalizer example.com/hold.
+`,
+	"why cm leaf": `
+configmaps/shop/leaf is not being deleted.
+
+1. It stays as long as its owner: owned by ConfigMap shop/boss.
+   To see more: kubectl weir tree -n shop configmaps leaf
+`,
+	"why cm lost": `
+configmaps/shop/lost is not being deleted.
+
+1. Its owners are gone, and it is to be deleted: owner is gone: ConfigMap shop/never.
+   Who has to act: the garbage collector.
+   To see more: kubectl weir tree -n shop configmaps lost
+`,
+	"history": `
+No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour
+where the API server's --event-ttl does not say otherwise.
+`,
+}
+
+func TestAnswersInText(t *testing.T) {
+	w := newMarket(t)
+	for args, want := range marketText {
+		t.Run(args, func(t *testing.T) {
+			s := w.run(strings.Fields(args)...)
+			if s.failed != nil {
+				t.Fatal(s.failed)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), s.out); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// marketYAML are whole answers for programs. Fields of these are what others rest on: one that is renamed breaks them.
+var marketYAML = map[string]string{
+	"plan cm twig wait": `
+apiVersion: insight.weir.dev/v1alpha1
+held: ""
+items:
+- kind: configmaps
+  name: twig
+  namespace: shop
+  outcome: delete
+  propagation: Background
+  step: 1
+  uid: uid-twig
+  why: asked for
+- finalizers:
+  - example.com/hold
+  kind: configmaps
+  name: wait
+  namespace: shop
+  outcome: delete
+  propagation: Background
+  stage: 1
+  step: 2
+  uid: uid-wait
+  why: asked for
+kind: Plan
+propagation: Background
+roots:
+- kind: configmaps
+  name: twig
+  namespace: shop
+  uid: uid-twig
+- kind: configmaps
+  name: wait
+  namespace: shop
+  uid: uid-wait
+summary: 'Plan: 2 objects are deleted in 2 steps, 1 of them waits for finalizers that
+  others remove.'
+totals:
+  anew: 0
+  contested: 0
+  deleted: 2
+  doubtful: 0
+  held: 1
+  later: 0
+  refused: 0
+  released: 0
+  steps: 2
+  stuck: 0
+  unknown: 0
+unread: []
+verdicts: null
+`,
+	"tree cm leaf --down": `
+apiVersion: insight.weir.dev/v1alpha1
+kind: Tree
+roots:
+- asked: true
+  dependents:
+  - kind: configmaps
+    name: twig
+    namespace: shop
+    uid: uid-twig
+  - finalizers:
+    - example.com/hold
+    kind: configmaps
+    name: wait
+    namespace: shop
+    uid: uid-wait
+  kind: configmaps
+  name: leaf
+  namespace: shop
+  uid: uid-leaf
+unread: []
+`,
+	"why cm held": `
+apiVersion: insight.weir.dev/v1alpha1
+causes:
+- actor: the component behind the finalizer example.com/hold
+  what: the finalizer example.com/hold holds it
+deleting: true
+kind: Answer
+object:
+  kind: configmaps
+  name: held
+  namespace: shop
+  uid: uid-held
+state: is being deleted, for 0s
+tried: null
+unread: []
+`,
+	"pending": `
+apiVersion: insight.weir.dev/v1alpha1
+groups:
+- actor: the component behind the finalizer example.com/hold
+  items:
+  - kind: configmaps
+    name: held
+    namespace: shop
+    since: 0s
+    uid: uid-held
+    waits: the finalizer example.com/hold holds it
+kind: PendingDeletions
+unread: []
+`,
+	"orphans": `
+apiVersion: insight.weir.dev/v1alpha1
+items:
+- fate: delete
+  kind: configmaps
+  name: lost
+  namespace: shop
+  uid: uid-lost
+  why: 'owner is gone: ConfigMap shop/never'
+kind: Orphans
+unread: []
+`,
+	"history":  "apiVersion: insight.weir.dev/v1alpha1\nitems: []\nkind: History\n",
+	"policies": "apiVersion: insight.weir.dev/v1alpha1\nitems: []\nkind: Policies\n",
+}
+
+// TestAnswersForPrograms: as YAML, and as JSON, which says the same.
+func TestAnswersForPrograms(t *testing.T) {
+	w := newMarket(t)
+	for args, want := range marketYAML {
+		t.Run(args, func(t *testing.T) {
+			asYAML, asJSON := w.run(append(strings.Fields(args), "-o", "yaml")...), w.run(append(strings.Fields(args), "-o", "json")...)
+			if asYAML.failed != nil || asJSON.failed != nil {
+				t.Fatal(asYAML.failed, asJSON.failed)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), asYAML.out); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(parsed(t, asYAML.out), parsed(t, asJSON.out)); diff != "" {
+				t.Errorf("YAML and JSON (-yaml +json):\n%s", diff)
+			}
+			if !strings.HasPrefix(asJSON.out, "{\n  \"") || !strings.HasSuffix(asJSON.out, "\n}\n") {
+				t.Errorf("JSON is to be indented, and end with a line:\n%s", asJSON.out)
+			}
+		})
+	}
+}
+
+// TestTextThatOthersChoseIsShownAsItIs: names in any script stay readable, and what a terminal would obey is written out, in each output.
+func TestTextThatOthersChoseIsShownAsItIs(t *testing.T) {
+	const escape = `\u001b[2J`
+	w := newTown(t)
+	w.groups = map[string][]metav1.APIResource{"rbac.authorization.k8s.io/v1": {
+		{Name: "clusterroles", SingularName: "clusterrole", Kind: "ClusterRole", Verbs: metav1.Verbs{"list", "watch", "get", "delete", "patch"}},
+	}}
+	put := func(name, metadata string) {
+		w.api.Put("clusterroles", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "`+name+`"`+metadata+`}}`)
+	}
+	put("роль", "")
+	put("役割", `, ownerReferences: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: роль, uid: uid-роль}]`)
+	put("a"+escape+`\nb`, `, ownerReferences: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: роль, uid: uid-роль}]`)
+	put("lost", `, ownerReferences: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: "x`+escape+`", uid: never}]`)
+	for args, want := range map[string]string{
+		"plan clusterroles роль":           `a\x1b[2J\nb`,
+		"plan clusterroles роль -o wide":   "役割",
+		"plan clusterroles роль -o name":   `clusterroles.rbac.authorization.k8s.io/a\x1b[2J\nb`,
+		"plan clusterroles роль -o json":   `"name": "a\u001b[2J\nb"`,
+		"plan clusterroles роль -o yaml":   `name: "a\e[2J\nb"`,
+		"tree clusterroles роль":           "▶ clusterroles.rbac.authorization.k8s.io/роль",
+		"tree clusterroles роль -o name":   "clusterroles.rbac.authorization.k8s.io/役割",
+		"why clusterroles 役割":              "owned by ClusterRole роль",
+		"orphans -A":                       `owner is gone: ClusterRole x\x1b[2J`,
+		"plan clusterroles роль --full":    `- clusterroles.rbac.authorization.k8s.io/役割`,
+		"tree clusterroles lost":           `its owner ClusterRole x\x1b[2J is gone`,
+		"tree clusterroles роль -o dot":    "роль",
+		"plan clusterroles роль -o dot":    "役割",
+		"history clusterroles роль -ojson": `"items": []`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := w.run(strings.Fields(args)...)
+			if s.failed != nil {
+				t.Fatal(s.failed)
+			}
+			if !strings.Contains(s.out, want) {
+				t.Errorf("there is no %s in\n%q", want, s.out)
+			}
+			if strings.ContainsRune(s.out+s.err, '\x1b') {
+				t.Errorf("a terminal would obey\n%q\n%q", s.out, s.err)
+			}
+		})
+	}
+}
