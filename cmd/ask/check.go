@@ -58,7 +58,9 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p.grace(plan)
+	if err := p.grace(plan); err != nil {
+		return err
+	}
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()
 	done, err := p.print(out, "PlanChanges", map[string]any{
 		"changes": changes.Objects, "roots": changes.Roots, "verdicts": changes.Verdicts, "unread": changes.Unread, "read": changes.Read,

@@ -100,7 +100,9 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p.grace(plan)
+	if err := p.grace(plan); err != nil {
+		return err
+	}
 	if p.out != "" {
 		if err := keepPlan(p.out, plan); err != nil {
 			return err
@@ -217,12 +219,12 @@ const (
 	mostPods          = 500
 )
 
-// grace reads how long pods have to stop. What cannot be read is not told.
-func (a *asking) grace(p *insight.Plan) {
+// grace reads how long pods have to stop. What cannot be read is not told; an error is Ctrl-C.
+func (a *asking) grace(p *insight.Plan) error {
 	namespaces := p.PodNamespaces()
 	client, err := a.client()
 	if err != nil || len(namespaces) > mostPodNamespaces {
-		return
+		return nil
 	}
 	ctx, stop := interruptible()
 	defer stop()
@@ -231,6 +233,7 @@ func (a *asking) grace(p *insight.Plan) {
 			p.Grace(list.Items)
 		}
 	}
+	return ctx.Err()
 }
 
 // told is all that there is to say about a plan.

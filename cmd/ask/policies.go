@@ -42,7 +42,9 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			}
 			ctx, stop := interruptible()
 			defer stop()
-			r := policyReader{config: config, home: home, missed: func(what string, err error) { say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err)) }}
+			r := policyReader{config: config, home: home, missed: func(what string, err error) {
+				say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
+			}}
 			all, events, err := r.read(ctx)
 			if err != nil {
 				return unanswered(err)
@@ -99,10 +101,16 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 		}
 	}
 	files, err := r.files(ctx, core)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	if err != nil {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
 	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonPolicyError})
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	if err != nil {
 		r.missed("last errors", err)
 		return append(all, files...), nil, nil

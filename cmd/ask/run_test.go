@@ -32,7 +32,8 @@ type town struct {
 	mu      sync.Mutex
 	answer  func(apitest.Request) *apitest.Reply
 	written []string                        // requests that are no reads
-	groups  map[string][]metav1.APIResource // that it serves, too, by group and version
+	core    []metav1.APIResource            // kinds without a group that it serves besides townKinds
+	groups  map[string][]metav1.APIResource // others, by group and version
 }
 
 var townKinds = []metav1.APIResource{
@@ -99,7 +100,7 @@ func (w *town) intercept(r apitest.Request) *apitest.Reply {
 	case "/apis":
 		return &apitest.Reply{Code: 200, Body: w.groupList()}
 	case "/api/v1":
-		return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1", APIResources: townKinds}}
+		return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1", APIResources: slices.Concat(townKinds, w.core)}}
 	}
 	if gv, found := strings.CutPrefix(r.Path, "/apis/"); found && w.groups[gv] != nil {
 		return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: w.groups[gv]}}

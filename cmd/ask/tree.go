@@ -67,8 +67,11 @@ func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(c
 	if err != nil {
 		return err
 	}
-	defer a.unread(cmd.ErrOrStderr(), w)
-	return answer(ctx, w, o)
+	if err := answer(ctx, w, o); err != nil {
+		return err
+	}
+	a.unread(cmd.ErrOrStderr(), w)
+	return nil
 }
 
 // one is the object that the arguments mean, and all that hangs together with it.

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,12 +39,15 @@ With --as the requests are tried as another user, such as the garbage collector.
 					return err
 				}
 				facts, err := a.facts(ctx, w, o)
-				if err != nil {
+				if err := errors.Join(err, ctx.Err()); err != nil {
 					return err
 				}
 				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
 				if try {
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
 				}
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
