@@ -1,9 +1,12 @@
 package ask
 
 import (
+	"net/url"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/policies/apitest"
 )
 
 // parsed is what JSON or YAML says.
@@ -13,4 +16,10 @@ func parsed(t *testing.T, text string) (out map[string]any) {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// queryOf is the query of a request.
+func queryOf(r apitest.Request) url.Values {
+	query, _ := url.ParseQuery(r.Query)
+	return query
 }
