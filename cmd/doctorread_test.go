@@ -1,0 +1,559 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// clinic is an API server that a doctor looks at: it knows its version and Weir's kinds, and answers reviews of rights.
+type clinic struct {
+	*apitest.Server
+	mayNot   string   // a resource, which no one may
+	refuse   string   // the end of a path that is refused
+	reviewed []string // users, and "" for who asks
+	answer   func(apitest.Request) *apitest.Reply
+	lists    map[string][]any // of typed clients, by path
+	served   []string         // kinds of policies
+}
+
+func newClinic() *clinic {
+	c := &clinic{Server: apitest.New(), served: []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"}}
+	c.Intercept(c.intercept)
+	return c
+}
+
+func (c *clinic) intercept(r apitest.Request) *apitest.Reply {
+	if c.answer != nil {
+		if reply := c.answer(r); reply != nil {
+			return reply
+		}
+	}
+	if list, found := c.lists[r.Path]; found && r.Method == http.MethodGet {
+		return &apitest.Reply{Code: 200, Body: map[string]any{"items": list}}
+	}
+	switch {
+	case c.refuse != "" && strings.HasSuffix(r.Path, c.refuse):
+		return apitest.Refuse(403, "Forbidden", "you may not "+r.Method+" "+c.refuse)
+	case r.Path == "/version":
+		return &apitest.Reply{Code: 200, Body: map[string]any{"major": "1", "minor": "36+", "gitVersion": "v1.36.1-x"}}
+	case r.Path == "/apis/weir.dev/v1alpha1" && len(c.served) > 0:
+		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "weir.dev/v1alpha1"}
+		for _, name := range c.served {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+		}
+		return &apitest.Reply{Code: 200, Body: list}
+	case strings.HasSuffix(r.Path, "accessreviews"):
+		return c.review(r)
+	}
+	return nil
+}
+
+func (c *clinic) review(r apitest.Request) *apitest.Reply {
+	var review struct {
+		Spec struct {
+			User               string
+			ResourceAttributes struct{ Resource, Subresource string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.Body), &review); err != nil {
+		return apitest.Refuse(400, "BadRequest", err.Error())
+	}
+	c.reviewed = append(c.reviewed, review.Spec.User)
+	about := strings.TrimSuffix(review.Spec.ResourceAttributes.Resource+"/"+review.Spec.ResourceAttributes.Subresource, "/")
+	return &apitest.Reply{Code: 201, Body: map[string]any{"status": map[string]any{"allowed": about != c.mayNot}}}
+}
+
+// look is what a doctor reads of it.
+func (c *clinic) look(t *testing.T, mode string, try bool) doctor.Facts {
+	t.Helper()
+	p, err := newPatient(c.Config(), "weir-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.read(t.Context(), mode, try)
+}
+
+// put makes an object of YAML in the namespace weir-system.
+func (c *clinic) put(resource, apiVersion, kind, name, more string) {
+	c.Put(resource, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {namespace: weir-system, name: %s}, %s}", apiVersion, kind, name, more))
+}
+
+func (c *clinic) deploy(args ...string) {
+	text, _ := json.Marshal(args)
+	c.put("deployments", "apps/v1", "Deployment", "weir-controller", "spec: {template: {spec: {containers: [{name: weir, args: "+string(text)+"}]}}}")
+}
+
+// TestAnEmptyClusterIsReadWhole: what is not there is a fact, and no error.
+func TestAnEmptyClusterIsReadWhole(t *testing.T) {
+	c := newClinic()
+	c.served = nil
+	f := c.look(t, "", false)
+	none, canary := &doctor.Lease{}, time.Duration(0)
+	f.Rights = nil
+	want := doctor.Facts{
+		Mode: doctor.Companion, Server: "v1.36.1-x", Major: 1, Minor: 36, Managers: &[]doctor.Manager{}, ManagerLease: none, WeirLease: none, Canary: &canary,
+		Flags: &doctor.Flags{}, Waiting: &[]doctor.Waiting{}, Webhooks: &[]string{}, Definitions: &[]string{}, Policies: &[]doctor.Policy{}, Errors: map[string]string{},
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, r := range c.Requests() {
+		if r.Method != http.MethodGet && !strings.HasSuffix(r.Path, "accessreviews") {
+			t.Errorf("it sends %s", r)
+		}
+	}
+	if len(c.reviewed) == 0 || slices.ContainsFunc(c.reviewed, func(user string) bool { return user != "" }) {
+		t.Errorf("rights are those of %q: nothing is installed, so they are of who asks", c.reviewed)
+	}
+}
+
+// TestWhatMayNotBeReadIsNamedByItsFact: and all else is read.
+func TestWhatMayNotBeReadIsNamedByItsFact(t *testing.T) {
+	for refuse, want := range map[string][]string{
+		"/deployments/weir-controller":          {"flags"},
+		"/version":                              {"version"},
+		"/pods":                                 {"managers"},
+		"/leases/kube-controller-manager":       {"managerLease"},
+		"/leases/weir-controller":               {"weirLease"},
+		"/configmaps/weir-collector-canary":     {"canary"},
+		"/namespaces":                           {"waiting"},
+		"/validatingwebhookconfigurations/weir": {"webhooks"},
+		"/mutatingwebhookconfigurations/weir":   {"webhooks"},
+		"/apis/weir.dev/v1alpha1":               {"definitions", "policies"},
+		"/drainpolicies":                        {"policies"},
+		"/selfsubjectaccessreviews":             nil, // each right says it
+		"/serviceaccounts/weir-controller":      nil, // rights are those of who asks
+		"/leases/a-lease-that-no-flag-asks-for": nil,
+	} {
+		t.Run(refuse, func(t *testing.T) {
+			c := newClinic()
+			c.refuse = refuse
+			f := c.look(t, "", false)
+			got := []string{}
+			for fact, why := range f.Errors {
+				got = append(got, fact)
+				if fact != "policies" && fact != "version" && !strings.Contains(why, "you may not GET "+refuse) {
+					t.Errorf("%s: %s", fact, why)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, append([]string{}, want...)) {
+				t.Errorf("not read: %q, want %q", got, want)
+			}
+			wrong := 0
+			for _, r := range f.Rights {
+				if r.Error != "" || !r.Allowed {
+					wrong++
+				}
+			}
+			if all := refuse == "/selfsubjectaccessreviews"; all != (wrong == len(f.Rights)) || !all && wrong > 0 || len(f.Rights) == 0 {
+				t.Errorf("%d of %d rights are not known", wrong, len(f.Rights))
+			}
+		})
+	}
+}
+
+// TestRightsAreThoseOfWhoIsInstalled: of its ServiceAccount, with the groups that it has, and those of its mode and flags.
+func TestRightsAreThoseOfWhoIsInstalled(t *testing.T) {
+	c := newClinic()
+	c.put("serviceaccounts", "v1", "ServiceAccount", "weir-controller", "")
+	c.deploy("controller", "--mode=replace", "--migration-lease=kube-system/migration")
+	c.mayNot = "leases"
+	f := c.look(t, "", false)
+	if f.RightsOf != "ServiceAccount weir-system/weir-controller" || f.Mode != doctor.Replace || f.Flags.MigrationLease != "kube-system/migration" {
+		t.Errorf("rights of %q in %s mode with %+v", f.RightsOf, f.Mode, f.Flags)
+	}
+	migration, refused := false, 0
+	for _, r := range f.Rights {
+		if r.Resource == "leases" == r.Allowed || r.Error != "" {
+			t.Errorf("%+v", r)
+		}
+		if !r.Allowed {
+			refused++
+		}
+		migration = migration || r.Namespace == "kube-system" && r.Name == "migration"
+	}
+	if refused == 0 || !migration {
+		t.Errorf("%d are refused; that about the migration Lease is among them: %t", refused, migration)
+	}
+	for _, user := range c.reviewed {
+		if user != "system:serviceaccount:weir-system:weir-controller" {
+			t.Fatalf("the rights of %q are asked about", user)
+		}
+	}
+	if shadow := c.look(t, doctor.Shadow, false); shadow.Mode != doctor.Shadow || len(shadow.Rights) >= len(f.Rights) {
+		t.Errorf("asked about %s mode, which needs %d rights, and replace mode %d", shadow.Mode, len(shadow.Rights), len(f.Rights))
+	}
+}
+
+// TestLeasesSayWhoHoldsThem: and that a holder is gone only when clocks that differ cannot be why.
+func TestLeasesSayWhoHoldsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			spec string
+			age  time.Duration
+			want doctor.Lease
+		}{
+			"held":                 {"holderIdentity: a_1, leaseDurationSeconds: 15", 2 * time.Second, doctor.Lease{Holder: "a_1", Renewed: 2 * time.Second}},
+			"given up":             {"holderIdentity: '', leaseDurationSeconds: 1", 2 * time.Second, doctor.Lease{Renewed: 2 * time.Second}},
+			"by a clock behind":    {"holderIdentity: a_1, leaseDurationSeconds: 15", 45 * time.Second, doctor.Lease{Holder: "a_1", Renewed: 45 * time.Second}},
+			"by one that is gone":  {"holderIdentity: a_1, leaseDurationSeconds: 15", 46 * time.Second, doctor.Lease{Holder: "a_1", Renewed: 46 * time.Second, Expired: true}},
+			"without a duration":   {"holderIdentity: a_1", time.Hour, doctor.Lease{Holder: "a_1", Renewed: time.Hour}},
+			"by a clock before us": {"holderIdentity: a_1, leaseDurationSeconds: 15", -time.Minute, doctor.Lease{Holder: "a_1", Renewed: -time.Minute}},
+		} {
+			at := time.Now().Add(-c.age).UTC().Format(metav1.RFC3339Micro)
+			one := newClinic()
+			one.put("leases", "coordination.k8s.io/v1", "Lease", "weir-controller", "spec: {renewTime: '"+at+"', "+c.spec+"}")
+			f := one.look(t, "", false)
+			if f.WeirLease == nil || *f.WeirLease != c.want {
+				t.Errorf("%s: %+v, want %+v", name, f.WeirLease, c.want)
+			}
+		}
+	})
+}
+
+// TestACanaryStandsOnlyWhileItIsGarbage: another ConfigMap of its name, or one that is being deleted, proves nothing.
+func TestACanaryStandsOnlyWhileItIsGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const owner = "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: weir-never-existed, uid: "
+		made := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+		for name, c := range map[string]struct {
+			metadata string
+			want     time.Duration
+		}{
+			"garbage":             {owner + v1alpha1.CollectorCanaryOwner + "}]", time.Hour},
+			"of another owner":    {owner + "other}]", 0},
+			"without an owner":    {"labels: {}", 0},
+			"that is deleted now": {owner + v1alpha1.CollectorCanaryOwner + "}], finalizers: [example.com/hold], deletionTimestamp: '2000-01-01T00:00:00Z'", 0},
+		} {
+			one := newClinic()
+			one.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: weir-system, name: weir-collector-canary, creationTimestamp: '"+made+"', "+c.metadata+"}}")
+			if f := one.look(t, "", false); f.Canary == nil || *f.Canary != c.want {
+				t.Errorf("%s: %v (%q), want %s", name, f.Canary, f.Errors, c.want)
+			}
+		}
+	})
+}
+
+// TestManagersAreReadFromTheirPods: what each runs, and as whom it deletes.
+func TestManagersAreReadFromTheirPods(t *testing.T) {
+	c := newClinic()
+	var pods []any
+	for name, args := range map[string]string{
+		"a": "--controllers=*,-garbage-collector-controller", "b": "--use-service-account-credentials=true", "c": "--leader-elect", "d": "--use-service-account-credentials=false",
+	} {
+		pods = append(pods, map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"containers": []any{map[string]any{"command": []any{"kube-controller-manager", args}}}}})
+	}
+	slices.SortFunc(pods, func(a, b any) int {
+		return strings.Compare(fmt.Sprint(a.(map[string]any)["metadata"]), fmt.Sprint(b.(map[string]any)["metadata"]))
+	})
+	c.lists = map[string][]any{"/api/v1/namespaces/kube-system/pods": pods}
+	c.answer = func(r apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(r.Path, "/pods") && r.Query != "labelSelector=component%3Dkube-controller-manager" {
+			t.Errorf("it asks for pods by %q", r.Query)
+		}
+		return nil
+	}
+	f := c.look(t, "", false)
+	const all, own = "system:kube-controller-manager", "system:serviceaccount:kube-system:generic-garbage-collector"
+	want := []doctor.Manager{{Name: "a", Controllers: "*,-garbage-collector-controller", User: all}, {Name: "b", Controllers: "*", User: own}, {Name: "c", Controllers: "*", User: all}, {Name: "d", Controllers: "*", User: all}}
+	if diff := cmp.Diff(&want, f.Managers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNamespacesThatNoControllerHasBegunWith: one has to have had the time.
+func TestNamespacesThatNoControllerHasBegunWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClinic()
+		const path = "/api/v1/namespaces"
+		c.lists = map[string][]any{}
+		put := func(name string, ago time.Duration, condition string) {
+			meta := map[string]any{"name": name}
+			if ago > 0 {
+				meta["deletionTimestamp"] = time.Now().Add(-ago).UTC().Format(time.RFC3339)
+			}
+			status := map[string]any{}
+			if condition != "" {
+				status["conditions"] = []any{map[string]any{"type": condition, "status": "True"}}
+			}
+			c.lists[path] = append(c.lists[path], map[string]any{"metadata": meta, "spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": status})
+		}
+		put("lives", 0, "")
+		put("waits", time.Minute, "")
+		put("waits-long", time.Hour, "")
+		put("new", 30*time.Second, "")
+		put("begun", time.Hour, "NamespaceContentRemaining")
+		put("of-another", time.Hour, "example.com/Other")
+		f := c.look(t, "", false)
+		want := []doctor.Waiting{{Name: "waits", For: time.Minute}, {Name: "waits-long", For: time.Hour}, {Name: "of-another", For: time.Hour}}
+		if diff := cmp.Diff(&want, f.Waiting); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestPoliciesSayWhatIsWrongWithThem: what is not in force breaks, and what is on its way is not wrong.
+func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
+	c := newClinic()
+	c.served = []string{"deletionpolicies", "drainpolicies"}
+	put := func(resource, kind, name, conditions string) {
+		c.Put(resource, "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+conditions+"]}}")
+	}
+	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Ready, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "bad", "{type: Ready, status: 'False', reason: Invalid, message: wrong}, {type: Evaluates, status: 'False', reason: Errors, message: some}")
+	put("deletionpolicies", "DeletionPolicy", "soon", "{type: Enforced, status: 'False', reason: InProgress}, {type: Ready, status: Unknown}")
+	put("drainpolicies", "DrainPolicy", "order", "{type: Enforced, status: 'False', reason: NotAsked, message: none}")
+	put("ownerreferencepolicies", "OwnerReferencePolicy", "not-served", "{type: Ready, status: 'False'}")
+	want := []doctor.Policy{
+		{Name: "DeletionPolicy/bad", Bad: []doctor.Bad{{Type: "Ready", Reason: "Invalid", Message: "wrong", Breaks: true}, {Type: "Evaluates", Reason: "Errors", Message: "some"}}},
+		{Name: "DeletionPolicy/fine"}, {Name: "DeletionPolicy/soon"},
+		{Name: "DrainPolicy/order", Bad: []doctor.Bad{{Type: "Enforced", Reason: "NotAsked", Message: "none", Breaks: true}}},
+	}
+	f := c.look(t, "", false)
+	if diff := cmp.Diff(&want, f.Policies); diff != "" {
+		t.Errorf("%q (-want +got):\n%s", f.Errors, diff)
+	}
+	_, err := policyOf(&unstructured.Unstructured{Object: map[string]any{"kind": "DrainPolicy", "metadata": map[string]any{"name": "odd"}, "status": "fine"}})
+	if err == nil || !strings.HasPrefix(err.Error(), "read the status of DrainPolicy/odd: ") {
+		t.Errorf("a status that is none: %v", err)
+	}
+}
+
+// tried is a clinic in which a garbage collector deletes after a while; 0: never. A ConfigMap that is made gets a name.
+func tried(after time.Duration) (c *clinic, made *string) {
+	c, made = newClinic(), new(string)
+	began := time.Time{}
+	c.answer = func(r apitest.Request) *apitest.Reply {
+		in, found := strings.CutSuffix(strings.TrimPrefix(r.Path, "/api/v1/namespaces/"), "/configmaps")
+		switch {
+		case r.Method == http.MethodPost && found:
+			*made, began = in, time.Now()
+			o := map[string]any{}
+			_ = json.Unmarshal([]byte(r.Body), &o)
+			meta := o["metadata"].(map[string]any)
+			meta["name"], meta["namespace"], meta["uid"] = "weir-doctor-1", in, "uid-1"
+			text, _ := json.Marshal(o)
+			c.Put("configmaps", string(text))
+			return &apitest.Reply{Code: 201, Body: o}
+		case r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/weir-doctor-1") && after > 0 && time.Since(began) >= after:
+			c.Remove("configmaps/" + *made + "/weir-doctor-1")
+		}
+		return nil
+	}
+	return c, made
+}
+
+// TestACollectorIsTriedWithAnObjectOfItsOwn: in Weir's namespace, or where there is none in default, and nothing of it is left.
+func TestACollectorIsTriedWithAnObjectOfItsOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		after     time.Duration
+		installed bool
+		want      doctor.Tried
+	}{
+		"one that works":          {3 * time.Second, true, doctor.Tried{Deleted: true, Took: 3 * time.Second}},
+		"before it is installed":  {tryEvery, false, doctor.Tried{Deleted: true, Took: tryEvery}},
+		"one that does not work":  {0, true, doctor.Tried{Took: tryFor}},
+		"one that takes too long": {time.Hour, true, doctor.Tried{Took: tryFor}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one, made := tried(c.after)
+				in := "default"
+				if c.installed {
+					in = "weir-system"
+					one.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: weir-system}}")
+				}
+				f := one.look(t, "", true)
+				if f.Tried == nil || *f.Tried != c.want || *made != in {
+					t.Errorf("in %s: %+v (%q), want %+v", *made, f.Tried, f.Errors, c.want)
+				}
+				if one.Get("configmaps/"+*made+"/weir-doctor-1") != nil {
+					t.Error("the ConfigMap is there still")
+				}
+			})
+		})
+	}
+}
+
+// TestATrialThatIsInterruptedLeavesNothing: and says nothing of the collector, which had no time.
+func TestATrialThatIsInterruptedLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, made := tried(0)
+		p, err := newPatient(c.Config(), "weir-system")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.try(ctx); !errors.Is(err, context.DeadlineExceeded) || p.facts.Tried != nil {
+			t.Errorf("%v, tried %+v", err, p.facts.Tried)
+		}
+		if c.Get("configmaps/"+*made+"/weir-doctor-1") != nil {
+			t.Error("the ConfigMap is there still")
+		}
+	})
+}
+
+// TestATrialThatIsRefusedSaysSo: of what is made, and of what cannot be taken away again.
+func TestATrialThatIsRefusedSaysSo(t *testing.T) {
+	for method, want := range map[string]string{
+		"POST":   "create a ConfigMap in namespace default: not you",
+		"DELETE": "delete ConfigMap default/weir-doctor-1, which was made to see whether a garbage collector works: not you",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := tried(0)
+			answer := c.answer
+			c.answer = func(r apitest.Request) *apitest.Reply {
+				if r.Method == method && strings.Contains(r.Path, "/configmaps") {
+					return apitest.Refuse(403, "Forbidden", "not you")
+				}
+				return answer(r)
+			}
+			if f := c.look(t, "", true); f.Errors["try"] != want {
+				t.Errorf("%s: %q, want %q", method, f.Errors["try"], want)
+			}
+		})
+	}
+}
+
+// TestTheWebhookIsWaitedFor: after an installation it takes the API server seconds to ask; and one that never does is an error, in time.
+func TestTheWebhookIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration
+		err   string
+	}{
+		"at once": {0, ""}, "after 10 s": {10 * time.Second, ""}, "never": {time.Hour, "policies are not known to be enforced: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				one := newClinic()
+				one.answer = func(r apitest.Request) *apitest.Reply {
+					if r.Method != http.MethodDelete {
+						return nil
+					}
+					if time.Since(began) < c.after {
+						return apitest.Refuse(503, "ServiceUnavailable", "not yet")
+					}
+					var options struct{ GracePeriodSeconds int64 }
+					if err := json.Unmarshal([]byte(r.Body), &options); err != nil || !strings.Contains(r.Body, `"dryRun":["All"]`) {
+						t.Errorf("%v: it sends %s", err, r)
+					}
+					return apitest.Refuse(403, "Forbidden", `admission webhook "canary.weir.dev" denied the request: `+policies.CanaryAnswer(options.GracePeriodSeconds))
+				}
+				var out bytes.Buffer
+				err := runAsked(t.Context(), one.Config(), "weir-system", &out)
+				if (err == nil) != (c.err == "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+					t.Errorf("%v, want %q", err, c.err)
+				}
+				if err == nil && !strings.HasPrefix(out.String(), "ok  webhook  ") {
+					t.Errorf("it prints %q", out.String())
+				}
+				if took := time.Since(began); took > askFor+2*askEvery || c.err == "" && took > c.after+askEvery {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// kubeconfigOf writes one that names a server.
+func kubeconfigOf(t *testing.T, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, url)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestWhatADoctorPrints: a problem is an error, each finding is a line, and what to do is below it.
+func TestWhatADoctorPrints(t *testing.T) {
+	var out bytes.Buffer
+	err := printFindings(&out, []doctor.Finding{
+		{Grade: doctor.OK, About: "version", Says: "1.36"}, {Grade: doctor.Problem, About: "garbage collector", Says: "none\nworks", Do: "start one"},
+	})
+	want := "ok       version            1.36\nproblem  garbage collector  none works\n                            → start one\n"
+	if err != nil || out.String() != want {
+		t.Errorf("%v:\n%s\nwant\n%s", err, out.String(), want)
+	}
+}
+
+// TestFlagsAreCheckedBeforeTheClusterIsAsked: and a cluster that cannot be asked is an error that says where it was sought.
+func TestFlagsAreCheckedBeforeTheClusterIsAsked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it asks for %s", r.URL) }))
+	defer server.Close()
+	file := kubeconfigOf(t, server.URL)
+	there, gone, no := clusterFlags{kubeconfig: file}, clusterFlags{kubeconfig: "/none"}, clusterFlags{kubeconfig: file, context: "no"}
+	var out bytes.Buffer
+	for want, err := range map[string]error{
+		`--output "yaml": must be text or json`:                                      runDoctor(t.Context(), &doctorFlags{clusterFlags: there, output: "yaml"}, &out),
+		`--mode "both": must be shadow, companion or replace`:                        runDoctor(t.Context(), &doctorFlags{clusterFlags: there, output: "text", mode: "both"}, &out),
+		"find an API server through /none: ":                                         runDoctor(t.Context(), &doctorFlags{clusterFlags: gone, output: "text"}, &out),
+		"find an API server through " + file + `: context "no" does not exist`:       runDoctor(t.Context(), &doctorFlags{clusterFlags: no, output: "text", webhook: true}, &out),
+		`--stop-controller "x": must be NAMESPACE/NAME`:                              runRelease(t.Context(), &releaseFlags{clusterFlags: there, stop: "x"}, &out, &out),
+		"find an API server through " + file + `: context "no" does not exist` + " ": runRelease(t.Context(), &releaseFlags{clusterFlags: no}, &out, &out),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) || out.Len() > 0 {
+			t.Errorf("%v, want %q; it prints %q", err, want, out.String())
+		}
+	}
+}
+
+// TestWrongCommandLinesAreErrors: which name what is wrong, on the other stream.
+func TestWrongCommandLinesAreErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"doctor here":                        `unknown command "here" for "weir doctor"`,
+		"release here":                       `unknown command "here" for "weir release"`,
+		"shadow":                             "accepts 1 arg(s), received 0",
+		"shadow /none":                       "read the report: open /none: no such file or directory",
+		"shadow /dev/null":                   "read the report /dev/null: EOF",
+		"shadow x -o yaml":                   `--output "yaml": must be text or json`,
+		"shadow x --accept y":                "--accept is for --gate",
+		"shadow x --gate -1s":                "--gate -1s: must not be less than 0",
+		"policy lint":                        "requires at least 1 arg(s), only received 0",
+		"policy lint /none":                  "read policies: open /none: no such file or directory",
+		"policy test /none":                  "no such file or directory",
+		"version x":                          `unknown command "x" for "weir version"`,
+		"collect":                            `unknown command "collect" for "weir"`,
+		"controller --concurrent-syncs many": `invalid argument "many" for "--concurrent-syncs" flag`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			root := Root()
+			root.SetArgs(strings.Fields(args))
+			root.SetOut(&out)
+			root.SetErr(&errOut)
+			err := root.Execute()
+			if err == nil || !strings.Contains(err.Error(), want) || ExitCode(err) != 1 {
+				t.Errorf("%v, exit %d, want %q", err, ExitCode(err), want)
+			}
+			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "Error: ") {
+				t.Errorf("it prints %q, and says %q", out.String(), errOut.String())
+			}
+		})
+	}
+}
