@@ -58,7 +58,7 @@ func newTown(t *testing.T) *town {
 		out.WriteHeader(answer.StatusCode)
 		to := io.Writer(out)
 		if r.URL.Query().Get("watch") != "" {
-			http.NewResponseController(out).Flush()
+			_ = http.NewResponseController(out).Flush()
 			to = flushing{out}
 		}
 		_, _ = io.Copy(to, answer.Body) // a client that went away knows

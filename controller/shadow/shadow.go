@@ -86,7 +86,7 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 		return nil
 	}
 	freed := missed(before.Owners, o.Owners)
-	follows := len(o.Owners) > 0 && !o.Deleting && !(there && same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
+	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
 	if !follows && len(freed) == 0 {
 		return nil
 	}
