@@ -23,13 +23,14 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// followed runs a test beside a process that follows the cluster, and does nothing else, as that of a webhook.
-func followed(t *testing.T, test func(c *clustertest.Cluster, f *controller.Following)) {
+// followed runs a test beside a process that follows the cluster, and does nothing else, as that of a webhook. What listens is made before.
+func followed(t *testing.T, before func(*controller.Following), test func(c *clustertest.Cluster, f *controller.Following)) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		f, err := controller.NewFollowing(controller.Options{Config: c.API.Config()})
 		if err != nil {
 			t.Fatal(err)
 		}
+		before(f)
 		ctx, cancel := context.WithCancel(c.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -60,13 +61,15 @@ func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
 		"another object is gone":                     {false, func(c *clustertest.Cluster) { c.API.Remove("pods/shop/p0") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			followed(t, func(cl *clustertest.Cluster, f *controller.Following) {
-				cl.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
-				ownedPod(cl, "p0", "owner")
-				ownedPod(cl, "p1", "owner")
+			listen := func(f *controller.Following) {
 				if c.braked {
 					f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Registry: prometheus.NewRegistry()})
 				}
+			}
+			followed(t, listen, func(cl *clustertest.Cluster, f *controller.Following) {
+				cl.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
+				ownedPod(cl, "p0", "owner")
+				ownedPod(cl, "p1", "owner")
 				var told []string
 				f.Requests().Tell(func(v graph.View, _ string) { told = append(told, v.Name) })
 				cl.Pass(5 * time.Second)
@@ -87,8 +90,11 @@ func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
 // TestABrakeOfAFollowerHearsOfARestore: all kinds of owners count together then, so that what a backup brought back is seen to be too much.
 func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 	for _, restored := range []bool{false, true} {
-		followed(t, func(c *clustertest.Cluster, f *controller.Following) {
-			b := f.NewBrake(brake.Options{Limits: brake.Limits{Most: 1, Objects: 1, Share: 1}, Registry: prometheus.NewRegistry()})
+		var b *brake.Brake
+		listen := func(f *controller.Following) {
+			b = f.NewBrake(brake.Options{Limits: brake.Limits{Most: 1, Objects: 1, Share: 1}, Registry: prometheus.NewRegistry()})
+		}
+		followed(t, listen, func(c *clustertest.Cluster, f *controller.Following) {
 			c.Fill("v1", "pods", "Pod", "shop", "p0", "p1")
 			c.Pass(time.Hour) // not after the start
 			restore := c.API.Snapshot()
@@ -119,7 +125,7 @@ func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 
 // TestTheGraphIsServedToThisMachineOnly: who asks by another name is a page in a browser that was told that name.
 func TestTheGraphIsServedToThisMachineOnly(t *testing.T) {
-	followed(t, func(c *clustertest.Cluster, f *controller.Following) {
+	followed(t, func(*controller.Following) {}, func(c *clustertest.Cluster, f *controller.Following) {
 		c.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
 		ownedPod(c, "p0", "owner")
 		c.Pass(5 * time.Second)

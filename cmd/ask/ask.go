@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -133,8 +134,11 @@ func (a *asking) registerCluster(cmd *cobra.Command) {
 
 // quiet leaves it to a command to say what went wrong: client-go logs each failed discovery, too.
 func quiet(cmd *cobra.Command) {
-	cmd.PreRun = func(*cobra.Command, []string) { klog.SetLogger(logr.Discard()) }
+	cmd.PreRun = func(*cobra.Command, []string) { silence() }
 }
+
+// silence is for the whole process, and once: goroutines of client-go read it.
+var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // registerNames completes the arguments, which name objects.
 func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.complete }

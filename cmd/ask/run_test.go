@@ -22,6 +22,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
+// Tests run one command after the other, and goroutines of client-go may outlive one.
+func init() { silence() }
+
 // town is a cluster in memory that the plugin is run against, over HTTP: ConfigMap boss owns leaf, which owns twig.
 type town struct {
 	*testing.T
