@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,12 +45,12 @@ func TestWhoLeadsNextHoldsTheSame(t *testing.T) {
 func TestWhoLeadsNextAsksAgain(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, stop func()) {
 		next := c.Follow()
-		deletes := 0
+		var deletes atomic.Int32 // requests come side by side
 		c.Reply(func(r apitest.Request) *apitest.Reply {
 			if r.Method != http.MethodDelete || !strings.Contains(r.Path, "/pods/") {
 				return nil
 			}
-			if deletes++; deletes > 3 {
+			if deletes.Add(1) > 3 {
 				return apitest.Refuse(500, "InternalError", "not now")
 			}
 			return nil
