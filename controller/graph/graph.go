@@ -208,40 +208,6 @@ func (g *Graph) eachDirty(f func(entryID uint32)) {
 	g.dirty = g.dirty[:0]
 }
 
-// next returns the node that comes after one of the same uid, 0 if there is none: two APIs hardly ever show the same object.
-func (g *Graph) next(id uint32) uint32 { return g.siblings[id] }
-
-// unlink takes a node out of those of its uid.
-func (g *Graph) unlink(entryID, id uint32) {
-	after := g.next(id)
-	delete(g.siblings, id)
-	e := g.entries.at(entryID)
-	if e.node == id {
-		e.node = after
-		return
-	}
-	before := e.node
-	for g.next(before) != id {
-		before = g.next(before)
-	}
-	if g.siblings[before] = after; after == 0 {
-		delete(g.siblings, before)
-	}
-}
-
-// nodeOf returns the node of a uid in one kind, 0 if there is none.
-func (g *Graph) nodeOf(slot uint32, entryID uint32) uint32 {
-	if entryID == 0 {
-		return 0
-	}
-	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
-		if g.nodes.at(id).slot == slot {
-			return id
-		}
-	}
-	return 0
-}
-
 func (g *Graph) observe(o *Object) {
 	slotID := g.slotOf(o.Kind)
 	s := &g.slots[slotID]
