@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// unstamp takes Weir's finalizer off behind its back, as if the object had been made
+// removeFinalizer takes Weir's finalizer off behind its back, as if the object had been made
 // while the webhook was away: the webhook that adds it would put it back.
-func (w *fixture) unstamp(names ...string) {
+func (w *fixture) removeFinalizer(names ...string) {
 	w.Helper()
 	config := rest.CopyConfig(w.plane.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: weirUser, Groups: []string{"system:masters"}}
@@ -46,14 +46,14 @@ const configMaps = `
 func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  bykubectl
 			sec bykubectl-child owners=(bykubectl)
 			cm  byclient
 			sec byclient-child owners=(byclient)
 		`)
-		w.unstamp("bykubectl", "byclient")
+		w.removeFinalizer("bykubectl", "byclient")
 		var group errgroup.Group
 		group.Go(func() error {
 			out, err := w.kubectl("delete", "configmap", "bykubectl")
@@ -78,9 +78,9 @@ func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
 func TestDryRunArmsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make("cm one")
-		w.unstamp("one")
+		w.removeFinalizer("one")
 		w.mustKubectl("delete", "configmap", "one", "--dry-run=server")
 		w.settle()
 		w.alive("one")
@@ -96,9 +96,9 @@ func TestDryRunArmsNothing(t *testing.T) {
 func TestFreshStampHoldsEveryDelete(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make("cm one")
-		w.unstamp("one")
+		w.removeFinalizer("one")
 		config := rest.CopyConfig(w.plane.Config)
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {
@@ -130,11 +130,11 @@ func TestFreshStampHoldsEveryDelete(t *testing.T) {
 func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		const n = 500
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
-		w.unstamp(owners...)
+		w.removeFinalizer(owners...)
 		began := time.Now()
 		// A server with too much else to do ends the request after a minute, and says so: its user sends it again.
 		collect := func() error {
@@ -150,8 +150,8 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 		}
 		// It comes again after 18 s, and once more if the last object got the finalizer late: not once for each object.
 		t.Logf("deletecollection of %d objects that were never stamped took %s", n, time.Since(began).Round(time.Millisecond))
-		if stamped := w.requests(hookUser, owners...)["patch"]; stamped > n+n/10 {
-			t.Errorf("%d stamps for %d objects", stamped, n)
+		if patched := w.requests(hookUser, owners...)["patch"]; patched > n+n/10 {
+			t.Errorf("%d patches for %d objects", patched, n)
 		}
 		w.awaitGone(owners...)
 		w.mustStay(children...)
@@ -217,7 +217,7 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.awaitRefusal("delete", "configmap", owners[0], "--cascade=foreground")
 		// The API server asks, and back-fill is still adding the finalizer, while all of them are deleted and written.
 		var group errgroup.Group
@@ -263,7 +263,7 @@ func TestDeletesRacingWithStamping(t *testing.T) {
 func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make("cm one")
 		name := w.of("one").name
 		naive := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":"b"}}`, name, w.namespace)
@@ -293,7 +293,7 @@ func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 func TestTimeToComeHoldsNothingForEver(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm late
 			cm never

@@ -197,7 +197,7 @@ func TestPlanOfWhatTakesMoreAlong(t *testing.T) {
 func TestPlanAsksPolicies(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  owner
 			sec child  owners=(owner!block)

@@ -25,7 +25,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
   brake: {maxObjects: 10}`)
-			w.awaitStamping("cm")
+			w.awaitFinalizerAdded("cm")
 			many, few, kept := numbered("many", 30), numbered("few", 10), numbered("kept", 11)
 			w.make(`
 				cm boss

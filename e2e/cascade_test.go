@@ -28,7 +28,7 @@ func TestObjectWithoutOtherOwnersFallsWithItsOwner(t *testing.T) {
 func TestObjectWhoseOwnerNeverExistedIsCollected(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	w.create("po", "stray", []metav1.OwnerReference{nobody()})
+	w.create("po", "stray", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.awaitGone("stray")
 }
 

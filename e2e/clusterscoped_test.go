@@ -14,7 +14,7 @@ func TestClusterScopedOwnerKeepsItsDependentsWhileItIsThere(t *testing.T) {
 	w.make("cr " + role + " owners=(" + volume + ")")
 	w.make("cm leaf owners=(" + volume + ")")
 	missing := w.of(volume).reference()
-	missing.Name, missing.UID = "nobody", nobody().UID
+	missing.Name, missing.UID = "nobody", ownerThatNeverWas().UID
 	w.create("cm", "of-nobody", []metav1.OwnerReference{missing})
 	unknown := missing
 	unknown.Kind, unknown.APIVersion = "Unknown", "unknown.example.com/v1"

@@ -27,7 +27,7 @@ func TestWhatAWatchDidNotShowIsFoundAndRepaired(t *testing.T) {
 	w.settle()
 	b.miss("DELETED ghost", "ADDED lost", "MODIFIED turns")
 	w.delete("ghost", background)
-	w.create("cm", "lost", []metav1.OwnerReference{nobody()})
+	w.create("cm", "lost", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.patch("turns", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"nobody","uid":"nobody"}]}}`)
 	w.awaitMissed(b, "DELETED ghost", "ADDED lost", "MODIFIED turns")
 	beats := 0

@@ -35,7 +35,7 @@ func TestPoliciesComeAndGo(t *testing.T) {
 		{"policies and their webhooks", (*fixture).webhooksFollowPolicies},
 		{"edited by hand", (*fixture).webhooksAreKept},
 		{"calls that are not made", (*fixture).callsAreSpared},
-		{"what nobody selects", (*fixture).nobodySelects},
+		{"what nobody selects", (*fixture).noEntrySelects},
 		{"policy files", func(w *fixture) { w.policyFiles(dir) }},
 		{"broken policies", (*fixture).brokenPolicies},
 		{"not ready", (*fixture).hookWithoutPolicies},
@@ -224,7 +224,7 @@ func (w *fixture) callsAreSpared() {
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
   blockOwnerDeletion: RequirePermission`)
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.make(`
 		cm owner
 		cm one owners=(owner)
@@ -264,9 +264,9 @@ func (w *fixture) callsAreSpared() {
 	w.awaitGone("one", "two")
 }
 
-// nobodySelects: the API server does not ask about objects that no policy selects, until
+// noEntrySelects: the API server does not ask about objects that no policy selects, until
 // one does.
-func (w *fixture) nobodySelects() {
+func (w *fixture) noEntrySelects() {
 	for _, env := range []string{"prod", "stage"} {
 		w.policyNamed("DeletionPolicy", env+"-"+w.namespace, `
   match:

@@ -61,7 +61,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}
-	w.create("cm", "garbage", []metav1.OwnerReference{nobody()})
+	w.create("cm", "garbage", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.awaitGoneIn(collectorBegins, "garbage") // the collector has begun
 	admin := w.plane.Kubeconfig
 	// As a managed cluster: its kube-controller-manager is no pod.
@@ -95,11 +95,11 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	w.doctorKnowsFlags(admin)
 
 	// Who may read nothing is told that, and not that all is well.
-	nobody, err := restricted(t.Context(), w.plane, "nobody", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:discovery"})
+	discoverer, err := restricted(t.Context(), w.plane, "nobody", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:discovery"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, code = w.doctor(nobody)
+	out, code = w.doctor(discoverer)
 	w.mustFind(out, "unknown garbage collector…cannot be read…forbidden", "unknown controller…forbidden", "problem permission…your own user…may not delete *.*", "unknown policies…forbidden")
 	if code != 1 {
 		t.Errorf("exit code %d of\n%s", code, out)

@@ -284,9 +284,9 @@ func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
 	return out
 }
 
-// awaitStamping waits until the API server has the finalizer added to objects of a kind as they are
+// awaitFinalizerAdded waits until the API server has the finalizer added to objects of a kind as they are
 // made.
-func (w *fixture) awaitStamping(short string) {
+func (w *fixture) awaitFinalizerAdded(short string) {
 	w.Helper()
 	w.until(short+" are stamped", func(ctx context.Context) (bool, error) {
 		k := w.kinds[short]

@@ -65,12 +65,12 @@ func (w *fixture) stranger(path, body string) (int, string) {
 func TestForgedReviewsChangeNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  one
 			sec precious
 		`)
-		w.unstamp("one")
+		w.removeFinalizer("one")
 		before := w.get("precious")
 		forged := func(name, uid string) string {
 			return fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"DELETE",
@@ -113,7 +113,7 @@ func TestForgedReviewsChangeNothing(t *testing.T) {
 func TestNestedReviewsEndNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make("cm one")
 		// The larger one takes too much when it is decoded, and no reader gets as far as its depth.
 		for size, want := range map[int]int{4 << 20: http.StatusBadRequest, 16 << 20: http.StatusRequestEntityTooLarge} {

@@ -66,7 +66,7 @@ func TestCascadeThatIsForegroundKeepsWhatIsToBeKept(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, replace)
 	w.policy("DeletionPolicy", keeping("secrets", ""))
-	w.awaitStamping("sec")
+	w.awaitFinalizerAdded("sec")
 	w.make(`
 		rc  owner
 		sec middle owners=(owner!block)
@@ -85,7 +85,7 @@ func TestBareDeleteOfAJobKeepsWhatIsToBeKept(t *testing.T) {
 	w := newEnforced(t, replace)
 	w.policy("DeletionPolicy", keeping("batch/jobs", `
     default: Background`))
-	w.awaitStamping("job")
+	w.awaitFinalizerAdded("job")
 	w.make(`
 		job bare
 		sec leaf owners=(bare!block)
@@ -103,7 +103,7 @@ func TestExplicitForegroundKeepsWhatIsToBeKept(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, replace)
 	w.policy("DeletionPolicy", keeping("secrets", ""))
-	w.awaitStamping("sec")
+	w.awaitFinalizerAdded("sec")
 	w.make(`
 		sec owner
 		rc  leaf owners=(owner!block)
@@ -127,7 +127,7 @@ func TestForegroundIsRefusedWhereTheBuiltInCollectorWouldNotWait(t *testing.T) {
   propagation:
     default: Background
     dependents: [{apiGroups: [""], resources: [configmaps], action: Orphan}]`)
-	w.awaitStamping("sec")
+	w.awaitFinalizerAdded("sec")
 	w.make(`
 		sec owner
 		job bare

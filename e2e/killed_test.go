@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// course is a way in which an enforced deletion goes, the objects that it is about, and what has to become of them. Names end in #, which
+// enforcement is a way in which an enforced deletion goes, the objects that it is about, and what has to become of them. Names end in #, which
 // stands for the try.
-type course struct {
+type enforcement struct {
 	spec, objects string // of the policy, and what is there
 	goes, stays   []string
 	owned         map[string]string // the owners of what stays
@@ -24,7 +24,7 @@ type course struct {
 	writes map[mode]int
 }
 
-var courses = map[string]course{
+var enforcements = map[string]enforcement{
 	"foreground": {
 		spec: strings.ReplaceAll(configMaps, "%s", "Foreground"),
 		objects: `
@@ -58,9 +58,9 @@ var courses = map[string]course{
 	},
 }
 
-// played is a course in a namespace of its own.
+// played is an enforcement in a namespace of its own.
 type played struct {
-	course
+	enforcement
 	*fixture
 	name  string
 	after bool // weir is killed when the request at which it stops has been carried out
@@ -89,16 +89,16 @@ func (w *fixture) controllerKilledAtEachStep(url string) {
 	})
 	w.weir = w.runWeir(controllerOptions(w.plane, w.mode, kubeconfig, "stepwise", url))
 	var all []*played
-	for name, c := range courses {
+	for name, c := range enforcements {
 		for _, after := range []bool{false, true} {
 			p := &played{c, w.beside(), name, after}
-			p.policyNamed("DeletionPolicy", "course-"+p.namespace, c.spec)
+			p.policyNamed("DeletionPolicy", "enforcement-"+p.namespace, c.spec)
 			all = append(all, p)
 		}
 	}
 	for _, p := range all {
-		p.awaitCondition("DeletionPolicy", "course-"+p.namespace, "Ready", metav1.ConditionTrue)
-		p.awaitStamping(map[bool]string{true: "cm", false: "sec"}[strings.Contains(p.objects, "cm  owner#")])
+		p.awaitCondition("DeletionPolicy", "enforcement-"+p.namespace, "Ready", metav1.ConditionTrue)
+		p.awaitFinalizerAdded(map[bool]string{true: "cm", false: "sec"}[strings.Contains(p.objects, "cm  owner#")])
 	}
 	w.bothAreDownWhenItBegins(all)
 	killed := map[string]int{}
@@ -116,7 +116,7 @@ func (w *fixture) controllerKilledAtEachStep(url string) {
 		}
 	}
 	w.Logf("%s: killed at so many steps, before and after: %v", w.mode, killed)
-	for name, c := range courses {
+	for name, c := range enforcements {
 		if killed[name] < 2*c.writes[w.mode] {
 			w.Errorf("%s: killed at %d steps, want twice %d at least", name, killed[name], c.writes[w.mode])
 		}
@@ -172,7 +172,7 @@ func (w *fixture) bothAreDownWhenItBegins(all []*played) {
 	w.end(all, 0)
 }
 
-// killedAtStep has the n-th write of each course be the last before the controller is killed, and returns those that had one.
+// killedAtStep has the n-th write of each enforcement be the last before the controller is killed, and returns those that had one.
 func (w *fixture) killedAtStep(s *steps, n int, all []*played) (stopped []*played) {
 	w.begin(all, n)
 	after := map[string]bool{}
@@ -214,7 +214,7 @@ func (w *fixture) killedAtStep(s *steps, n int, all []*played) (stopped []*playe
 func (w *fixture) policyBreaksWhileObjectsTerminate() {
 	const n = 60
 	name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	owners, children := numbered("owner", n), numbered("child", n)
 	w.makeAll(owners, children)
 	w.settle()

@@ -27,7 +27,7 @@ var meanwhileObjects = flag.Int("meanwhile.objects", 200, "dependents that are t
 func TestEnforcedObjectThatIsWrittenAllTheTimeEnds(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  written
 			sec kept owners=(written!block)
@@ -50,7 +50,7 @@ func TestEnforcedObjectThatIsWrittenAllTheTimeEnds(t *testing.T) {
 func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  one finalizers=(example.com/hold)
 			sec kept owners=(one!block)
@@ -75,7 +75,7 @@ func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(strings.ReplaceAll(configMaps, "configmaps", "secrets"), "%s", "Orphan"))
-		w.awaitStamping("sec")
+		w.awaitFinalizerAdded("sec")
 		w.make("sec one")
 		kept := w.keptBy("one")
 		w.settle()
@@ -113,7 +113,7 @@ func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 func TestFinalizerThatAWebhookPutsBackIsToldAndEnds(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  one
 			cm  other
@@ -162,7 +162,7 @@ func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
     resources: [{apiGroups: [""], resources: [secrets]}]
     HERE
   propagation: {default: Foreground}`)
-		w.awaitStamping("sec")
+		w.awaitFinalizerAdded("sec")
 		w.make("sec refused")
 		refuses := w.refuseOfSecrets(admissionregistrationv1.Update)
 		w.until("updates are refused", func(ctx context.Context) (bool, error) {
@@ -188,7 +188,7 @@ func TestManyDependentsAreKeptWhileOthersCome(t *testing.T) {
 		n := *meanwhileObjects
 		w.policy("DeletionPolicy", keeping("secrets", `
     default: Background`))
-		w.awaitStamping("sec")
+		w.awaitFinalizerAdded("sec")
 		w.make(`
 			sec boss
 			rc  leaf owners=(boss!block)
@@ -225,7 +225,7 @@ func TestDependentsThatComeWhileAnEnforcedOrphanEndsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, replace)
 	w.policy("DeletionPolicy", strings.ReplaceAll(strings.ReplaceAll(configMaps, "configmaps", "secrets"), "%s", "Orphan"))
-	w.awaitStamping("sec")
+	w.awaitFinalizerAdded("sec")
 	w.make("sec boss")
 	kept := numbered("kept", *meanwhileObjects)
 	w.makeOwned("cm", kept, "boss")
@@ -255,7 +255,7 @@ func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		n := *meanwhileObjects / 2
 		name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
 		// Weir's own requests are not judged: what the policy has become holds nothing up before the object terminates.

@@ -45,7 +45,7 @@ func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
 		"orphan":           {metav1.DeleteOptions{PropagationPolicy: new(orphan)}, always},
 	}
 	finalizers := map[string]string{"none": "", "orphan": metav1.FinalizerOrphanDependents, "foreground": metav1.FinalizerDeleteDependents}
-	var owners, fall, stay []string
+	var owners, gone, stay []string
 	options := map[string]metav1.DeleteOptions{}
 	for policy, p := range policies {
 		for called, finalizer := range finalizers {
@@ -62,7 +62,7 @@ func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
 					if p.orphans(finalizer) {
 						stay = append(stay, leaf)
 					} else {
-						fall = append(fall, leaf)
+						gone = append(gone, leaf)
 					}
 				}
 			}
@@ -72,15 +72,15 @@ func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
 		w.deleteWith(boss, options[boss])
 	}
 	w.awaitGone(owners...)
-	w.awaitGone(fall...)
+	w.awaitGone(gone...)
 	w.mustStay(stay...)
 	for _, leaf := range stay {
 		if have := w.owners(leaf); have != "" {
 			t.Errorf("%s is still owned by (%s)", leaf, have)
 		}
 	}
-	if len(stay)+len(fall) != 6*3*5*3 {
-		t.Errorf("%d dependents, want %d", len(stay)+len(fall), 6*3*5*3)
+	if len(stay)+len(gone) != 6*3*5*3 {
+		t.Errorf("%d dependents, want %d", len(stay)+len(gone), 6*3*5*3)
 	}
 }
 

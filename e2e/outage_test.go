@@ -68,7 +68,7 @@ func (w *fixture) killed(p *weir.Process) (back func()) {
 // the same; what comes meanwhile is let through, and caught up with.
 func (w *fixture) outageUnderIgnore() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.make(`
 		cm  before
 		sec before-child owners=(before)
@@ -88,7 +88,7 @@ func (w *fixture) outageUnderIgnore() {
 	w.mustStay("before-child", "during", "during-child")
 	w.awaitOwners("before-child", "")
 	back()
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.delete("during", none) // is armed, and comes again
 	w.awaitGone("during")
 	w.mustStay("during-child")
@@ -98,7 +98,7 @@ func (w *fixture) outageUnderIgnore() {
 // The API server says itself why it refuses.
 func (w *fixture) outageUnderFail() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.make(`
 		cm  one
 		sec one-child owners=(one)
@@ -108,7 +108,7 @@ func (w *fixture) outageUnderFail() {
 	w.mustKubectl("create", "configmap", "two") // only deletes fail
 	w.alive("one", "one-child")
 	back()
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.mustKubectl("delete", "configmap", "two")
 	w.mustKubectl("delete", "configmap", "one")
 	w.awaitGone("one")
@@ -126,8 +126,8 @@ func (w *fixture) controllerKilledOften() {
     resources: [{apiGroups: [apps], resources: [replicasets]}]
     HERE
   propagation: {default: Foreground}`)
-	w.awaitStamping("cm")
-	w.awaitStamping("rs")
+	w.awaitFinalizerAdded("cm")
+	w.awaitFinalizerAdded("rs")
 	keeping, kept := numbered("keeping", n), numbered("kept", n)
 	waiting, held := numbered("waiting", n), numbered("held", n)
 	w.makePairs("cm", keeping, kept)
@@ -175,10 +175,10 @@ func (w *fixture) controllerKilledOften() {
 func (w *fixture) webhookKilledWhileArming() {
 	const n = 300
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	owners, children := numbered("owner", n), numbered("child", n)
 	w.makeAll(owners, children)
-	w.unstamp(owners...)
+	w.removeFinalizer(owners...)
 	done := make(chan error, 1)
 	go func() {
 		// A window for what the first webhook added the finalizer to, and another for what the second one had to.
@@ -190,17 +190,17 @@ func (w *fixture) webhookKilledWhileArming() {
 			return err == nil, err
 		})
 	}()
-	stamped := 0
-	w.until("some of the collection are stamped", func(ctx context.Context) (bool, error) {
+	withFinalizer := 0
+	w.until("some of the collection have the finalizer", func(ctx context.Context) (bool, error) {
 		list, err := w.at(w.of(owners[0])).List(ctx, metav1.ListOptions{})
-		stamped = 0
+		withFinalizer = 0
 		for i := range list.Items {
-			stamped += len(list.Items[i].GetFinalizers())
+			withFinalizer += len(list.Items[i].GetFinalizers())
 		}
-		return stamped > 0, err
+		return withFinalizer > 0, err
 	})
 	back := w.killed(w.hook)
-	w.Logf("killed when %d of %d were stamped", stamped, n)
+	w.Logf("killed when %d of %d had the finalizer", withFinalizer, n)
 	back()
 	if err := <-done; err != nil {
 		w.Fatal(err)

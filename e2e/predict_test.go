@@ -126,7 +126,7 @@ func (p *predictor) policies() {
 		p.policyNamed("DeletionPolicy", name, spec)
 		p.awaitCondition("DeletionPolicy", name, "Ready", metav1.ConditionTrue)
 		if says.keeps || says.propagation != "Background" {
-			p.awaitStamping(short)
+			p.awaitFinalizerAdded(short)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (p *predictor) deleteRoot(root object, names []string, held string) {
 	if len(left) < 2 {
 		p.Errorf("nothing waits for what is held: %s", of)
 	}
-	p.letGo(held)
+	p.removeHold(held)
 	if p.sum.went, p.sum.kept = 0, 0; plan.doubt() { // all are counted again
 		p.sum.doubtful--
 	}
@@ -106,8 +106,8 @@ func (p *predictor) deleteRoot(root object, names []string, held string) {
 	p.sum.later += p.sum.went - went
 }
 
-// letGo takes the finalizer off that holds an object, and leaves it those of others.
-func (p *predictor) letGo(name string) {
+// removeHold takes the finalizer off that holds an object, and leaves it those of others.
+func (p *predictor) removeHold(name string) {
 	p.Helper()
 	p.until("the finalizer comes off "+name, func(ctx context.Context) (bool, error) {
 		o := p.get(name)

@@ -332,7 +332,7 @@ func TestCollectorsAreNeverRefused(t *testing.T) {
 func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "{default: %s}", "{default: Orphan, allowed: [Orphan]}"))
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  one finalizers=(example.com/hold)
 			sec child owners=(one)

@@ -42,7 +42,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
     conditions: [{name: no-such-label, expression: "oldObject.metadata.labels.none == 'x'"}]
   protection: {confirmation: Required}
 `)
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 	w.make(`
 		cm boss
 		cm leaf      owners=(boss)
@@ -50,7 +50,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		po for-this  owners=(waits!block) finalizers=(example.com/hold)
 		cm of-secrets
 	`)
-	w.create("po", "stray", []metav1.OwnerReference{nobody()})
+	w.create("po", "stray", []metav1.OwnerReference{ownerThatNeverWas()})
 	secrets := numbered("secret", 20)
 	w.make(dependents("sec", secrets, "of-secrets"))
 	w.delete("boss", background)
@@ -82,14 +82,14 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	var last time.Time
 	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
 		if now := time.Now(); now.Sub(last) > 6*time.Second {
-			beside.create("po", fmt.Sprint("garbage-", now.UnixNano()), []metav1.OwnerReference{nobody()})
+			beside.create("po", fmt.Sprint("garbage-", now.UnixNano()), []metav1.OwnerReference{ownerThatNeverWas()})
 			last = now
 		}
 		return m.Sum("weir_shadow_decisions", "result", "done")+m.Sum("weir_shadow_deletes", "result", "sooner") > 0
 	})
 
 	for i := range 21 {
-		w.create("po", fmt.Sprint("held-", i), []metav1.OwnerReference{nobody()})
+		w.create("po", fmt.Sprint("held-", i), []metav1.OwnerReference{ownerThatNeverWas()})
 	}
 	w.awaitMetrics("something is held", func(m weir.Metrics) bool { return m.Has("weir_held_objects") })
 

@@ -159,7 +159,7 @@ func TestOddReferencesToNothingAreCollected(t *testing.T) {
 	w := newFixture(t)
 	w.make(`cm boss`)
 	boss := w.of("boss").uid
-	odd := map[string]struct{ name, uid string }{
+	malformed := map[string]struct{ name, uid string }{
 		"no-uuid":       {"nobody", "not-a-uuid"},
 		"slashes":       {"nobody", "a/b/../c"},
 		"long-uid":      {"nobody", strings.Repeat("0123456789", 1000)},
@@ -176,7 +176,7 @@ func TestOddReferencesToNothingAreCollected(t *testing.T) {
 		"name-too-long": {strings.Repeat("n", 2000), "5"},
 	}
 	var names []string
-	for name, r := range odd {
+	for name, r := range malformed {
 		names = append(names, name)
 		w.create("cm", name, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: types.UID(r.uid)}})
 	}

@@ -53,15 +53,15 @@ func (w *fixture) versions(names []string) map[string]string {
 	return versions
 }
 
-// marked are those of the objects that carry anything of Weir's.
-func (w *fixture) stamped(names []string) (stamped []string) {
+// withFinalizer are those of the objects that carry anything of Weir's.
+func (w *fixture) withFinalizer(names []string) (withFinalizer []string) {
 	w.Helper()
 	for _, name := range names {
 		if o := w.get(name); o != nil && (strings.Contains(strings.Join(o.GetFinalizers(), " "), finalizer) || o.GetAnnotations()["weir.dev/armed-at"] != "") {
-			stamped = append(stamped, name)
+			withFinalizer = append(withFinalizer, name)
 		}
 	}
-	return stamped
+	return withFinalizer
 }
 
 // webhookConfigurations makes both of Weir's, for nothing in particular.
@@ -179,7 +179,7 @@ func TestReleaseTakesTheFinalizerOffEverything(t *testing.T) {
 	p.Kill()
 	close(goOn)
 	h.allow()
-	left := len(w.stamped(all))
+	left := len(w.withFinalizer(all))
 	if left == 0 || left > len(all)-100 {
 		t.Errorf("%d of %d objects are left when it is killed on the way", left, len(all))
 	}
@@ -191,8 +191,8 @@ func TestReleaseTakesTheFinalizerOffEverything(t *testing.T) {
 	if r := w.release(kubeconfig); r.err != "" || !strings.Contains(r.log, "\nreleased ") && !strings.HasPrefix(r.log, "released ") {
 		t.Fatalf("run again: %s\n%s", r.err, r.log)
 	}
-	if left := w.stamped(append(all, "armed")); len(left) > 0 {
-		t.Errorf("still stamped: %v", left)
+	if left := w.withFinalizer(append(all, "armed")); len(left) > 0 {
+		t.Errorf("still with the finalizer: %v", left)
 	}
 	if a := w.get("armed").GetAnnotations(); !cmp.Equal(a, map[string]string{"example.com/a": "b"}) {
 		t.Errorf("the annotations of armed are %v", a)
@@ -240,7 +240,7 @@ func TestReleaseWaitsForTheControllerToBeStopped(t *testing.T) {
 				t.Errorf("%s: %q does not say %q:\n%s", name, r.err, part, r.log)
 			}
 		}
-		if len(w.stamped([]string{name})) == 0 || w.webhooksLeft() != 2 {
+		if len(w.withFinalizer([]string{name})) == 0 || w.webhooksLeft() != 2 {
 			t.Errorf("%s: it refused, and released all the same", name)
 		}
 		w.unfinalize(name)
@@ -251,7 +251,7 @@ func TestReleaseWaitsForTheControllerToBeStopped(t *testing.T) {
 		if r := w.release(kubeconfig, flags...); r.err != "" {
 			t.Errorf("%s: %s\n%s", name, r.err, r.log)
 		}
-		if len(w.stamped([]string{name})) > 0 || w.webhooksLeft() != 0 {
+		if len(w.withFinalizer([]string{name})) > 0 || w.webhooksLeft() != 0 {
 			t.Errorf("%s: nothing was released", name)
 		}
 	}
@@ -290,11 +290,11 @@ func TestReleaseNamesWhatItCannotRelease(t *testing.T) {
 	if want := "configmaps " + w.namespace + "/guarded: "; r.err == "" || !strings.Contains(r.log, want) || !strings.Contains(r.log, "not today") {
 		t.Errorf("%q does not name %q:\n%s", r.err, want, r.log)
 	}
-	if diff := cmp.Diff([]string{"guarded"}, w.stamped([]string{"another", "guarded", "other"})); diff != "" {
+	if diff := cmp.Diff([]string{"guarded"}, w.withFinalizer([]string{"another", "guarded", "other"})); diff != "" {
 		t.Errorf("left (-want +have):\n%s", diff)
 	}
 	h.allow()
-	if r := w.release(kubeconfig); r.err != "" || len(w.stamped([]string{"guarded"})) > 0 {
+	if r := w.release(kubeconfig); r.err != "" || len(w.withFinalizer([]string{"guarded"})) > 0 {
 		t.Errorf("once it is allowed: %s\n%s", r.err, r.log)
 	}
 }
@@ -313,7 +313,7 @@ func TestReleaseTellsOfWhoPutsTheFinalizerBack(t *testing.T) {
 	if r := w.release(kubeconfig); r.err == "" || !strings.Contains(r.log, "release configmaps: ") || !strings.Contains(r.log, "puts it back") {
 		t.Errorf("%q does not tell of it:\n%s", r.err, r.log)
 	}
-	if diff := cmp.Diff([]string{"stubborn"}, w.stamped([]string{"other", "stubborn"})); diff != "" {
+	if diff := cmp.Diff([]string{"stubborn"}, w.withFinalizer([]string{"other", "stubborn"})); diff != "" {
 		t.Errorf("left (-want +have):\n%s", diff)
 	}
 	h.allow()

@@ -49,7 +49,7 @@ func TestRolloutRefusesNothing(t *testing.T) {
 	}
 	t.Cleanup(w.weir.Kill)
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  failurePolicy: Fail")
-	w.awaitStamping("cm")
+	w.awaitFinalizerAdded("cm")
 
 	load := w.startStream()
 	for i, r := range service.replicas {

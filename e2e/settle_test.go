@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// nobody is an owner that never existed.
-func nobody() metav1.OwnerReference {
+// ownerThatNeverWas is an owner that never existed.
+func ownerThatNeverWas() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "nobody", UID: uuid.NewUUID()}
 }
 
@@ -34,7 +34,7 @@ func (w *fixture) settle() {
 	for i, place := range slices.Sorted(maps.Keys(used)) {
 		o := used[place]
 		name := fmt.Sprintf("canary-%s-%d", uuid.NewUUID()[:8], i)
-		manifest, err := o.manifest(name, []metav1.OwnerReference{nobody()}, nil)
+		manifest, err := o.manifest(name, []metav1.OwnerReference{ownerThatNeverWas()}, nil)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 		cr   of-role     owners=(role)
 		cm   by-hand     owners=(two)
 	`)
-	w.create("sec", "never-owned", []metav1.OwnerReference{nobody()})
+	w.create("sec", "never-owned", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.delete("boss", background)
 	w.delete("foreground", foreground)
 	w.delete("orphaning", orphan)
@@ -233,7 +233,7 @@ func TestShadowTellsWhatNobodyDoes(t *testing.T) {
 func TestTheGateIsClosedByDeletesOnPurpose(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
-	w.create("cm", "never-owned", []metav1.OwnerReference{nobody()})
+	w.create("cm", "never-owned", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.awaitGoneIn(collectorBegins, "never-owned")
 	_, path := w.startShadow("--shadow-late", "10s")
 	w.make(`
@@ -268,7 +268,7 @@ func TestTheGateIsClosedByDeletesOnPurpose(t *testing.T) {
 func TestWhatTheCollectorMayNotDeleteIsADifferenceLikeAnother(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
-	w.create("cm", "never-owned", []metav1.OwnerReference{nobody()})
+	w.create("cm", "never-owned", []metav1.OwnerReference{ownerThatNeverWas()})
 	w.awaitGoneIn(collectorBegins, "never-owned")
 	w.newHook(false, named("kept", refusal(403, 0))).judgeAll()
 	_, path := w.startShadow("--shadow-late", "10s")

@@ -46,7 +46,7 @@ func (w *fixture) awaitForeground(name string) {
 func TestDefaultForegroundWaitsForPods(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Foreground"))
-		w.awaitStamping("web")
+		w.awaitFinalizerAdded("web")
 		_, pods := w.deployed("shop")
 		w.awaitFinalizers("shop", finalizer)
 		w.patch(pods[0], `{"metadata":{"finalizers":["example.com/hold"]}}`)
@@ -63,7 +63,7 @@ func TestDefaultForegroundWaitsForPods(t *testing.T) {
 func TestDefaultOrphanKeepsPods(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(workloads, "%s", "Orphan"))
-		w.awaitStamping("web")
+		w.awaitFinalizerAdded("web")
 		sets, pods := w.deployed("shop")
 		w.mustKubectl("delete", "deployment", "shop")
 		w.awaitGone("shop")
@@ -80,7 +80,7 @@ func TestExplicitRequestsAreCarriedOut(t *testing.T) {
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
   propagation: {default: Orphan, allowed: [Orphan, Foreground]}`)
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  nothing
 			sec nothing-child owners=(nothing)
@@ -114,7 +114,7 @@ func TestRequestsThatAreNotAllowedAreRefusedWithTheWayOn(t *testing.T) {
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
   propagation: {default: Foreground, allowed: [Foreground]}`)
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make("cm owner")
 		out, err := w.kubectl("delete", "configmap", "owner", "--cascade=orphan")
 		if err == nil || !strings.Contains(out, `configmaps "owner" in namespace "`+w.namespace+`" may not be deleted with propagation policy Orphan: allowed is Foreground`) ||
@@ -135,7 +135,7 @@ func TestBareDeleteOfAJobRemovesWhatItOwns(t *testing.T) {
     resources: [{apiGroups: [batch], resources: [jobs]}]
     HERE
   propagation: {default: Background}`)
-		w.awaitStamping("job")
+		w.awaitFinalizerAdded("job")
 		w.make(`
 			job bare
 			sec bare-child owners=(bare)
@@ -161,7 +161,7 @@ func TestDependentsAreDecidedByKind(t *testing.T) {
   propagation:
     default: Foreground
     dependents: [{apiGroups: [""], resources: [secrets], action: Orphan}]`)
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  owner
 			sec keys   owners=(owner!block)
@@ -185,7 +185,7 @@ func TestCascadesGoThroughStampedDependents(t *testing.T) {
     resources: [{apiGroups: [""], resources: [secrets]}]
     HERE
   propagation: {default: Orphan}`)
-		w.awaitStamping("sec")
+		w.awaitFinalizerAdded("sec")
 		w.make(`
 			cm  owner
 			sec middle owners=(owner)

@@ -314,11 +314,11 @@ func (w *fixture) namespaceFaults() {
 		"The finalizer example.com/spec in its spec.finalizers holds it",
 	}
 	w.awaitWhy(says, "namespace", ends.namespace)
-	nobody, err := plane.FreePort()
+	unused, err := plane.FreePort()
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.aggregate(nobody)
+	w.aggregate(unused)
 	w.awaitWhy(append(says, "The APIService v1."+aggregated+" is not available", "Who has to act: who runs the API behind the APIService v1."+aggregated), "namespace", ends.namespace)
 	w.mustSay(ends.mustAsk("pending"), "for the component behind the finalizer example.com/hold")
 }
@@ -393,7 +393,7 @@ func TestNamespaceThatWasDrainedIsInTheHistory(t *testing.T) {
 func TestHistoryTellsWhoAskedAndWhichPolicy(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		policy := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  protection: {maxDependents: 100}")
-		w.awaitStamping("cm")
+		w.awaitFinalizerAdded("cm")
 		w.make(`
 			cm  owner
 			sec one    owners=(owner!block)

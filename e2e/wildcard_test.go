@@ -36,7 +36,7 @@ func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
   waves:
   - {name: pods, resources: [{apiGroups: [""], resources: [pods]}]}
   - {name: rest, resources: [{apiGroups: ["*"], resources: ["*"]}]}`)
-			w.awaitStamping("cm")
+			w.awaitFinalizerAdded("cm")
 			w.questionsAreAnswered()
 			w.rolloutGoesOn()
 			w.usageIsShown()

@@ -28,8 +28,8 @@ var (
 	each    = flag.Int("chaos.each", 10, "most kills in one cascade")
 )
 
-// world is a cluster of which anything may be killed, and how often what was.
-type world struct {
+// fixture is a cluster of which anything may be killed, and how often what was.
+type fixture struct {
 	*testing.T
 	random  *rand.Rand
 	plane   *plane.Plane
@@ -49,7 +49,7 @@ func TestCascadesEndRightWhateverIsKilled(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-chaos.seed=%d -chaos.kills=%d -chaos.objects=%d -chaos.each=%d", *seed, *kills, *objects, *each)
-	w := newWorld(t)
+	w := newFixture(t)
 	started, cascades := time.Now(), 0
 	for done := 0; done < *kills; cascades++ {
 		n := w.cascade(cascades, min(*each, *kills-done))
@@ -65,7 +65,7 @@ func TestCascadesEndRightWhateverIsKilled(t *testing.T) {
 		w.took[0].Seconds(), w.took[len(w.took)/2].Seconds(), w.took[len(w.took)-1].Seconds())
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	binary, err := weir.Binary(t.Context(), t.TempDir())
 	if err != nil {
@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, plane: p, random: rand.New(rand.NewPCG(*seed, 0)), killed: map[string]int{}}
+	w := &fixture{T: t, plane: p, random: rand.New(rand.NewPCG(*seed, 0)), killed: map[string]int{}}
 	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir, Flags: []string{weir.NoBrake}}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // cascade runs one, and kills at most so often in its middle. It returns how often it did.
-func (w *world) cascade(number, kills int) int {
+func (w *fixture) cascade(number, kills int) int {
 	w.Helper()
 	c := newCascade(fmt.Sprintf("c%d", number), *objects)
 	if err := c.make(w.Context(), w.objects); err != nil {
@@ -165,7 +165,7 @@ func (w *world) cascade(number, kills int) int {
 
 // kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is not, so that it
 // may be killed while it starts.
-func (w *world) kill(ctx context.Context) error {
+func (w *fixture) kill(ctx context.Context) error {
 	var err error
 	switch victim := w.random.IntN(3); victim {
 	case 0:
@@ -190,7 +190,7 @@ func (w *world) kill(ctx context.Context) error {
 var servers = []plane.Part{plane.APIServer, plane.Etcd}
 
 // serve is keep for a server: an API server whose start is not over when etcd is killed may end by itself, and nothing goes on without it.
-func (w *world) serve(ctx context.Context, part plane.Part, fail context.CancelCauseFunc) {
+func (w *fixture) serve(ctx context.Context, part plane.Part, fail context.CancelCauseFunc) {
 	for {
 		w.serving.Lock()
 		exited := w.plane.Child(part).Exited()
@@ -214,7 +214,7 @@ func (w *world) serve(ctx context.Context, part plane.Part, fail context.CancelC
 }
 
 // again starts a server that has ended by itself.
-func (w *world) again(ctx context.Context, part plane.Part) error {
+func (w *fixture) again(ctx context.Context, part plane.Part) error {
 	c := w.plane.Child(part)
 	w.Logf("%s ended by itself, and is started again; its log ends with\n%s", part, c.Tail(5))
 	return w.plane.Crash(ctx, part)
@@ -231,7 +231,7 @@ func over(c *plane.Child) bool {
 
 // keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
 // ends it is a failure, for which the test waits no longer.
-func (w *world) keep(ctx context.Context, fail context.CancelCauseFunc) {
+func (w *fixture) keep(ctx context.Context, fail context.CancelCauseFunc) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -245,13 +245,13 @@ func (w *world) keep(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-func (w *world) exited() <-chan struct{} {
+func (w *fixture) exited() <-chan struct{} {
 	w.process.Lock()
 	defer w.process.Unlock()
 	return w.weir.Exited()
 }
 
-func (w *world) revive(ctx context.Context) error {
+func (w *fixture) revive(ctx context.Context) error {
 	w.process.Lock()
 	defer w.process.Unlock()
 	select {
@@ -273,7 +273,7 @@ func (w *world) revive(ctx context.Context) error {
 }
 
 // fail says what is known when a cascade does not end: what killed what, what the API server shows by now, and what weir says of itself.
-func (w *world) fail(l *ledger, why error) {
+func (w *fixture) fail(l *ledger, why error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
 	defer cancel()

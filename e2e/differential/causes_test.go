@@ -428,7 +428,7 @@ func TestReferencesAreReadAsTheyWereWritten(t *testing.T) {
 		"role1~kind", "axle1~version", "axle1~kind!block", "sec9",
 	} {
 		want := reference(text)
-		have, err := r.read(r.written(want, r.nobody(want.Owner)), want.Owner)
+		have, err := r.read(r.written(want, r.absentUID(want.Owner)), want.Owner)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,16 +83,16 @@ func (s *Side) round(ctx context.Context) error {
 		if !k.Cluster {
 			in = s.meta.Resource(k.gvr()).Namespace(canaries)
 		}
-		nobody := s.anchors[k.Short]
-		nobody.UID = uuid.NewUUID()
+		absent := s.anchors[k.Short]
+		absent.UID = uuid.NewUUID()
 		names := []string{"nobody", "no-one"}
 		if i > 0 {
 			names = names[:1]
 		}
 		for _, owner := range names {
 			name := "canary-" + string(uuid.NewUUID())
-			nobody.Name = owner
-			if _, err := s.make(ctx, k, canaries, name, []metav1.OwnerReference{nobody}, nil); err != nil {
+			absent.Name = owner
+			if _, err := s.make(ctx, k, canaries, name, []metav1.OwnerReference{absent}, nil); err != nil {
 				return fmt.Errorf("make a canary: %w", err)
 			}
 			end = append(end, func(ctx context.Context) (bool, error) {
@@ -101,7 +101,7 @@ func (s *Side) round(ctx context.Context) error {
 			})
 		}
 		name := "canary-" + string(uuid.NewUUID())
-		if _, err := s.make(ctx, k, canaries, name, []metav1.OwnerReference{s.anchors[k.Short], nobody}, nil); err != nil {
+		if _, err := s.make(ctx, k, canaries, name, []metav1.OwnerReference{s.anchors[k.Short], absent}, nil); err != nil {
 			return fmt.Errorf("make a canary: %w", err)
 		}
 		end = append(end, func(ctx context.Context) (bool, error) {

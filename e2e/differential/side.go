@@ -92,7 +92,7 @@ func (s *Side) uid(r *run, name string) (types.UID, bool) {
 	defer s.mu.Unlock()
 	uid, made := s.uids[r][name]
 	if !made {
-		uid = r.nobody(name)
+		uid = r.absentUID(name)
 		s.known[uid] = identity{r, name}
 	}
 	return uid, made

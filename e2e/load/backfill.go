@@ -11,31 +11,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Stamping is how a population got weir's finalizer.
-type Stamping struct {
+// FinalizersAdded is how a population got weir's finalizer.
+type FinalizersAdded struct {
 	Began time.Time // weir was started
-	First time.Time // the first sample that shows that it stamps
+	First time.Time // the first sample that shows that it adds finalizers
 	Done  time.Time // the first that shows that it has
 	// Since is how many were left at First.
 	Since int
 }
 
 // Rate is objects per second, without the start.
-func (s Stamping) Rate() float64 { return float64(s.Since) / s.Done.Sub(s.First).Seconds() }
+func (s FinalizersAdded) Rate() float64 { return float64(s.Since) / s.Done.Sub(s.First).Seconds() }
 
 const (
-	// sampleStamps is how often the API server is asked how far it is: it counts its requests anyway, where to follow the objects would
-	// take as much of it, and of the process that measures it, as the stamping.
-	sampleStamps = 500 * time.Millisecond
-	// stampPage is how many objects are read at once when all should carry the finalizer.
-	stampPage = 1000
+	// progressEvery is how often the API server is asked how far it is: it counts its requests anyway, where to follow the objects would
+	// take as much of it, and of the process that measures it, as back-fill.
+	progressEvery = 500 * time.Millisecond
+	// listPage is how many objects are read at once when all should carry the finalizer.
+	listPage = 1000
 )
 
-// Stamped starts something, and waits until every dependent of a population carries weir's finalizer.
-func Stamped(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, start func() error) (s Stamping, err error) {
+// AwaitBackFill starts something, and waits until every dependent of a population carries weir's finalizer.
+func AwaitBackFill(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, start func() error) (s FinalizersAdded, err error) {
 	changed := func() (int, error) {
 		counts, err := countRequests(ctx, metrics, func(r request) bool {
-			return about(p.Shape.Kind)(r) && r.verb == "PATCH" && r.code == "200"
+			return about(p.Layout.Kind)(r) && r.verb == "PATCH" && r.code == "200"
 		})
 		return int(counts.Total()), err
 	}
@@ -70,7 +70,7 @@ func Stamped(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 		if now.Sub(moved) > cascadePatience {
 			return s, fmt.Errorf("wait for objects to be stamped: nothing happened for %s after %d of %d", cascadePatience, n, due)
 		}
-		if err := Pause(ctx, sampleStamps); err != nil {
+		if err := Pause(ctx, progressEvery); err != nil {
 			return s, err
 		}
 	}
@@ -80,14 +80,14 @@ func Stamped(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 func unstamped(ctx context.Context, cfg *rest.Config, p *Population) (n int, err error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
-		return 0, fmt.Errorf("look for stamps: %w", err)
+		return 0, fmt.Errorf("look for finalizers: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	n = len(p.Dependents)
-	for options := (metav1.ListOptions{Limit: stampPage}); ; {
+	for options := (metav1.ListOptions{Limit: listPage}); ; {
 		list, err := in.List(ctx, options)
 		if err != nil {
-			return 0, fmt.Errorf("look for stamps: %w", err)
+			return 0, fmt.Errorf("look for finalizers: %w", err)
 		}
 		for i := range list.Items {
 			if slices.Contains(list.Items[i].Finalizers, weirFinalizer) {

@@ -28,7 +28,7 @@ func TestStampedEndsWhenAllCarryTheFinalizer(t *testing.T) {
 	}
 	stop := load.Latencies(t.Context(), p.Config, made)
 	failed := make(chan error, 1)
-	s, err := load.Stamped(t.Context(), p.Config, p.Metrics, made, func() error {
+	s, err := load.AwaitBackFill(t.Context(), p.Config, p.Metrics, made, func() error {
 		for range 2 * len(made.Dependents) {
 			if err := patch(made.Owner.Name, `{"metadata":{"labels":{"a":"b"}}}`); err != nil {
 				return err

@@ -25,8 +25,8 @@ func StartAwake(ctx context.Context, cfg *rest.Config, s System) (*Running, time
 		return nil, 0, fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	in := client.Resource(ConfigMap.GVR()).Namespace(namespace.Name)
-	nobody := Object{Name: "nobody", UID: "00000000-0000-0000-0000-000000000001"}
-	canary, err := create(ctx, in, ConfigMap, "canary", nil, nil, nobody)
+	absent := Object{Name: "nobody", UID: "00000000-0000-0000-0000-000000000001"}
+	canary, err := create(ctx, in, ConfigMap, "canary", nil, nil, absent)
 	if err != nil {
 		return nil, 0, fmt.Errorf("start %s: %w", s.Name, err)
 	}

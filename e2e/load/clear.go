@@ -13,7 +13,7 @@ import (
 func Clear(ctx context.Context, cfg *rest.Config, p *Population) error {
 	client, err := metadata.NewForConfig(cfg)
 	if err == nil {
-		in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+		in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 		err = in.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, metav1.ListOptions{})
 	}
 	if err != nil {

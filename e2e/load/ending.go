@@ -23,7 +23,7 @@ func Endings(ctx context.Context, admin, cfg *rest.Config, p *Population) (took 
 	if err != nil {
 		return nil, fmt.Errorf("time endings: %w", err)
 	}
-	gvr := p.Shape.Kind.GVR()
+	gvr := p.Layout.Kind.GVR()
 	list, err := watcher.Resource(gvr).Namespace(p.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("time endings: %w", err)

@@ -20,7 +20,7 @@ func Floor(ctx context.Context, cfg *rest.Config, p *Population, policy metav1.D
 	if err != nil {
 		return fmt.Errorf("run the floor: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	one := Remove
 	if policy == metav1.DeletePropagationOrphan {
 		one = release
@@ -64,7 +64,7 @@ func Clean(ctx context.Context, cfg *rest.Config, p *Population) error {
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", p.Namespace, err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	left, err := in.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", p.Namespace, err)

@@ -30,7 +30,7 @@ const cascadePatience = time.Minute
 
 func newFollow(ctx context.Context, client metadata.Interface, p *Population, policy metav1.DeletionPropagation) (*follow, error) {
 	f := &follow{
-		in:       client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace),
+		in:       client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace),
 		orphan:   policy == metav1.DeletePropagationOrphan,
 		pending:  map[types.UID]bool{p.Owner.UID: true},
 		patience: cascadePatience,

@@ -26,7 +26,7 @@ func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func(
 	if err != nil {
 		return func() ([]Latency, error) { return nil, err }
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	return timed(ctx, func(ctx context.Context) error {
 		_, err := in.Get(ctx, p.Owner.Name, metav1.GetOptions{})
 		return err

@@ -100,16 +100,16 @@ func left(t *testing.T, p *plane.Plane, namespace string) []metav1.PartialObject
 
 func TestShapesCountTheirDependents(t *testing.T) {
 	for name, test := range map[string]struct {
-		shape load.Shape
-		want  int
+		layout load.Layout
+		want   int
 	}{
 		"flat":         {load.Flat(5000), 5000},
 		"tree":         {load.Tree(5000), 5100},
 		"smallest":     {load.Tree(1), 51},
 		"custom":       {load.Custom(7), 7},
-		"three levels": {load.Shape{Levels: []int{2, 3, 4}}, 2 + 6 + 24},
+		"three levels": {load.Layout{Levels: []int{2, 3, 4}}, 2 + 6 + 24},
 	} {
-		if got := test.shape.Dependents(); got != test.want {
+		if got := test.layout.Dependents(); got != test.want {
 			t.Errorf("%s: %d dependents, want %d", name, got, test.want)
 		}
 	}
@@ -167,9 +167,9 @@ func TestFloorSendsTheSameWorkPlainly(t *testing.T) {
 func TestReferenceNeedsTwoRequestsForEachObject(t *testing.T) {
 	p := start(t)
 	reference := load.Reference(p, "reference", plane.CollectorOnly, "--kube-api-qps=1000", "--kube-api-burst=1000")
-	for _, shape := range []load.Shape{load.Flat(100), load.Custom(100)} {
-		t.Run(shape.Name, func(t *testing.T) {
-			population, err := load.Populate(t.Context(), p.Config, shape)
+	for _, layout := range []load.Layout{load.Flat(100), load.Custom(100)} {
+		t.Run(layout.Name, func(t *testing.T) {
+			population, err := load.Populate(t.Context(), p.Config, layout)
 			if err != nil {
 				t.Fatal(err)
 			}

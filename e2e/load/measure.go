@@ -51,7 +51,7 @@ func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1
 // Deletes has cfg's user delete each object of a population, and waits until all are gone. The requests are all, the user's
 // among them.
 func Deletes(ctx context.Context, admin, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population) (Result, error) {
-	before, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
 	if err != nil {
 		return Result{}, err
 	}
@@ -60,7 +60,7 @@ func Deletes(ctx context.Context, admin, cfg *rest.Config, metrics func(context.
 	if err != nil {
 		return result, err
 	}
-	after, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	after, err := countRequests(ctx, metrics, about(p.Layout.Kind))
 	if err != nil {
 		return result, err
 	}
@@ -76,8 +76,8 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return Result{}, fmt.Errorf("cascade: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
-	before, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
+	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
 	if err != nil {
 		return Result{}, err
 	}
@@ -89,7 +89,7 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return result, err
 	}
-	after, err := countRequests(ctx, metrics, about(p.Shape.Kind))
+	after, err := countRequests(ctx, metrics, about(p.Layout.Kind))
 	if err != nil {
 		return result, err
 	}

@@ -24,7 +24,7 @@ type Object struct {
 
 // A Population is what Populate made: a tree in a namespace of its own.
 type Population struct {
-	Shape      Shape
+	Layout     Layout
 	Namespace  string
 	Owner      Object
 	Dependents []Object
@@ -32,42 +32,42 @@ type Population struct {
 
 // Populate makes a population as fast as the API server lets it. Each dependent
 // blocks its owner's deletion, so that a foreground deletion waits for it.
-func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, error) {
+func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 	}
-	if shape.Kind == Widget {
+	if layout.Kind == Widget {
 		if err := Define(ctx, cfg, Widget); err != nil {
-			return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+			return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 		}
 	}
-	namespace, err := newNamespace(ctx, client, shape.Name)
+	namespace, err := newNamespace(ctx, client, layout.Name)
 	if err != nil {
-		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 	}
-	p := &Population{Shape: shape, Namespace: namespace.Name}
-	in := client.Resource(shape.Kind.GVR()).Namespace(p.Namespace)
-	if p.Owner, err = create(ctx, in, shape.Kind, "owner", shape.OwnerLabels, nil); err != nil {
-		return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+	p := &Population{Layout: layout, Namespace: namespace.Name}
+	in := client.Resource(layout.Kind.GVR()).Namespace(p.Namespace)
+	if p.Owner, err = create(ctx, in, layout.Kind, "owner", layout.OwnerLabels, nil); err != nil {
+		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 	}
 	above := []Object{p.Owner}
-	for level, per := range shape.Levels {
+	for level, per := range layout.Levels {
 		below := make([]Object, len(above)*per)
 		err := Each(ctx, len(below), func(ctx context.Context, i int) error {
 			var err error
 			owners := []Object{above[i/per]}
-			if shape.Loose {
+			if layout.Loose {
 				owners = nil
 			}
-			if name := fmt.Sprintf("never-%d-%d", level, i); shape.CoOwners {
+			if name := fmt.Sprintf("never-%d-%d", level, i); layout.CoOwners {
 				owners = append(owners, Object{Name: name, UID: uuid.NewUUID()})
 			}
-			below[i], err = create(ctx, in, shape.Kind, fmt.Sprintf("d%d-%d", level, i), shape.Labels, shape.Finalizers, owners...)
+			below[i], err = create(ctx, in, layout.Kind, fmt.Sprintf("d%d-%d", level, i), layout.Labels, layout.Finalizers, owners...)
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("populate %s: %w", shape.Name, err)
+			return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 		}
 		p.Dependents = append(p.Dependents, below...)
 		above = below
@@ -79,15 +79,15 @@ func Populate(ctx context.Context, cfg *rest.Config, shape Shape) (*Population, 
 func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels map[string]string) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return fmt.Errorf("make more of %s: %w", p.Shape.Name, err)
+		return fmt.Errorf("make more of %s: %w", p.Layout.Name, err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	err = Each(ctx, n, func(ctx context.Context, i int) error {
-		_, err := create(ctx, in, p.Shape.Kind, fmt.Sprintf("more-%d", i), labels, nil)
+		_, err := create(ctx, in, p.Layout.Kind, fmt.Sprintf("more-%d", i), labels, nil)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("make more of %s: %w", p.Shape.Name, err)
+		return fmt.Errorf("make more of %s: %w", p.Layout.Name, err)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func RemoveFinalizers(ctx context.Context, cfg *rest.Config, p *Population, act 
 	if err != nil {
 		return fmt.Errorf("remove finalizers: %w", err)
 	}
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	list, err := in.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return fmt.Errorf("remove finalizers: %w", err)

@@ -19,7 +19,7 @@ func Touch(ctx context.Context, cfg *rest.Config, p *Population) error {
 		return fmt.Errorf("touch %s: %w", p.Namespace, err)
 	}
 	patch := fmt.Appendf(nil, `{"data":{"touched":%q}}`, time.Now().Format(time.RFC3339Nano))
-	in := client.Resource(p.Shape.Kind.GVR()).Namespace(p.Namespace)
+	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
 	err = Each(ctx, len(p.Dependents), func(ctx context.Context, i int) error {
 		_, err := in.Patch(ctx, p.Dependents[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err

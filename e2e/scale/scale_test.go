@@ -33,7 +33,7 @@ func TestPopulationOnARealControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	const in, each = 3, 60
-	var made, touched atomic.Int64
+	var made, changed atomic.Int64
 	all, err := Populate(ctx, p.Config, in, each, time.Now().Add(time.Minute), &made)
 	if err != nil {
 		t.Fatal(err)
@@ -48,14 +48,14 @@ func TestPopulationOnARealControlPlane(t *testing.T) {
 		t.Errorf("took %v, %v", took, err)
 	}
 	const touches, perSecond = 30, 100
-	if _, err := Populate(ctx, p.Config, 1, each, time.Now(), &touched); err == nil || touched.Load() != 0 {
-		t.Errorf("%d objects were made in no time: %v", touched.Load(), err)
+	if _, err := Populate(ctx, p.Config, 1, each, time.Now(), &changed); err == nil || changed.Load() != 0 {
+		t.Errorf("%d objects were made in no time: %v", changed.Load(), err)
 	}
-	n, took, err := Touch(ctx, p.Config, all[:1], touches, perSecond, time.Minute, &touched)
-	if err != nil || n != touches || touched.Load() != touches || took < (touches-1)*time.Second/perSecond {
-		t.Errorf("%d objects were changed in %s, and %d counted: %v", n, took, touched.Load(), err)
+	n, took, err := Touch(ctx, p.Config, all[:1], touches, perSecond, time.Minute, &changed)
+	if err != nil || n != touches || changed.Load() != touches || took < (touches-1)*time.Second/perSecond {
+		t.Errorf("%d objects were changed in %s, and %d counted: %v", n, took, changed.Load(), err)
 	}
-	if n, _, err := Touch(ctx, p.Config, all[:1], touches, perSecond, 0, &touched); err != nil || n > 1 {
+	if n, _, err := Touch(ctx, p.Config, all[:1], touches, perSecond, 0, &changed); err != nil || n > 1 {
 		t.Errorf("%d objects were changed in no time: %v", n, err)
 	}
 	all[1].Objects = all[1].Objects[:each-1] // as where the time was up

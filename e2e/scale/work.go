@@ -16,12 +16,12 @@ import (
 
 // Touch changes n objects of namespaces, all in turn, so many a second at the most, and counts them. After a time it ends, with fewer. It returns how
 // many it has changed, and how long that took.
-func Touch(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n, perSecond int, atMost time.Duration, touched *atomic.Int64) (int, time.Duration, error) {
+func Touch(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n, perSecond int, atMost time.Duration, changed *atomic.Int64) (int, time.Duration, error) {
 	c, err := newClient(cfg)
 	if err != nil {
 		return 0, 0, fmt.Errorf("change objects: %w", err)
 	}
-	before, began := touched.Load(), time.Now()
+	before, began := changed.Load(), time.Now()
 	err = load.Each(ctx, n, func(ctx context.Context, k int) error {
 		if err := load.Pause(ctx, time.Until(began.Add(time.Duration(k)*time.Second/time.Duration(perSecond)))); err != nil {
 			return err
@@ -33,14 +33,14 @@ func Touch(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n, pe
 		i := k / len(namespaces) % len(ns.Objects)
 		err := c.touch(ctx, KindOf(i), ns.Name, ns.Objects[i].Name, strconv.Itoa(k))
 		if err == nil {
-			touched.Add(1)
+			changed.Add(1)
 		}
 		return err
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("change objects: %w", err)
 	}
-	return int(touched.Load() - before), time.Since(began), nil
+	return int(changed.Load() - before), time.Since(began), nil
 }
 
 // Cascade deletes the roots of namespaces, and measures what a running system makes of that.

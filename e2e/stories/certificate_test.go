@@ -45,7 +45,7 @@ func (s *story) certManager() {
 	s.weir("certificates.type=certManager")
 	s.until("cert-manager's certificate is served", s.another(before))
 	s.must("-n", weirNamespace, "wait", "--for=condition=Ready", "certificate/weir-webhook", "--timeout=60s")
-	s.stamps()
+	s.awaitFinalizers()
 	st.flowing(50)
 	st.unharmed()
 

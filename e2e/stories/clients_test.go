@@ -22,9 +22,9 @@ const (
 type fate string
 
 const (
-	falls  fate = "falls"
-	stays  fate = "stays"
-	either fate = "either" // a policy is about it that is being switched on or off
+	deleted fate = "deleted"
+	stays   fate = "stays"
+	either  fate = "either" // a policy is about it that is being switched on or off
 )
 
 // dependent is one whose owner was deleted: in its own namespace, or with its namespace, which then must go.
@@ -71,8 +71,8 @@ func (s *story) clients() *clients {
 	c.wg.Go(func() { c.watchCollected(w) })
 	background, foreground, orphan := metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan
 	for kind, flow := range map[string]func(context.Context, string){
-		"background": func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &background, falls) },
-		"foreground": func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &foreground, falls) },
+		"background": func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &background, deleted) },
+		"foreground": func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &foreground, deleted) },
 		"orphan":     func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &orphan, stays) },
 		"policy":     func(ctx context.Context, name string) { c.cascade(ctx, name, "parent", nil, stays) },
 		"moved":      func(ctx context.Context, name string) { c.move(ctx, name, false) },
@@ -155,7 +155,7 @@ func (c *clients) police(holds bool) {
 func (c *clients) comeIntoForce() {
 	c.Helper()
 	if c.made {
-		c.stamps()
+		c.awaitFinalizers()
 	} else {
 		c.keep("Fail")
 		c.made = true

@@ -44,19 +44,19 @@ func (s *story) coldStart() {
 
 	lost := time.Now()
 	s.loseNode()
-	s.until("users are refused because nobody answers", s.refusedByNobody)
+	s.until("users are refused because nobody answers", s.refusedWithoutWebhook)
 	s.until("the Node is gone", s.said("", "get", "nodes", "-o", "name"))
 	s.until("the pods are gone", s.noneOf(old))
 	collected := time.Since(lost)
 	s.until("Weir's new pods want a node", s.said("Pending Pending Pending Pending", "get", "pods", "-n", weirNamespace, "-o", "jsonpath={.items[*].status.phase}"))
 	s.until("the workload has to wait for Weir", func(context.Context) error {
 		out, err := s.kubectl("get", "replicasets", "-o", `jsonpath={.items[0].status.conditions[?(@.type=="ReplicaFailure")].message}`)
-		if err == nil && !strings.Contains(out, nobodyAnswers) {
+		if err == nil && !strings.Contains(out, noAnswer) {
 			err = fmt.Errorf("the ReplicaSet says %q", out)
 		}
 		return err
 	})
-	s.until("users are still refused because nobody answers", s.refusedByNobody)
+	s.until("users are still refused because nobody answers", s.refusedWithoutWebhook)
 
 	if err := cluster.machine.Replace(s.Context()); err != nil {
 		s.Fatal(err)
@@ -131,15 +131,15 @@ func (s *story) refusedByPolicies(context.Context) error {
 	)
 }
 
-// nobodyAnswers is what the API server says of a webhook that it cannot call.
-const nobodyAnswers = "failed calling webhook"
+// noAnswer is what the API server says of a webhook that it cannot call.
+const noAnswer = "failed calling webhook"
 
-// refusedByNobody: the API server does not get an answer from Weir, and refuses by itself whatever the policies are about.
-func (s *story) refusedByNobody(context.Context) error {
+// refusedWithoutWebhook: the API server does not get an answer from Weir, and refuses by itself whatever the policies are about.
+func (s *story) refusedWithoutWebhook(context.Context) error {
 	file := s.file(mistaken)
 	return errors.Join(
-		s.says(nobodyAnswers+` "fail.delete.weir.dev"`, "delete", "configmap", "guarded"),
-		s.says(nobodyAnswers+` "fail.owners.weir.dev"`, "create", "--dry-run=server", "-f", file),
+		s.says(noAnswer+` "fail.delete.weir.dev"`, "delete", "configmap", "guarded"),
+		s.says(noAnswer+` "fail.owners.weir.dev"`, "create", "--dry-run=server", "-f", file),
 	)
 }
 

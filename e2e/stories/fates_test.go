@@ -77,7 +77,7 @@ func (c *clients) open(ctx context.Context, of []dependent, owners, namespaces m
 				continue
 			}
 		}
-		if d.fate == falls || slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == d.owner }) {
+		if d.fate == deleted || slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == d.owner }) {
 			left = append(left, fmt.Sprintf("%s, of %v", d.name, o.OwnerReferences))
 		}
 	}

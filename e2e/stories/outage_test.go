@@ -61,7 +61,7 @@ func (s *story) webhookDownUnderIgnore() {
 	s.kept(parents)
 	s.family("meanwhile")
 	up()
-	s.stamps()
+	s.awaitFinalizers()
 	// It has no finalizer yet. The first delete puts it there, and is answered that it is to come again, which it does.
 	s.until("what was made meanwhile is deleted", func(ctx context.Context) error { return s.remove(ctx, "meanwhile") })
 	s.kept([]string{"meanwhile"})

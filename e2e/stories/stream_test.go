@@ -43,12 +43,12 @@ type stream struct {
 func (s *story) keep(failurePolicy string) {
 	s.Helper()
 	s.policy("DeletionPolicy", fmt.Sprintf(keeps, failurePolicy))
-	s.stamps()
+	s.awaitFinalizers()
 }
 
-// stamps waits until all of the webhook is at work: the API server reaches it, and each replica knows the policy. The
+// awaitFinalizers waits until all of the webhook is at work: the API server reaches it, and each replica knows the policy. The
 // Service chooses one at a time.
-func (s *story) stamps() {
+func (s *story) awaitFinalizers() {
 	s.Helper()
 	s.until("new parents are stamped, twenty times in a row", func(ctx context.Context) error {
 		for range 20 {

@@ -33,11 +33,11 @@ func (s *story) works() []corev1.Pod {
 	s.Helper()
 	s.apply(deployment)
 	s.must("rollout", "status", "deployment/web", "--timeout=60s")
-	s.until("the Deployment is stamped", s.stamped("deployment", "web"))
+	s.until("the Deployment is stamped", s.hasFinalizer("deployment", "web"))
 	return s.pods()
 }
 
-func (s *story) stamped(kind, name string) func(context.Context) error {
+func (s *story) hasFinalizer(kind, name string) func(context.Context) error {
 	return func(context.Context) error {
 		out, err := s.kubectl("get", kind, name, "-o", "jsonpath={.metadata.finalizers}")
 		if err == nil && !strings.Contains(out, finalizer) {

@@ -14,7 +14,7 @@ import (
 const lost = "Not connected to the cluster, so this page shows what was"
 
 // hold has an object terminate, and stay until the test is over.
-func (w *world) hold(name string) (told string) {
+func (w *fixture) hold(name string) (told string) {
 	w.Helper()
 	w.make(name, nil, "example.com/hold")
 	w.delete(name, metav1.DeletePropagationBackground)
@@ -30,7 +30,7 @@ func (w *world) hold(name string) (told string) {
 // TestAPageToWhichNobodySpeaksSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
 // so does the page.
 func TestAPageToWhichNobodySpeaksSaysSo(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)
 	page := open(t, u.url+"#/pending")
 	page.see("Being deleted")
@@ -72,7 +72,7 @@ func (p *tab) look(away bool) {
 // TestTabsThatNobodySeesHoldUpNoOther: a browser has about six connections to a server, and a page keeps one only while it is seen. When it
 // is seen again, it shows what is there by then.
 func TestTabsThatNobodySeesHoldUpNoOther(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)
 	first := open(t, u.url+"#/pending")
 	last := first

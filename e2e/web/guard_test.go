@@ -104,9 +104,9 @@ func others(t *testing.T) (out []string) {
 
 // TestShowsWhatTheUserMayList: who may list a namespace only sees that, and is told what is left out.
 func TestShowsWhatTheUserMayList(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.make("mine", nil)
-	other := newWorld(t)
+	other := newFixture(t)
 	other.make("theirs", nil)
 	_, kubeconfig, err := shared.plane.UserConfig("tenant")
 	if err != nil {

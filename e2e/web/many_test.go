@@ -42,7 +42,7 @@ func TestManyDependents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t, population.Namespace}
+	w := &fixture{t, population.Namespace}
 	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("owner", ""), longTasks)
 	summary := fmt.Sprintf("Plan: %d objects are deleted", *objects+1)
 	p.see(summary)
@@ -66,7 +66,7 @@ func TestManyDependents(t *testing.T) {
 		p.hash(w.place("owner", as))
 		p.until("!!document.querySelector('.drawing svg')")
 	}
-	small := newWorld(t)
+	small := newFixture(t)
 	boss := small.make("boss", nil)
 	p.hash(small.place("boss", ""))
 	p.see("1 object is deleted.")

@@ -24,13 +24,13 @@ var (
 	policies   = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"}
 )
 
-// world is a namespace of a test's own.
-type world struct {
+// fixture is a namespace of a test's own.
+type fixture struct {
 	*testing.T
 	namespace string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	ns.SetGenerateName("web-")
@@ -38,11 +38,11 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, made.GetName()}
+	return &fixture{t, made.GetName()}
 }
 
 // make makes a ConfigMap, with owners and finalizers.
-func (w *world) make(name string, owners []*unstructured.Unstructured, finalizers ...string) *unstructured.Unstructured {
+func (w *fixture) make(name string, owners []*unstructured.Unstructured, finalizers ...string) *unstructured.Unstructured {
 	w.Helper()
 	cm := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	cm.SetName(name)
@@ -59,7 +59,7 @@ func (w *world) make(name string, owners []*unstructured.Unstructured, finalizer
 	return made
 }
 
-func (w *world) delete(name string, propagation metav1.DeletionPropagation) {
+func (w *fixture) delete(name string, propagation metav1.DeletionPropagation) {
 	w.Helper()
 	err := shared.client.Resource(configMaps).Namespace(w.namespace).Delete(w.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *world) delete(name string, propagation metav1.DeletionPropagation) {
 	}
 }
 
-func (w *world) place(name, more string) string {
+func (w *fixture) place(name, more string) string {
 	return fmt.Sprintf("#/object/configmaps/%s/%s%s", w.namespace, name, more)
 }
 
@@ -75,7 +75,7 @@ type owners = []*unstructured.Unstructured
 
 // TestViews opens each view: it says what is there, has no fault that axe finds, light or dark, and fits a narrow screen.
 func TestViews(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	boss := w.make("boss", nil)
 	other := w.make("other", nil)
 	leaf := w.make("leaf", owners{boss})
@@ -125,7 +125,7 @@ func TestViews(t *testing.T) {
 
 // TestPlanIsThatOfTheCommand: for each propagation the page says what kubectl weir plan says, and prints the command that does it.
 func TestPlanIsThatOfTheCommand(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	boss := w.make("boss", nil)
 	leaf := w.make("leaf", owners{boss})
 	w.make("below", owners{leaf})
@@ -166,7 +166,7 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 
 // TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes it runs nothing else.
 func TestCommandsCanBePasted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const name = `x; touch no 'y'`
 	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}}
 	role.SetName(name)
@@ -180,7 +180,7 @@ func TestCommandsCanBePasted(t *testing.T) {
 
 // TestKeyboard: the list is walked, unfolded and followed without a mouse, and the back button comes back.
 func TestKeyboard(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	boss := w.make("boss", nil)
 	w.make("below", owners{w.make("leaf", owners{boss})})
 	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", ""))
@@ -208,7 +208,7 @@ func TestKeyboard(t *testing.T) {
 
 // TestMoves: what changes in the cluster is on the screen within a second, and what was unfolded stays so.
 func TestMoves(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	boss := w.make("boss", nil)
 	leaf := w.make("leaf", owners{boss})
 	w.make("below", owners{leaf}, "example.com/hold")
@@ -239,7 +239,7 @@ func TestMoves(t *testing.T) {
 // TestSaysWhenItIsNotConnected: to the cluster, and to the server of the page. What was there stays on the screen, and the page
 // follows again when the cluster is back.
 func TestSaysWhenItIsNotConnected(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	boss := w.make("boss", nil)
 	w.make("leaf", owners{boss})
 	u := serve(t, shared.plane.Kubeconfig)

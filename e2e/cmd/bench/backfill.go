@@ -13,7 +13,7 @@ import (
 // backFilled is how long it takes to add the finalizer to what was there before a policy, and what others notice of it.
 type backFilled struct {
 	objects int
-	load.Stamping
+	load.FinalizersAdded
 	// another client's GET, the highest hundredth: alone, from the start of Weir to its first change, and from there to the last
 	idle, starting, during time.Duration
 	// floor is what plain clients patch of the same objects in a second, and plainly another client's GET meanwhile
@@ -29,9 +29,9 @@ const idleTime = 10 * time.Second
 
 func (b *bench) measureBackFill(ctx context.Context, r *report) (err error) {
 	b.say("making %d objects, to be stamped", b.coOwners)
-	shape := load.Loose(b.coOwners)
-	shape.Labels = enforced
-	p, err := load.Populate(ctx, b.plane.Config, shape)
+	layout := load.Loose(b.coOwners)
+	layout.Labels = enforced
+	p, err := load.Populate(ctx, b.plane.Config, layout)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (b *bench) measureBackFill(ctx context.Context, r *report) (err error) {
 	}
 	var g *load.Guard
 	stop = load.Latencies(ctx, b.plane.Config, p)
-	x.Stamping, err = load.Stamped(ctx, b.plane.Config, b.plane.Metrics, p, func() (err error) {
+	x.FinalizersAdded, err = load.AwaitBackFill(ctx, b.plane.Config, b.plane.Metrics, p, func() (err error) {
 		g, err = load.StartWeirPair(ctx, b.plane, b.weir, b.kubeconfig, dir, "replace")
 		return err
 	})

@@ -21,7 +21,7 @@ type enforcing struct {
 	name string
 	// propagation is the default of the policy, and more of its propagation, which is about what carries the label enforced.
 	propagation string
-	shape       func(int) load.Shape
+	layout      func(int) load.Layout
 	act         func(context.Context, *bench, *rest.Config, *load.Population) (load.Result, error)
 	// plainly is what the rate is compared with: the floor, if it is nil, or the same without a policy.
 	plainly func(context.Context, *bench, *load.Population) (load.Result, error)
@@ -37,16 +37,16 @@ type enforcing struct {
 var enforced = map[string]string{"enforced": "yes"}
 
 var enforcings = []enforcing{
-	{name: "enforced Foreground, no dependents", propagation: "Foreground", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
-	{name: "enforced Orphan, no dependents", propagation: "Orphan", shape: looseEnforced, act: deleteEach, byHand: unheldEach},
+	{name: "enforced Foreground, no dependents", propagation: "Foreground", layout: looseEnforced, act: deleteEach, byHand: unheldEach},
+	{name: "enforced Orphan, no dependents", propagation: "Orphan", layout: looseEnforced, act: deleteEach, byHand: unheldEach},
 	// Alone it asks for nothing that has to be enforced; with dependents that are kept it does, be there some or none.
-	{name: "enforced Background, no dependents", propagation: `Background, dependents: [{apiGroups: [""], resources: [podtemplates], action: Orphan}]`, shape: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
-	{name: "enforced Foreground, in a background cascade", propagation: "Foreground", shape: func(n int) load.Shape {
+	{name: "enforced Background, no dependents", propagation: `Background, dependents: [{apiGroups: [""], resources: [podtemplates], action: Orphan}]`, layout: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
+	{name: "enforced Foreground, in a background cascade", propagation: "Foreground", layout: func(n int) load.Layout {
 		s := load.Flat(n)
 		s.Labels = enforced
 		return s
 	}, act: deleteOwner, byHand: unheldCascade, collected: true},
-	{name: "enforced Foreground, of the owner of plain dependents", propagation: "Foreground", shape: func(n int) load.Shape {
+	{name: "enforced Foreground, of the owner of plain dependents", propagation: "Foreground", layout: func(n int) load.Layout {
 		s := load.Flat(n)
 		s.OwnerLabels = enforced
 		return s
@@ -55,7 +55,7 @@ var enforcings = []enforcing{
 	}, collected: true},
 }
 
-func looseEnforced(n int) load.Shape {
+func looseEnforced(n int) load.Layout {
 	s := load.Loose(n)
 	s.Labels = enforced
 	return s
@@ -174,7 +174,7 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		})
 	}
 	if e.plainly == nil { // with no webhook in the way
-		if x.plain, err = b.made(ctx, unlabelled(e.shape(n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.layout(n)), plain); err != nil {
 			return x, err
 		}
 	}
@@ -186,7 +186,7 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		defer func() { err = errors.Join(err, running.Stop()) }()
 	}
 	if e.byHand != nil {
-		x.byHand, err = b.made(ctx, heldByHand(e.shape(n)), func(ctx context.Context, p *load.Population) (load.Result, error) {
+		x.byHand, err = b.made(ctx, heldByHand(e.layout(n)), func(ctx context.Context, p *load.Population) (load.Result, error) {
 			return e.byHand(ctx, b, mode, user, p)
 		})
 		if err != nil {
@@ -198,26 +198,26 @@ func (b *bench) enforcing(ctx context.Context, e enforcing, mode string, user *r
 		return x, err
 	}
 	defer func() { err = errors.Join(err, g.Stop(ctx)) }()
-	if err := load.AwaitStamping(ctx, user, enforced); err != nil {
+	if err := load.AwaitFinalizers(ctx, user, enforced); err != nil {
 		return x, err
 	}
 	if e.plainly != nil { // by the same collector
-		if x.plain, err = b.made(ctx, unlabelled(e.shape(n)), plain); err != nil {
+		if x.plain, err = b.made(ctx, unlabelled(e.layout(n)), plain); err != nil {
 			return x, err
 		}
 	}
-	x.with, err = b.made(ctx, e.shape(n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
-	if err != nil || !e.shape(1).Loose {
+	x.with, err = b.made(ctx, e.layout(n), func(ctx context.Context, p *load.Population) (load.Result, error) { return e.act(ctx, b, user, p) })
+	if err != nil || !e.layout(1).Loose {
 		return x, err
 	}
-	x.alone, err = b.endsAlone(ctx, e.shape(alone), user)
+	x.alone, err = b.endsAlone(ctx, e.layout(alone), user)
 	return x, err
 }
 
 // alone is how many objects are deleted one by one.
 const alone = 100
 
-func (b *bench) endsAlone(ctx context.Context, s load.Shape, user *rest.Config) (time.Duration, error) {
+func (b *bench) endsAlone(ctx context.Context, s load.Layout, user *rest.Config) (time.Duration, error) {
 	p, err := load.Populate(ctx, b.plane.Config, s)
 	if err == nil {
 		err = load.Pause(ctx, digest)
@@ -243,19 +243,19 @@ func (b *bench) enforcedPolicy(propagation string) (dir string, err error) {
 	return dir, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o644)
 }
 
-func unlabelled(s load.Shape) load.Shape {
+func unlabelled(s load.Layout) load.Layout {
 	s.Labels, s.OwnerLabels = nil, nil
 	return s
 }
 
-func heldByHand(s load.Shape) load.Shape {
+func heldByHand(s load.Layout) load.Layout {
 	s = unlabelled(s)
 	s.Finalizers = []string{load.ForeignFinalizer}
 	return s
 }
 
 // made makes a population and measures its deletion.
-func (b *bench) made(ctx context.Context, s load.Shape, act func(context.Context, *load.Population) (load.Result, error)) (t turn, err error) {
+func (b *bench) made(ctx context.Context, s load.Layout, act func(context.Context, *load.Population) (load.Result, error)) (t turn, err error) {
 	began := time.Now()
 	p, err := load.Populate(ctx, b.plane.Config, s)
 	if err != nil {

@@ -35,7 +35,7 @@ func writeEnforcing(s *strings.Builder, e enforcing, mode string, rounds []enfor
 		return v
 	}
 	byHand, serverByHand, alone := "", "", ""
-	if e.shape(1).Loose {
+	if e.layout(1).Loose {
 		alone = fmt.Sprintf("%.1f ms", median(of(func(x enforcedSample) float64 { return x.alone.Seconds() * 1000 })))
 	}
 	if rounds[0].byHand.Dependents > 0 {

@@ -30,10 +30,10 @@ func (b *bench) measureEmpty(ctx context.Context, r *report) error {
 
 // fill leaves the objects behind: it comes last.
 func (b *bench) fill(ctx context.Context, r *report) (err error) {
-	shape := load.Tree(b.memory)
-	b.say("making %d objects", shape.Dependents()+1)
-	r.objects = shape.Dependents() + 1
-	b.full, err = load.Populate(ctx, b.plane.Config, shape)
+	layout := load.Tree(b.memory)
+	b.say("making %d objects", layout.Dependents()+1)
+	r.objects = layout.Dependents() + 1
+	b.full, err = load.Populate(ctx, b.plane.Config, layout)
 	return err
 }
 

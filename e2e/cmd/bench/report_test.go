@@ -179,7 +179,7 @@ func TestReportTellsTheStartOfWeirApartFromBackFill(t *testing.T) {
 		}
 		asked = append(asked, load.Latency{At: at(s), Took: took})
 	}
-	x := backFilled{objects: 1000, Stamping: load.Stamping{Began: began, First: at(2), Done: at(12), Since: 900}}
+	x := backFilled{objects: 1000, FinalizersAdded: load.FinalizersAdded{Began: began, First: at(2), Done: at(12), Since: 900}}
 	x.floor, x.plainly = 120, 12*time.Millisecond
 	x.idle, x.starting, x.during = time.Millisecond, highest(asked, x.Began, x.First), highest(asked, x.First, x.Done)
 	r := newReport(&bench{})

@@ -40,8 +40,8 @@ func (b *bench) measureShadow(ctx context.Context, r *report) error {
 	if err := load.Clear(ctx, b.plane.Config, loose); err != nil || b.memory == 0 {
 		return err
 	}
-	shape := load.Tree(b.memory)
-	full, err := load.Populate(ctx, b.plane.Config, shape)
+	layout := load.Tree(b.memory)
+	full, err := load.Populate(ctx, b.plane.Config, layout)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (b *bench) measureShadow(ctx context.Context, r *report) error {
 			return err
 		}
 		all[0].weight = x.weight
-		b.say("%s, %d objects: %s: %s", shadowName, shape.Dependents()+1, mode, x.weight)
+		b.say("%s, %d objects: %s: %s", shadowName, layout.Dependents()+1, mode, x.weight)
 	}
 	return load.Clear(ctx, b.plane.Config, full)
 }

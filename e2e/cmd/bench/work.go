@@ -36,7 +36,7 @@ type bench struct {
 // work is one thing to measure.
 type work struct {
 	name   string
-	shape  func(int) load.Shape
+	layout func(int) load.Layout
 	policy metav1.DeletionPropagation
 	// byDefault says that the reference is measured at its limits as well.
 	byDefault bool
@@ -229,7 +229,7 @@ func (b *bench) compare(ctx context.Context, w work, r *report) error {
 }
 
 func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
-	p, err := load.Populate(ctx, b.plane.Config, w.shape(b.n))
+	p, err := load.Populate(ctx, b.plane.Config, w.layout(b.n))
 	if err != nil {
 		return load.Result{}, err
 	}
@@ -248,7 +248,7 @@ func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
 // cascade starts the system on a cluster that holds the population already,
 // so that no time of its discovery is measured.
 func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (load.Result, error) {
-	p, err := load.Populate(ctx, b.plane.Config, w.shape(n))
+	p, err := load.Populate(ctx, b.plane.Config, w.layout(n))
 	if err != nil {
 		return load.Result{}, err
 	}

@@ -113,19 +113,19 @@ func (c *cluster) running(ctx context.Context, app string, n int) error {
 
 // delete deletes as kubectl does, with an explicit propagation policy, and waits until the objects are
 // gone: the named one, and the others that are expected to be deleted with it.
-func (c *cluster) delete(ctx context.Context, r schema.GroupVersionResource, name string, policy metav1.DeletionPropagation, falls ...object) error {
+func (c *cluster) delete(ctx context.Context, r schema.GroupVersionResource, name string, policy metav1.DeletionPropagation, alsoDeleted ...object) error {
 	fmt.Printf("\n$ kubectl -n %s delete %s %s --cascade=%s\n", namespace, strings.TrimSuffix(r.Resource, "s"), name, strings.ToLower(string(policy)))
 	began := time.Now()
 	if err := c.in(r).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 		return fmt.Errorf("delete %s %s: %w", r.Resource, name, err)
 	}
-	for _, o := range append(falls, object{r, name}) {
+	for _, o := range append(alsoDeleted, object{r, name}) {
 		if err := c.gone(ctx, o); err != nil {
 			return err
 		}
 	}
 	all := time.Since(began)
-	said, err := c.narrate(ctx, began, policy == metav1.DeletePropagationOrphan || len(falls) > 0)
+	said, err := c.narrate(ctx, began, policy == metav1.DeletePropagationOrphan || len(alsoDeleted) > 0)
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,11 @@ func defaultForeground(ctx context.Context, c *cluster) error {
 	if err != nil {
 		return err
 	}
-	falls := []object{{replicaSets, set}}
+	alsoDeleted := []object{{replicaSets, set}}
 	for _, p := range pods3 {
-		falls = append(falls, object{pods, p})
+		alsoDeleted = append(alsoDeleted, object{pods, p})
 	}
-	return c.delete(ctx, deployments, "front", background, falls...)
+	return c.delete(ctx, deployments, "front", background, alsoDeleted...)
 }
 
 // dryRun has the API server say which finalizers a Deployment would get.

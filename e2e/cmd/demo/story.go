@@ -74,22 +74,22 @@ spec: {replicas: 3, selector: {matchLabels: {app: %[1]s}}, template: %[2]s}`, na
 }
 
 func deploymentBackground(ctx context.Context, c *cluster) error {
-	return fall(ctx, c, "web", background)
+	return deleteRoot(ctx, c, "web", background)
 }
 func deploymentForeground(ctx context.Context, c *cluster) error {
-	return fall(ctx, c, "shop", foreground)
+	return deleteRoot(ctx, c, "shop", foreground)
 }
 
-func fall(ctx context.Context, c *cluster, name string, policy metav1.DeletionPropagation) error {
+func deleteRoot(ctx context.Context, c *cluster, name string, policy metav1.DeletionPropagation) error {
 	rs, podNames, err := deploy(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	falls := []object{{replicaSets, rs}}
+	alsoDeleted := []object{{replicaSets, rs}}
 	for _, p := range podNames {
-		falls = append(falls, object{pods, p})
+		alsoDeleted = append(alsoDeleted, object{pods, p})
 	}
-	return c.delete(ctx, deployments, name, policy, falls...)
+	return c.delete(ctx, deployments, name, policy, alsoDeleted...)
 }
 
 func deploymentOrphan(ctx context.Context, c *cluster) error {
@@ -140,7 +140,7 @@ spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: `+pod("report", "Ne
 	if err != nil {
 		return err
 	}
-	falls := []object{}
+	alsoDeleted := []object{}
 	for _, name := range []string{"report-monday", "report-tuesday"} { // as kubectl create job --from=cronjob/report does
 		job, err := c.create(ctx, jobs, fmt.Sprintf(`
 apiVersion: batch/v1
@@ -153,7 +153,7 @@ spec: {template: %s}`, name, cj.GetUID(), pod("report", "Never")))
 		if err != nil {
 			return err
 		}
-		falls = append(falls, object{jobs, job.GetName()})
+		alsoDeleted = append(alsoDeleted, object{jobs, job.GetName()})
 	}
 	if err := c.running(ctx, "report", 2); err != nil {
 		return err
@@ -163,10 +163,10 @@ spec: {template: %s}`, name, cj.GetUID(), pod("report", "Never")))
 		return err
 	}
 	for i := range list.Items {
-		falls = append(falls, object{pods, list.Items[i].GetName()})
+		alsoDeleted = append(alsoDeleted, object{pods, list.Items[i].GetName()})
 	}
 	fmt.Println("  there: cronjob report ─ jobs report-monday, report-tuesday ─ a pod each")
-	return c.delete(ctx, cronJobs, "report", background, falls...)
+	return c.delete(ctx, cronJobs, "report", background, alsoDeleted...)
 }
 
 func customResources(ctx context.Context, c *cluster) error {

@@ -16,8 +16,8 @@ import (
 // weirFinalizer is what the webhook puts on what a policy is about.
 const weirFinalizer = "weir.dev/propagation"
 
-// AwaitStamping waits until a ConfigMap with these labels gets weir's finalizer when it is made.
-func AwaitStamping(ctx context.Context, cfg *rest.Config, labels map[string]string) error {
+// AwaitFinalizers waits until a ConfigMap with these labels gets weir's finalizer when it is made.
+func AwaitFinalizers(ctx context.Context, cfg *rest.Config, labels map[string]string) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("wait for objects to be stamped: %w", err)

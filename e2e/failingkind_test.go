@@ -18,10 +18,10 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestKindInTroubleSlowsDownNoOther: 1,000 objects wait for an aggregated API that
+// TestFailingKindSlowsDownNoOther: 1,000 objects wait for an aggregated API that
 // answers their deletion with 429, Retry-After: 30, or behind a webhook that
 // hangs; a cascade of ConfigMaps beside them is as fast as without.
-func TestKindInTroubleSlowsDownNoOther(t *testing.T) {
+func TestFailingKindSlowsDownNoOther(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	w := newCluster(t, plane.Options{})
@@ -61,14 +61,14 @@ func TestKindInTroubleSlowsDownNoOther(t *testing.T) {
 
 // leastShare of its rate is what a cascade must keep while other tests run: of a
 // kind that is held up next to nothing is left. The median that is printed should
-// be 0.9 at least with -trouble.objects=5000 and nothing else on the machine.
+// be 0.9 at least with -failing.objects=5000 and nothing else on the machine.
 const leastShare = 0.25
 
-var troubleObjects = flag.Int("trouble.objects", 1000, "ConfigMaps in a cascade beside a kind in trouble")
+var failingObjects = flag.Int("failing.objects", 1000, "ConfigMaps in a cascade beside a failing kind")
 
 func (w *fixture) mustKeepUp(what string, rate, alone float64) {
 	w.Helper()
-	w.Logf("a cascade of %d ConfigMaps %s: %.0f objects/s, %.2f of %.0f", *troubleObjects, what, rate, rate/alone, alone)
+	w.Logf("a cascade of %d ConfigMaps %s: %.0f objects/s, %.2f of %.0f", *failingObjects, what, rate, rate/alone, alone)
 	if rate < leastShare*alone {
 		w.Errorf("a cascade %s runs at %.2f of its rate", what, rate/alone)
 	}
@@ -79,7 +79,7 @@ func (w *fixture) cascades(times int) float64 {
 	w.Helper()
 	var rates []float64
 	for range times {
-		p, err := load.Populate(w.Context(), w.plane.Config, load.Flat(*troubleObjects))
+		p, err := load.Populate(w.Context(), w.plane.Config, load.Flat(*failingObjects))
 		if err != nil {
 			w.Fatal(err)
 		}

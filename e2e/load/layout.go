@@ -27,8 +27,8 @@ func (k Kind) GVR() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
 }
 
-// A Shape is one owner and the levels of dependents below it.
-type Shape struct {
+// A Layout is one owner and the levels of dependents below it.
+type Layout struct {
 	Name string
 	Kind Kind
 	// Levels says how many dependents each object of the level above has.
@@ -44,26 +44,30 @@ type Shape struct {
 }
 
 // Flat is one owner of n ConfigMaps.
-func Flat(n int) Shape { return Shape{Name: "flat", Kind: ConfigMap, Levels: []int{n}} }
+func Flat(n int) Layout { return Layout{Name: "flat", Kind: ConfigMap, Levels: []int{n}} }
 
 // Tree is one owner of n/50 ConfigMaps of 50 each.
-func Tree(n int) Shape { return Shape{Name: "tree", Kind: ConfigMap, Levels: []int{max(1, n/50), 50}} }
+func Tree(n int) Layout {
+	return Layout{Name: "tree", Kind: ConfigMap, Levels: []int{max(1, n/50), 50}}
+}
 
 // CoOwned is Tree, and each object names an owner that never was besides.
-func CoOwned(n int) Shape {
+func CoOwned(n int) Layout {
 	s := Tree(n)
 	s.Name, s.CoOwners = "co-owned", true
 	return s
 }
 
 // Loose are n ConfigMaps, and one more that does not own them.
-func Loose(n int) Shape { return Shape{Name: "loose", Kind: ConfigMap, Levels: []int{n}, Loose: true} }
+func Loose(n int) Layout {
+	return Layout{Name: "loose", Kind: ConfigMap, Levels: []int{n}, Loose: true}
+}
 
 // Custom is one custom resource that owns n others.
-func Custom(n int) Shape { return Shape{Name: "custom", Kind: Widget, Levels: []int{n}} }
+func Custom(n int) Layout { return Layout{Name: "custom", Kind: Widget, Levels: []int{n}} }
 
 // Dependents is how many objects hang below the owner.
-func (s Shape) Dependents() int {
+func (s Layout) Dependents() int {
 	total, level := 0, 1
 	for _, n := range s.Levels {
 		level *= n
