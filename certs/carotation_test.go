@@ -169,7 +169,7 @@ func TestAnExpiredCASignsNoMore(t *testing.T) {
 	r.is("b", "b")
 }
 
-func TestACAThatSomebodyElseReplacedStaysTrusted(t *testing.T) {
+func TestACAThatAnotherReplacedStaysTrusted(t *testing.T) {
 	r := newReign(t)
 	r.rotate()
 	r.reads(0)

@@ -43,7 +43,7 @@ const configMaps = `
 
 // The webhook answers 429, kubectl comes again by itself, and the user sees nothing
 // of it.
-func TestObjectThatWasNeverStampedIsDeletedAsThePolicySays(t *testing.T) {
+func TestObjectThatNeverHadTheFinalizerIsDeletedAsThePolicySays(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitFinalizerAdded("cm")
@@ -93,7 +93,7 @@ func TestDryRunArmsNothing(t *testing.T) {
 
 // A DELETE that was under way when the object got the finalizer would not honour the
 // finalizer: for a while there is none that is let through.
-func TestFreshStampHoldsEveryDelete(t *testing.T) {
+func TestFreshFinalizerHoldsEveryDelete(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitFinalizerAdded("cm")
@@ -211,7 +211,7 @@ func (w *fixture) makePairs(short string, owners, children []string, finalizers 
 // Objects that get the finalizer in the very moment in which they are deleted, by the
 // webhook, by back-fill, and by updates: whatever comes first, no dependent is lost,
 // and no object stays.
-func TestDeletesRacingWithStamping(t *testing.T) {
+func TestDeletesRacingWithTheFinalizer(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		const n = 2000
 		owners, children := numbered("owner", n), numbered("child", n)

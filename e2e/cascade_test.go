@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestObjectWithoutOtherOwnersFallsWithItsOwner(t *testing.T) {
+func TestObjectWithoutOtherOwnersIsDeletedWithItsOwner(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make(`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestForegroundCyclesFallWhole(t *testing.T) {
+func TestForegroundCyclesAreDeletedWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lines, closes string }{
 		"of one": {"cm a", "a!block"},
@@ -60,7 +60,7 @@ func TestWhatHangsOnACycleStillBlocksIt(t *testing.T) {
 	w.awaitGone("a", "b", "stuck")
 }
 
-func TestBackgroundCycleFallsWhole(t *testing.T) {
+func TestBackgroundCycleIsDeletedWhole(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make(`

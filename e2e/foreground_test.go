@@ -85,9 +85,9 @@ func TestForegroundFinalizerGoesEachTimeAndForeignOnesStay(t *testing.T) {
 	w.awaitGone("pod")
 }
 
-// TestDependentThatComesLateFallsWithItsWaitingOwner: the owner waits
+// TestDependentThatComesLateIsDeletedWithItsWaitingOwner: the owner waits
 // already when the dependent is made.
-func TestDependentThatComesLateFallsWithItsWaitingOwner(t *testing.T) {
+func TestDependentThatComesLateIsDeletedWithItsWaitingOwner(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make(`

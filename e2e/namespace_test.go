@@ -267,7 +267,7 @@ func TestEveryReasonForARefusalIsTold(t *testing.T) {
 	w.awaitDropped(uid)
 }
 
-func TestNamespaceHeldByOthersStaysEmptyUntilTheyLetGo(t *testing.T) {
+func TestNamespaceHeldByOthersStaysEmptyUntilTheyRemoveTheirFinalizers(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make("cm settings")
@@ -308,7 +308,7 @@ func TestNamespaceHeldByOthersStaysEmptyUntilTheyLetGo(t *testing.T) {
 	w.awaitDropped(uid)
 }
 
-func TestNamespaceOfTheSameNameIsNotTouched(t *testing.T) {
+func TestNamespaceOfTheSameNameIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	for round := range 5 {

@@ -166,7 +166,7 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 }
 
 // Who only tries a delete, or may not do it, is told what would also be deleted.
-func TestTriedDeleteTellsWhatWouldFall(t *testing.T) {
+func TestTriedDeleteTellsWhatWouldAlsoBeDeleted(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm  owner

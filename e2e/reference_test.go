@@ -154,7 +154,7 @@ func TestOfTwoReferencesWithOneUIDTheSoundOneCounts(t *testing.T) {
 	w.mustStay("third", "second")
 }
 
-func TestOddReferencesToNothingAreCollected(t *testing.T) {
+func TestMalformedReferencesToNothingAreCollected(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make(`cm boss`)

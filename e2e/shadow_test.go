@@ -194,8 +194,8 @@ func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 	}
 }
 
-// TestShadowTellsWhatNobodyDoes with the object and the reason, and that it was done later.
-func TestShadowTellsWhatNobodyDoes(t *testing.T) {
+// TestShadowTellsWhatNoCollectorDoes with the object and the reason, and that it was done later.
+func TestShadowTellsWhatNoCollectorDoes(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	read, path := w.startShadow("--shadow-late", "2s")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTreeIsDrawnAnewWhenItChanges: kubectl weir tree --watch, until the object is gone.
-func TestTreeIsDrawnAnewWhenItChanges(t *testing.T) {
+// TestTreeIsDrawnAgainWhenItChanges: kubectl weir tree --watch, until the object is gone.
+func TestTreeIsDrawnAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make(`

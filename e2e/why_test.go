@@ -323,8 +323,8 @@ func (w *fixture) namespaceFaults() {
 	w.mustSay(ends.mustAsk("pending"), "for the component behind the finalizer example.com/hold")
 }
 
-// TestWhyTellsWhatARealControllerHasMadeAnew: a ReplicaSet is deleted, and its Deployment's controller makes it again, with other pods.
-func TestWhyTellsWhatARealControllerHasMadeAnew(t *testing.T) {
+// TestWhyTellsWhatARealControllerHasMadeAgain: a ReplicaSet is deleted, and its Deployment's controller makes it again, with other pods.
+func TestWhyTellsWhatARealControllerHasMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.make("web front")

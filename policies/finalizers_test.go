@@ -123,7 +123,7 @@ func TestSinceWhenAnObjectIsArmed(t *testing.T) {
 }
 
 // Otherwise whoever may edit an object could have it held for as long as the time says.
-func TestTimeThatCannotBeBelievedIsWrittenAnew(t *testing.T) {
+func TestTimeThatCannotBeBelievedIsWrittenAgain(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Foreground}")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for at, arm := range map[string]bool{"": false, ArmedAt(now): false, ArmedAt(now.Add(-time.Hour)): false, ArmedAt(now.Add(time.Second)): false,

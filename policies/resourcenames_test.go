@@ -9,7 +9,7 @@ import (
 )
 
 // What is certain is an error, at its line; what may be served one day, or is in another's group, is none.
-func TestResourcesThatNobodyServes(t *testing.T) {
+func TestResourcesThatNoAPIServes(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{apiGroups: [apps], resources: [deployments]}":                     "",
 		"{apiGroups: [apps], resources: [statefulsets, deployment]}":        `2: there are no deployment in API group "apps": write deployments`,

@@ -180,7 +180,7 @@ func TestAQuestionThatMakesNoSenseIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestShapeFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
+func TestPropagationFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 	pvc, pods := schema.GroupResource{Resource: "persistentvolumeclaims"}, schema.GroupResource{Resource: "pods"}
 	const foreground = "propagation: {default: Foreground, dependents: [{apiGroups: [''], resources: [persistentvolumeclaims], action: Orphan}]}"
 	jobs := func(rest string) string {
@@ -308,7 +308,7 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	}
 }
 
-func TestNamespaceThatNobodyDrainsIsNotHeldUpForGood(t *testing.T) {
+func TestNamespaceThatNoControllerDrainsIsNotHeldUpForGood(t *testing.T) {
 	set := shippedSet(t)
 	deleted := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -169,8 +169,8 @@ func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not list them holds up no work.
-func TestNobodyWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
+// TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not list them holds up no work.
+func TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Reply(func(r apitest.Request) *apitest.Reply {
 			if strings.Contains(r.Path, "/heldcollections") {

@@ -103,8 +103,8 @@ func TestNothingIsForgottenWhileItCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestNobodyLeadsBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held is found again.
-func TestNobodyLeadsBeforeWhatWasHeldIsRead(t *testing.T) {
+// TestNoReplicaLeadsBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held is found again.
+func TestNoReplicaLeadsBeforeWhatWasHeldIsRead(t *testing.T) {
 	for code, waits := range map[int]bool{403: false, 404: false, 429: true, 500: true} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			held(t, 2+1, func(c *clustertest.Cluster, stop func()) {

@@ -61,7 +61,7 @@ func (g *guarded) lets(uid types.UID) bool {
 	return false
 }
 
-func TestGuardLetsThroughWhatSomebodyAskedFor(t *testing.T) {
+func TestGuardAllowsWhatAUserAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 1, small)
 		go func() {
@@ -225,8 +225,8 @@ func TestLedgerCountsOnWhenItsOwnHoldEnds(t *testing.T) {
 	}
 }
 
-// TestLedgerBesideHoldsWhatItLetGo: the other collector may not have deleted it yet, and is refused from then on.
-func TestLedgerBesideHoldsWhatItLetGo(t *testing.T) {
+// TestLedgerBesideHoldsWhatItAllowed: the other collector may not have deleted it yet, and is refused from then on.
+func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		b := newBench(t, small)
 		if beside {

@@ -299,8 +299,8 @@ func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
 	}
 }
 
-// TestWhatWasLetGoBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let through.
-func TestWhatWasLetGoBeforeARestoreCountsOnceMore(t *testing.T) {
+// TestWhatWasAllowedBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let through.
+func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
 	b.many(widgets, "p", 2)
 	b.Settle(b.now, "after the API server's history went back")

@@ -349,7 +349,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 }
 
 // A change of policies ends a pass, and another begins with what is wanted now.
-func TestBackFillBeginsAnewWhenPoliciesChange(t *testing.T) {
+func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 	const n = 50 // at one a second
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")

@@ -79,7 +79,7 @@ func TestMuteServerIsListedOnceMore(t *testing.T) {
 	})
 }
 
-func TestWatchFromTooLongAgoIsListedAnew(t *testing.T) {
+func TestWatchFromTooLongAgoIsListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.configMap("staying", "")
@@ -116,7 +116,7 @@ func TestKindIsForbiddenOnceNothingButThatWasAnsweredForAMinute(t *testing.T) {
 	})
 }
 
-func TestOtherAnswersMakeForbiddenCountAnew(t *testing.T) {
+func TestOtherAnswersMakeForbiddenCountFromOneAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.fail(refusing("widgets", apitest.Refuse(403, "Forbidden", "widgets is forbidden")))

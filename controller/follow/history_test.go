@@ -202,7 +202,7 @@ func TestQuietClusterIsNotForgotten(t *testing.T) {
 }
 
 // An API that forgets at each of its restarts what its resourceVersions were must not keep Weir from working.
-func TestAggregatedAPIThatGoesBackIsListedAnewAlone(t *testing.T) {
+func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.serve("gadgets.aggregated.example.com", "Gadget v1")

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// TestNobodyWhoHasToActIsLeftOut: of many the first have causes of their own, and the others one that names them.
-func TestNobodyWhoHasToActIsLeftOut(t *testing.T) {
+// TestAllWhoHaveToActAreNamed: of many the first have causes of their own, and the others one that names them.
+func TestAllWhoHaveToActAreNamed(t *testing.T) {
 	for many, causes := range map[int]int{5: 5, 6: 6, 7: 6, 40: 6} {
 		w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
 		deleted := &metav1.Time{Time: time.Unix(1, 0)}
@@ -43,8 +43,8 @@ func TestNobodyWhoHasToActIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestNobodyWhoRefusesIsLeftOut: Events tell of as many as there are.
-func TestNobodyWhoRefusesIsLeftOut(t *testing.T) {
+// TestAllWhoRefuseAreNamed: Events tell of as many as there are.
+func TestAllWhoRefuseAreNamed(t *testing.T) {
 	w := worldOf(map[string][]string{"boss": nil})
 	var events []corev1.Event
 	for i := range 9 {

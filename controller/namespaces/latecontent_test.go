@@ -199,7 +199,7 @@ func TestANamespaceThatIsGoneCostsNothingMore(t *testing.T) {
 	})
 }
 
-func TestANewNamespaceOfTheSameNameIsNotTouched(t *testing.T) {
+func TestANewNamespaceOfTheSameNameIsLeftAlone(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Found("shop", "first")
 		c.Start()
@@ -262,7 +262,7 @@ func TestOnlyTheAPIServerCanSayThatANamespaceIsGone(t *testing.T) {
 	})
 }
 
-func TestA404OfSomebodyElseIsNoReasonToDeleteWhatIsInANewNamespace(t *testing.T) {
+func TestA404OfAWebhookIsNoReasonToDeleteWhatIsInANewNamespace(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Found("shop", "first")
 		c.Start()

@@ -33,7 +33,7 @@ func write(c *clustertest.Cluster, name, wave, since, seal string) {
 }
 
 // Whoever may edit a namespace does not decide which of its content goes, nor how long a wave has been under way.
-func TestWaveThatSomebodyElseWroteCountsForNothing(t *testing.T) {
+func TestWaveThatAnotherWroteCountsForNothing(t *testing.T) {
 	for name, forge := range map[string]func(c *clustertest.Cluster, uid string){
 		"a later wave": func(c *clustertest.Cluster, _ string) {
 			write(c, "shop", "rest", c.Now().UTC().Format(time.RFC3339Nano), "")

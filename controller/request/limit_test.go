@@ -65,7 +65,7 @@ func TestLimitRisesToItsMaximumWhileTheServerKeepsUp(t *testing.T) {
 	})
 }
 
-func TestLimitFallsWhenTheServerThrottlesAndRecovers(t *testing.T) {
+func TestLimitIsLoweredWhenTheServerThrottlesAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
 		run(l, fixture.Pods, 3000, like(fine, 10*time.Millisecond))

@@ -247,8 +247,8 @@ func TestOneAnswerAmongOthersCutsNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForLongForAFailingKind, be it for a place that is left over.
-func TestNobodyWaitsForLongForAFailingKind(t *testing.T) {
+// TestNoObjectWaitsForLongForAFailingKind, be it for a place that is left over.
+func TestNoObjectWaitsForLongForAFailingKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
 		l.release(fixture.Pods, answer{verdict: throttledByKind, retryAfter: time.Minute}.of(l, fixture.Pods))

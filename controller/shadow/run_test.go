@@ -351,8 +351,8 @@ func TestMetricsSayWhatTheReportSays(t *testing.T) {
 	}
 }
 
-// TestWhatWasRestoredIsComparedAnew: what was decided about a history that is over is no difference, and is no reason on purpose.
-func TestWhatWasRestoredIsComparedAnew(t *testing.T) {
+// TestWhatWasRestoredIsComparedAgain: what was decided about a history that is over is no difference, and is no reason on purpose.
+func TestWhatWasRestoredIsComparedAgain(t *testing.T) {
 	st := newStage(t)
 	st.see("lives", nil)
 	st.see("leaf", nil, own("lives"))

@@ -287,8 +287,8 @@ func TestEventsOfAWatchAreTakenAsTheyCome(t *testing.T) {
 	}
 }
 
-// TestAWorldSaysWhatIsNotKnown: of a kind that is being listed, or hangs, and of a cluster of which nothing is known there is none.
-func TestAWorldSaysWhatIsNotKnown(t *testing.T) {
+// TestWhatIsNotKnownIsSaid: of a kind that is being listed, or hangs, and of a cluster of which nothing is known there is none.
+func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	f, maps, _ := holding(object("configmap", "x", "boss"))
 	world := func() *insight.World {
 		w, err := f.World("")

@@ -112,8 +112,8 @@ func answers(t *testing.T, w *insight.World) string {
 	return out.String()
 }
 
-// TestKeptWorldsAnswerAsNewOnes: a World that takes in change by change says what one says that is made of all that is there.
-func TestKeptWorldsAnswerAsNewOnes(t *testing.T) {
+// TestWhatIsKeptAnswersAsWhatIsReadAgain: a World that takes in change by change says what one says that is made of all that is there.
+func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 	first := *seed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
@@ -162,8 +162,8 @@ func TestKeptWorldsAnswerAsNewOnes(t *testing.T) {
 	}
 }
 
-// TestManyChangesMakeAWorldAnew: what is not remembered any more is not missing.
-func TestManyChangesMakeAWorldAnew(t *testing.T) {
+// TestAfterManyChangesAllIsReadAgain: what is not remembered any more is not missing.
+func TestAfterManyChangesAllIsReadAgain(t *testing.T) {
 	f := follow(t, object("namespace", "", "x"), object("configmap", "x", "boss"))
 	f.start("")
 	if got, want := f.plan("x", "boss"), "Plan: 1 object is deleted."; got != want {

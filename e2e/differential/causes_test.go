@@ -397,7 +397,7 @@ func TestEveryCauseIsNamedInTheDesign(t *testing.T) {
 	}
 }
 
-func TestWorldsFollowFromTheirSeedAndNumber(t *testing.T) {
+func TestScriptsFollowFromTheirSeedAndNumber(t *testing.T) {
 	verbs := map[Verb]int{}
 	for n := range 100 {
 		w := Generate(7, n, 30)

@@ -20,8 +20,8 @@ var (
 	shadowed   = flag.Bool("differential.shadow", false, "run a weir in shadow mode beside the reference, print what it finds, and fail for a difference that is not one on purpose")
 )
 
-// TestWorldsEndAsUnderTheReference is what the package is for; its comment says how.
-func TestWorldsEndAsUnderTheReference(t *testing.T) {
+// TestScriptsEndAsUnderTheReference is what the package is for; its comment says how.
+func TestScriptsEndAsUnderTheReference(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}

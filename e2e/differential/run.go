@@ -41,7 +41,7 @@ func (r *run) name(logical string) string {
 	return r.prefix + "-" + logical
 }
 
-// nobody is the uid by which an object that was not made is referred to.
+// absentUID is the uid by which an object that was not made is referred to.
 func (r *run) absentUID(logical string) types.UID {
 	sum := sha256.Sum256([]byte(r.prefix + " " + logical))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))

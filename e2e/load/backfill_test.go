@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// TestStampedEndsWhenAllCarryTheFinalizer: what is changed of other objects counts, too, and ends nothing.
-func TestStampedEndsWhenAllCarryTheFinalizer(t *testing.T) {
+// TestAwaitBackFillEndsWhenAllCarryTheFinalizer: what is changed of other objects counts, too, and ends nothing.
+func TestAwaitBackFillEndsWhenAllCarryTheFinalizer(t *testing.T) {
 	p := start(t)
 	made, err := load.Populate(t.Context(), p.Config, load.Loose(20))
 	if err != nil {

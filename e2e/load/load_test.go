@@ -98,7 +98,7 @@ func left(t *testing.T, p *plane.Plane, namespace string) []metav1.PartialObject
 	return list.Items
 }
 
-func TestShapesCountTheirDependents(t *testing.T) {
+func TestLayoutsCountTheirDependents(t *testing.T) {
 	for name, test := range map[string]struct {
 		layout load.Layout
 		want   int

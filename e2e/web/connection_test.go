@@ -27,9 +27,9 @@ func (w *fixture) hold(name string) (told string) {
 	return "configmaps/" + w.namespace + "/" + name
 }
 
-// TestAPageToWhichNobodySpeaksSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
+// TestAPageWhoseServerIsSilentSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
 // so does the page.
-func TestAPageToWhichNobodySpeaksSaysSo(t *testing.T) {
+func TestAPageWhoseServerIsSilentSaysSo(t *testing.T) {
 	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)
 	page := open(t, u.url+"#/pending")
@@ -69,9 +69,9 @@ func (p *tab) look(away bool) {
 	eval[bool](p, `Object.defineProperty(document, "hidden", { configurable: true, get: () => `+hidden+` }); document.dispatchEvent(new Event("visibilitychange"))`)
 }
 
-// TestTabsThatNobodySeesHoldUpNoOther: a browser has about six connections to a server, and a page keeps one only while it is seen. When it
+// TestHiddenTabsHoldUpNoOther: a browser has about six connections to a server, and a page keeps one only while it is seen. When it
 // is seen again, it shows what is there by then.
-func TestTabsThatNobodySeesHoldUpNoOther(t *testing.T) {
+func TestHiddenTabsHoldUpNoOther(t *testing.T) {
 	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)
 	first := open(t, u.url+"#/pending")

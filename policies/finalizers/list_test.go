@@ -121,7 +121,7 @@ func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 	}
 }
 
-func TestListThatGrowsTooOldBeginsAnew(t *testing.T) {
+func TestListThatGrowsTooOldStartsOver(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		api, l := many(t)
 		var pages atomic.Int32

@@ -121,7 +121,7 @@ func TestTheSameSourceGivesTheSameImageFromAnyDirectory(t *testing.T) {
 	}
 }
 
-func TestImageOfEachPlatformRunsTheProgramAsNobody(t *testing.T) {
+func TestImageOfEachPlatformRunsTheProgramWithoutPrivileges(t *testing.T) {
 	index := opened(t, made(t))
 	m, err := index.IndexManifest()
 	if err != nil {

@@ -178,7 +178,7 @@ func TestDependentsAreDecidedByKind(t *testing.T) {
 }
 
 // The collector's own cascade meets dependents with the finalizer.
-func TestCascadesGoThroughStampedDependents(t *testing.T) {
+func TestCascadesGoThroughDependentsWithTheFinalizer(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
@@ -198,7 +198,7 @@ func TestCascadesGoThroughStampedDependents(t *testing.T) {
 	})
 }
 
-func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
+func TestWhatWasThereBeforeGetsTheFinalizerAndLosesItAgain(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			cm one
@@ -234,7 +234,7 @@ func TestWhatWasThereBeforeIsStampedAndLetGoAgain(t *testing.T) {
 }
 
 // Labels bring an object under a policy, and out of it.
-func TestUpdatesStampAndLetGo(t *testing.T) {
+func TestUpdatesAddAndRemoveTheFinalizer(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
   match:
