@@ -18,7 +18,7 @@ var ownWordsOfCode = map[string]string{
 	"fall": "cascade, AlsoDeleted", "falls": "cascade, Dependents", "fallen": "Counted, AlsoDeleted", "falling": "cascading",
 	"stamp": "add the finalizer", "stamps": "add the finalizer", "stamped": "with the finalizer", "stamping": "adding", "stamper": "Writer", "unstamp": "remove the finalizer",
 	"shape": "enforce", "shapes": "enforces", "shaped": "enforced", "shaper": "enforcer", "shaping": "enforcing", "course": "propagation", "carriage": "enforcement",
-	"solid": "present", "letgo": "orphaning, release", "trouble": "unresolvable, failing", "stray": "mismatched", "odd": "nonCanonical",
+	"solid": "present", "let go": "orphaning, release", "trouble": "unresolvable, failing", "stray": "mismatched", "odd": "nonCanonical",
 	"tomb": "tombstone", "tombs": "tombstones", "departed": "recentlyDeleted", "likest": "bestMatch", "parked": "pending retry",
 	"turnover": "rotation", "succession": "rotation", "vouch": "verify", "vouches": "verifies", "essential": "metadataOnly", "essence": "metadata",
 	"looking": "lookup", "asker": "evaluator", "spelled": "explicit", "wild": "wildcard", "anew": "again",
@@ -38,12 +38,17 @@ var identifiersThatStay = map[string]string{
 	"namespaceWorld": "a World of one namespace",
 }
 
-// TestIdentifiersHaveTheWordsOfKubernetes: what is declared is called as in the documentation. Names of tests are sentences, and left out.
+// TestIdentifiersHaveTheWordsOfKubernetes: what is declared, in each module, tests and files too, is called as in the
+// documentation.
 func TestIdentifiersHaveTheWordsOfKubernetes(t *testing.T) {
 	seen, needed := 0, map[string]bool{}
-	eachGoFile(t, func(_, path string, _ []string) {
-		if strings.HasPrefix(filepath.Base(path), "zz_generated") {
+	eachGoFileOf(t, everyModule, func(_, path string, _ []string) {
+		base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".go"), "_test")
+		if strings.HasPrefix(base, "zz_generated") {
 			return
+		}
+		if word := ownWordOf(base); word != "" && identifiersThatStay[base] == "" {
+			t.Errorf("%s: say %s", path, ownWordsOfCode[word])
 		}
 		files := token.NewFileSet()
 		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
@@ -76,7 +81,7 @@ func TestIdentifiersHaveTheWordsOfKubernetes(t *testing.T) {
 func declared(f *ast.File) (names []*ast.Ident) {
 	names = append(names, f.Name)
 	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && (fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test")) {
+		if fn, ok := d.(*ast.FuncDecl); ok {
 			names = append(names, fn.Name)
 		}
 	}
@@ -118,8 +123,8 @@ func ownWordOf(name string) string {
 		if ownWordsOfCode[word] != "" {
 			return word
 		}
-		if i > 0 && ownWordsOfCode[words[i-1]+word] != "" {
-			return words[i-1] + word
+		if i > 0 && ownWordsOfCode[words[i-1]+" "+word] != "" {
+			return words[i-1] + " " + word
 		}
 	}
 	return ""
@@ -141,7 +146,7 @@ func wordsOf(name string) (words []string) {
 
 func TestPrivateWordsOfIdentifiersAreFound(t *testing.T) {
 	for name, want := range map[string]string{
-		"fall": "fall", "whatFalls": "falls", "fallthroughs": "", "UIDsOfTombs": "tombs", "newWorld": "world", "letGo": "letgo", "LetGone": "",
+		"fall": "fall", "whatFalls": "falls", "fallthroughs": "", "UIDsOfTombs": "tombs", "newWorld": "world", "letGo": "let go", "LetGone": "", "aNewCA": "", "listedAnew": "anew",
 		"Stamped": "stamped", "timestamp": "", "timeStamp": "stamp", "shapeURL": "shape", "worldwide": "", "wildcard": "", "HTTPBed": "bed", "embedded": "", "": "",
 	} {
 		if got := ownWordOf(name); got != want {

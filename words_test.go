@@ -89,7 +89,7 @@ var notPlain = regexp.MustCompile(`status\.stamped|\bstamped is how many|\+kubeb
 // TestCommentsHaveTheWordsOfKubernetes: who changes the code reads the words that users read.
 func TestCommentsHaveTheWordsOfKubernetes(t *testing.T) {
 	seen := 0
-	eachGoFile(t, func(_, path string, _ []string) {
+	eachGoFileOf(t, everyModule, func(_, path string, _ []string) {
 		files := token.NewFileSet()
 		f, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
