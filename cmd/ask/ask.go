@@ -3,8 +3,9 @@
 // It is no part of the weir command: what kubectl's flags and ways to name objects take along is a third of the binary, and
 // weighs on a controller that has no use for it.
 //
-// A command is one goroutine, but for those that forward a port (forward.go), joined when it is closed. One lock guards what is remembered
-// of workloads (components.go), for the page, which asks from many; they are read under it, and whoever else wants them waits.
+// A command is one goroutine, but for those that forward a port (forward.go), joined when it is closed, and one that reads files, which
+// Ctrl-C leaves behind. One lock guards what is remembered of workloads (components.go), for the page, which asks from many; they are read
+// under it, and whoever else wants them waits.
 package ask
 
 import (
@@ -15,7 +16,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -51,7 +51,7 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 	}
 	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
 	for _, cmd := range root.Commands() {
-		run := cmd.RunE
+		run := interruptible(cmd.RunE)
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := run(cmd, args); err != nil {
 				return printableError{err}
@@ -116,6 +116,7 @@ func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlag
 
 func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 	a.registerCluster(cmd)
+	a.endWith(cmd)
 	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
 	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
 	quiet(cmd)
@@ -175,7 +176,7 @@ func (a *asking) style(w io.Writer) insight.Style {
 }
 
 // objects are those that the arguments and flags mean, as they are now.
-func (a *asking) objects(args []string) ([]*resource.Info, error) {
+func (a *asking) objects(ctx context.Context, args []string) ([]*resource.Info, error) {
 	if len(args) == 0 && len(a.files.Filenames) == 0 {
 		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
 	}
@@ -183,16 +184,47 @@ func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.objectsIn(namespace, enforce, args)
+	return a.objectsIn(ctx, namespace, enforce, args)
 }
 
 // objectsIn are objects in a namespace, where they are in one.
-func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
-	infos, err := resource.NewBuilder(a.flags).Unstructured().
-		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &a.files).
-		LabelSelectorParam(a.selector).SelectAllParam(a.all).
-		ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten().Do().Infos()
-	return infos, unanswered(err)
+func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, args []string) ([]*resource.Info, error) {
+	type found struct {
+		infos []*resource.Info
+		err   error
+	}
+	find := func() found {
+		infos, err := resource.NewBuilder(a.flags).Unstructured().
+			NamespaceParam(namespace).DefaultNamespace().FilenameParam(false, &a.files).
+			LabelSelectorParam(a.selector).SelectAllParam(a.all).
+			ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten().Do().Infos()
+		if err == nil && enforce {
+			err = elsewhereThan(namespace, infos)
+		}
+		return found{infos, unanswered(err)}
+	}
+	if len(a.files.Filenames) == 0 {
+		f := find()
+		return f.infos, f.err
+	}
+	done := make(chan found, 1)
+	go func() { done <- find() }() // standard input, and files of other servers, know no context
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case f := <-done:
+		return f.infos, f.err
+	}
+}
+
+// elsewhereThan fails where a file says another namespace than --namespace does: it is not known which is meant.
+func elsewhereThan(namespace string, infos []*resource.Info) error {
+	for _, o := range infos {
+		if o.Namespace != "" && o.Namespace != namespace {
+			return fmt.Errorf("--namespace %q: a file names %s: leave the flag out, or give it that namespace", namespace, infoOf(o))
+		}
+	}
+	return nil
 }
 
 // unanswered says of an API server that cannot be reached what to do about it.
@@ -323,11 +355,6 @@ func (a *asking) unread(w io.Writer, world *insight.World) {
 		}
 		say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %s could not be read: %s", u.Kind, u.Reason)))
 	}
-}
-
-// interruptible is a context that ends with Ctrl-C.
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt)
 }
 
 // infoOf names an object as it was asked for.

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,11 +55,11 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := p.planAgain(kept)
+	plan, err := p.planAgain(cmd.Context(), kept)
 	if err != nil {
 		return err
 	}
-	if err := p.grace(plan); err != nil {
+	if err := p.grace(cmd.Context(), plan); err != nil {
 		return err
 	}
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()
@@ -79,13 +80,13 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 }
 
 // planAgain is the plan of what a kept one is of, as far as that is still there: by name, as kubectl would delete it.
-func (a *asking) planAgain(kept *insight.Plan) (*insight.Plan, error) {
+func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Plan, error) {
 	if kept.Held != "" {
-		return a.planHeld(kept.Held)
+		return a.planHeld(ctx, kept.Held)
 	}
 	var objects []*resource.Info
 	for _, r := range kept.Roots {
-		found, err := a.objectsIn(r.Namespace, false, []string{r.Kind + "/" + r.Name})
+		found, err := a.objectsIn(ctx, r.Namespace, false, []string{r.Kind + "/" + r.Name})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -94,5 +95,5 @@ func (a *asking) planAgain(kept *insight.Plan) (*insight.Plan, error) {
 		}
 		objects = append(objects, found...)
 	}
-	return a.plan(objects, kept.Propagation)
+	return a.plan(ctx, objects, kept.Propagation)
 }

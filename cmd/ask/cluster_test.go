@@ -175,6 +175,8 @@ func TestFilesNameObjects(t *testing.T) {
 	write("bad/half.yaml", "apiVersion: v1\nkind: [")
 	write("none/nobody.yaml", object("nobody"))
 	write("kind/widget.yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: boss}\n")
+	write("cluster/void.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: void}\n")
+	w.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: void}}")
 	write("notes/readme.txt", "not an object")
 	for args, c := range map[string]struct{ out, err string }{
 		"plan -f $KEPT/files/boss.yaml -o name":                         {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
@@ -182,6 +184,10 @@ func TestFilesNameObjects(t *testing.T) {
 		"plan -f $KEPT/files/two.yaml -f $KEPT/files/boss.yaml -o name": {"configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/boss\n", ""},
 		"plan -f $KEPT/files -o name":                                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
 		"plan -R -f $KEPT/files/deep -o name":                           {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/deep/in -n other":                          {"", `--namespace "other": a file names shop/configmaps leaf: leave the flag out, or give it that namespace`},
+		"plan -f $KEPT/files/deep/in -n shop -o name":                   {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/cluster -n other -o name":                  {"namespaces/void\n", ""},
+		"plan -f $KEPT/files/boss.yaml -n other":                        {"", `namespaces "other" not found`},
 		"plan -f $KEPT/files/deep":                                      {"", "error reading ["},
 		"plan -f $KEPT/files/bad":                                       {"", "error parsing "},
 		"plan -f $KEPT/files/none":                                      {"", `configmaps "nobody" not found`},

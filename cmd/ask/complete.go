@@ -2,6 +2,7 @@ package ask
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -86,9 +87,7 @@ func (a *asking) completeNames(kind, typed string) (out []string) {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		in = client.Resource(gvr).Namespace(cmp.Or(namespace, "default"))
 	}
-	ctx, stop := interruptible()
-	defer stop()
-	list, err := in.List(ctx, metav1.ListOptions{Limit: mostCompleted})
+	list, err := in.List(context.Background(), metav1.ListOptions{Limit: mostCompleted})
 	if err != nil {
 		return nil
 	}

@@ -39,9 +39,7 @@ Whoever may create Events can write such a one: the proof of who deleted what is
 			if err != nil {
 				return unanswered(err)
 			}
-			ctx, stop := interruptible()
-			defer stop()
-			events, err := a.cascades(ctx, namespace)
+			events, err := a.cascades(cmd.Context(), namespace)
 			if err != nil {
 				return unanswered(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"strings"
@@ -67,6 +68,45 @@ func TestCtrlCEndsACommandWithoutAnAnswer(t *testing.T) {
 				t.Error("a plan is kept that is not whole")
 			}
 		})
+	}
+}
+
+// TestCtrlCEndsACommandWhileDiscoveryHangs: which takes no context of its own, and is the first thing that is asked of an API server.
+func TestCtrlCEndsACommandWhileDiscoveryHangs(t *testing.T) {
+	const kept = `{"apiVersion": "insight.weir.dev/v1alpha1", "kind": "Plan", "roots": [{"kind": "configmaps", "namespace": "shop", "name": "boss", "uid": "uid-boss"}]}`
+	for _, args := range []string{
+		"plan cm boss", "plan held/configmaps", "plan --check $KEPT/plan.json", "tree cm leaf", "tree cm leaf --watch", "why cm leaf", "why cm nobody", "pending", "orphans -A",
+		"history cm boss", "ui",
+	} {
+		for _, path := range []string{"GET /api", "GET /apis", "GET /api/v1"} {
+			t.Run(args+": "+path, func(t *testing.T) {
+				w := interrupting(t, path)
+				if err := os.WriteFile(w.kept+"/plan.json", []byte(kept), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				s := w.run(strings.Fields(args)...)
+				if s.failed == nil || s.failed.Error() != "interrupted" || s.out != "" || s.err != "Error: interrupted\n" {
+					t.Errorf("it fails with %v, says %q, and prints\n%s", s.failed, s.err, s.out)
+				}
+			})
+		}
+	}
+}
+
+// TestCtrlCEndsACommandThatReadsAFileOfAnotherServer: which may never answer, as what writes to standard input may not.
+func TestCtrlCEndsACommandThatReadsAFileOfAnotherServer(t *testing.T) {
+	w := newTown(t)
+	asked, over := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-over
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(over) })
+	g := w.begin("plan", "-f", server.URL+"/boss.yaml")
+	<-asked
+	if err := g.interrupt(t); err == nil || err.Error() != "interrupted" || g.String() != "" {
+		t.Errorf("%v, and it prints\n%s", err, g)
 	}
 }
 

@@ -66,8 +66,7 @@ func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.Wor
 	outputs := []string{"json", "yaml", "name"}
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := interruptible()
-		defer stop()
+		ctx := cmd.Context()
 		w, err := a.namespaceWorld(ctx, outputs)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/controller/insight"
@@ -89,18 +91,18 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	}
 	var plan *insight.Plan
 	if name, ok := heldArg(args); ok {
-		plan, err = p.planHeld(name)
+		plan, err = p.planHeld(cmd.Context(), name)
 	} else {
 		var objects []*resource.Info
-		if objects, err = p.objects(args); err != nil {
+		if objects, err = p.objects(cmd.Context(), args); err != nil {
 			return err
 		}
-		plan, err = p.plan(objects, propagation)
+		plan, err = p.plan(cmd.Context(), objects, propagation)
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.grace(plan); err != nil {
+	if err := p.grace(cmd.Context(), plan); err != nil {
 		return err
 	}
 	if p.out != "" {
@@ -137,12 +139,10 @@ func heldArg(args []string) (name string, ok bool) {
 }
 
 // planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the kind of its owners, or deletions of a kind.
-func (a *asking) planHeld(name string) (*insight.Plan, error) {
+func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, error) {
 	if strings.HasPrefix(name, v1alpha1.HeldWrittenBy) {
 		return nil, fmt.Errorf("plan held/%s: a plan does not know who wrote owner references; kubectl get held %s -o yaml has how many objects of which kinds, and examples", name, name)
 	}
-	ctx, stop := interruptible()
-	defer stop()
 	w, err := a.read(ctx, "")
 	if err != nil {
 		return nil, err
@@ -174,12 +174,10 @@ func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
 }
 
 // plan reads all that the plan of some deletes needs, and makes it.
-func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropagation) (*insight.Plan, error) {
+func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation metav1.DeletionPropagation) (*insight.Plan, error) {
 	if len(objects) == 0 {
 		return &insight.Plan{Propagation: propagation}, nil // a selector that selects nothing
 	}
-	ctx, stop := interruptible()
-	defer stop()
 	w, err := a.read(ctx, scopeOf(objects))
 	if err != nil {
 		return nil, err
@@ -189,8 +187,13 @@ func (a *asking) plan(objects []*resource.Info, propagation metav1.DeletionPropa
 	if err != nil {
 		return nil, err
 	}
+	named := map[types.UID]bool{}
 	for _, o := range objects {
 		uid := whole(o).GetUID()
+		if named[uid] {
+			continue // it is named twice, and deleted once
+		}
+		named[uid] = true
 		if _, ok := w.Graph.Find(uid); !ok {
 			if uid, ok = w.Find(o.Mapping.Resource.GroupResource(), o.Namespace, o.Name); !ok {
 				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
@@ -220,14 +223,12 @@ const (
 )
 
 // grace reads how long pods have to stop. What cannot be read is not told; an error is Ctrl-C.
-func (a *asking) grace(p *insight.Plan) error {
+func (a *asking) grace(ctx context.Context, p *insight.Plan) error {
 	namespaces := p.PodNamespaces()
 	client, err := a.client()
 	if err != nil || len(namespaces) > mostPodNamespaces {
 		return nil
 	}
-	ctx, stop := interruptible()
-	defer stop()
 	for _, namespace := range namespaces {
 		if list, err := client.Resource(podKind).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostPods}); err == nil {
 			p.Grace(list.Items)

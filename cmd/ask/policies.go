@@ -40,12 +40,10 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible()
-			defer stop()
 			r := policyReader{config: config, home: home, missed: func(what string, err error) {
 				say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
 			}}
-			all, events, err := r.read(ctx)
+			all, events, err := r.read(cmd.Context())
 			if err != nil {
 				return unanswered(err)
 			}

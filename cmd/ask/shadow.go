@@ -54,9 +54,7 @@ all go that are of that name.`,
 			if err := s.check(args); err != nil {
 				return err
 			}
-			ctx, stop := interruptible()
-			defer stop()
-			return s.show(ctx, args, cmd.OutOrStdout())
+			return s.show(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
 	s.registerCluster(cmd)

@@ -61,8 +61,7 @@ func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(c
 	if err := a.checkOutput(outputs...); err != nil {
 		return err
 	}
-	ctx, stop := interruptible()
-	defer stop()
+	ctx := cmd.Context()
 	w, o, err := a.one(ctx, args)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(c
 
 // one is the object that the arguments mean, and all that hangs together with it.
 func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resource.Info, error) {
-	objects, err := a.objects(args)
+	objects, err := a.objects(ctx, args)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,8 +30,7 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
   kubectl weir ui --port 8000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible()
-			defer stop()
+			ctx := cmd.Context()
 			options, err := a.page(ctx)
 			if err != nil {
 				return err
@@ -47,6 +46,7 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 		},
 	}
 	a.registerCluster(cmd)
+	a.endWith(cmd)
 	quiet(cmd)
 	cmd.Flags().IntVar(&port, "port", 0, "the port of the page on this machine; 0: any that is free")
 	return cmd

@@ -28,15 +28,14 @@ func (a *asking) watchTree(cmd *cobra.Command, args []string, direction insight.
 	if a.output != "" {
 		return errors.New("--watch: draws text only; leave --output out")
 	}
-	objects, err := a.objects(args)
+	ctx := cmd.Context()
+	objects, err := a.objects(ctx, args)
 	if err != nil {
 		return err
 	}
 	if len(objects) != 1 {
 		return fmt.Errorf("name one object: these are %d", len(objects))
 	}
-	ctx, stop := interruptible()
-	defer stop()
 	o := objects[0]
 	reader, err := a.reader()
 	if err != nil {

@@ -70,8 +70,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 
 // whyGone says of an object that is not there what is recorded of its deletion, and what took its place.
 func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
-	ctx, stop := interruptible()
-	defer stop()
+	ctx := cmd.Context()
 	namespace, about, err := a.historyOf(args)
 	if err != nil {
 		return notFound
