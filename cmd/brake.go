@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -35,12 +36,13 @@ func (f *brakeFlags) register(fs *pflag.FlagSet) {
 
 func (f *brakeFlags) check() error {
 	var errs []error
-	if f.brake.Most < 0 || f.brake.Objects < 0 || f.brake.Share < 0 || f.brake.Share > 1 {
+	if f.brake.Most < 0 || f.brake.Objects < 0 || math.IsNaN(f.brake.Share) || f.brake.Share < 0 || f.brake.Share > 1 {
 		errs = append(errs, fmt.Errorf("--brake-most %d, --brake-objects %d, --brake-share %g: must not be less than 0, and the share not more than 1", f.brake.Most, f.brake.Objects, f.brake.Share))
 	}
 	if slices.Contains(f.brakeUsers, "") {
 		errs = append(errs, errors.New("--brake-users: must not have an empty name"))
 	}
+	errs = append(errs, checkUsers("--brake-users", f.brakeUsers))
 	if slices.Contains(f.brakeUsers, allControllers) {
 		errs = append(errs, fmt.Errorf("--brake-users %s: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name %s", allControllers, policies.GarbageCollector))
 	}

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	stdlog "log"
+	"math"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -68,15 +72,47 @@ func (f *processFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
 }
 
+// maxVerbosity is what the chart allows, too. Past a byte nothing would be logged at all: the levels of the log are bytes.
+const maxVerbosity = 10
+
 func (f *processFlags) check() error {
+	var errs []error
 	if f.logFormat != "text" && f.logFormat != "json" {
-		return fmt.Errorf("--log-format %q: must be text or json", f.logFormat)
+		errs = append(errs, fmt.Errorf("--log-format %q: must be text or json", f.logFormat))
+	}
+	if f.verbosity < 0 || f.verbosity > maxVerbosity {
+		errs = append(errs, fmt.Errorf("--verbosity %d: must be between 0 and %d", f.verbosity, maxVerbosity))
+	}
+	if f.metricsAddress != noAddress {
+		errs = append(errs, checkAddress("--metrics-bind-address", f.metricsAddress, "HOST:PORT, or 0 for none"))
+	}
+	if f.healthAddress != noAddress {
+		errs = append(errs, checkAddress("--health-probe-bind-address", f.healthAddress, "HOST:PORT, or 0 for none"))
+	}
+	return errors.Join(errs...)
+}
+
+// noAddress is where nothing is served. An empty address would not do: the library that serves metrics has a port of its own for that.
+const noAddress = "0"
+
+// checkAddress finds what is wrong with an address to listen at; must is what the flag may be.
+func checkAddress(flag, address, must string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s %q: must be %s", flag, address, must)
+	}
+	return checkPort(flag, address, port)
+}
+
+func checkPort(flag, address, port string) error {
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("%s %q: the port must be between 1 and 65535", flag, address)
 	}
 	return nil
 }
 
 // servesMetrics tells whether metrics are served over TLS.
-func (f *processFlags) servesMetrics() bool { return f.metricsSecure && f.metricsAddress != "0" }
+func (f *processFlags) servesMetrics() bool { return f.metricsSecure && f.metricsAddress != noAddress }
 
 // logger makes the log, and has the libraries write to it.
 func (f *processFlags) logger() logr.Logger {
@@ -121,6 +157,9 @@ const (
 // What --canary-time may be. Past the longest, no user would know why nothing is collected.
 const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
 
+// What --leader-elect-lease-duration may be. Past the longest, no user would know why no other process takes over; a Lease says it in 32 bits.
+const minLease, maxLease = 3 * time.Second, time.Hour
+
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
 		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
@@ -162,7 +201,7 @@ func (f *collectorFlags) check() error {
 	if f.namespaces < 1 || f.namespaces > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
 	}
-	if f.backFillQPS < 0 {
+	if math.IsNaN(f.backFillQPS) || f.backFillQPS < 0 {
 		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
 	}
 	if f.compareEvery != 0 && f.compareEvery < time.Second {
@@ -178,19 +217,36 @@ func (f *collectorFlags) check() error {
 	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
 		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself would delete"))
 	}
-	if namespace, name, _ := strings.Cut(f.migrationLease, "/"); f.migrationLease != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
-		errs = append(errs, fmt.Errorf("--migration-lease %q: must be NAMESPACE/NAME", f.migrationLease))
+	if _, err := pair("--migration-lease", f.migrationLease); err != nil {
+		errs = append(errs, err)
 	}
 	if f.migrationLease != "" && f.mode != modeReplace {
 		errs = append(errs, errors.New("--migration-lease is for --mode replace: in other modes Weir does not collect"))
 	}
-	if f.leaseDuration < 3*time.Second {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be at least 3s", f.leaseDuration))
+	errs = append(errs, checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
+	if f.leaseDuration < minLease || f.leaseDuration > maxLease {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be between %s and %s", f.leaseDuration, minLease, maxLease))
 	}
-	if i := slices.IndexFunc(f.ignore, func(s string) bool { return s == "" || strings.ContainsAny(s, "/ ") }); i >= 0 {
+	if i := slices.IndexFunc(f.ignore, func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) > 0 }); i >= 0 {
 		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
 	}
 	return errors.Join(errs...)
+}
+
+// checkNamespace finds what is wrong with the name of a namespace; empty is none.
+func checkNamespace(flag, name string) error {
+	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%s %q: must be the name of a namespace", flag, name)
+	}
+	return nil
+}
+
+// checkUsers finds names that no user has: of "a, b" the second would be " b", and what is said of it would hold for no user.
+func checkUsers(flag string, users []string) error {
+	if i := slices.IndexFunc(users, func(s string) bool { return strings.TrimSpace(s) != s }); i >= 0 {
+		return fmt.Errorf("%s %q: must not begin or end with a space", flag, users[i])
+	}
+	return nil
 }
 
 // namespaceSyncs is how many namespaces to drain at once: none if that is left to another controller.

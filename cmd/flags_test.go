@@ -51,17 +51,34 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-url weir.test:9443":                          `--webhook-url "weir.test:9443": must be https://HOST:PORT`,
 		"--webhook-url https://:9443":                           `--webhook-url "https://:9443": must be https://HOST:PORT`,
 		"--webhook-url https://weir.test/path":                  `--webhook-url "https://weir.test/path": must be https://HOST:PORT`,
-		"--webhook-url https://[::1]:9443":                      "",
-		"--webhook-url https://127.0.0.1:9443":                  "",
-		"--webhook-url https://weir_test:9443":                  `--webhook-url "https://weir_test:9443": the host must be a DNS name or an address`,
+		// An API server refuses a webhook configuration with one of these, long after the process has begun.
+		"--webhook-url https://weir.test?a=b":                                                `--webhook-url "https://weir.test?a=b": must be https://HOST:PORT`,
+		"--webhook-url https://weir.test/?":                                                  `--webhook-url "https://weir.test/?": must be https://HOST:PORT`,
+		"--webhook-url https://weir.test#a":                                                  `--webhook-url "https://weir.test#a": must be https://HOST:PORT`,
+		"--webhook-url https://me:pw@weir.test":                                              `--webhook-url "https://me:xxxxx@weir.test": must be https://HOST:PORT`,
+		"--webhook-url https://weir.test:0":                                                  `--webhook-url "https://weir.test:0": the port must be between 1 and 65535`,
+		"--webhook-url https://weir.test:65536":                                              `--webhook-url "https://weir.test:65536": the port must be between 1 and 65535`,
+		"--webhook-url https://weir.test:":                                                   `--webhook-url "https://weir.test:": the port must be between 1 and 65535`,
+		"--webhook-url https://[::1]:9443":                                                   "",
+		"--webhook-url https://127.0.0.1:9443":                                               "",
+		"--webhook-url https://weir_test:9443":                                               `--webhook-url "https://weir_test:9443": the host must be a DNS name or an address`,
 		"--webhook-url https://[::1]:9443 --webhook-certificates files --webhook-cert-dir d": "",
-		"--webhook-certificates files":                                                     "--webhook-certificates files: --webhook-cert-dir says where they are",
-		"--webhook-certificates cert-manager":                                              `--webhook-cert-issuer "": must be KIND/NAME, such as ClusterIssuer/internal`,
-		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer":          `--webhook-cert-issuer "ClusterIssuer": must be KIND/NAME, such as ClusterIssuer/internal`,
-		"--webhook-certificates cert-manager --webhook-cert-issuer /x":                     `--webhook-cert-issuer "/x": must be KIND/NAME, such as ClusterIssuer/internal`,
-		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer/internal": "",
-		"--webhook-certificates vault":                                                     `--webhook-certificates "vault": must be self, files or cert-manager`,
-		"--webhook-service x --webhook-url https://weir.test --webhook-certificates vault": "--webhook-service and --webhook-url: the webhook is in one place\n--webhook-service \"x\": must be NAMESPACE/NAME\n--webhook-certificates \"vault\": must be self, files or cert-manager",
+		"--webhook-certificates files":                                                       "--webhook-certificates files: --webhook-cert-dir says where they are",
+		"--webhook-certificates cert-manager":                                                `--webhook-cert-issuer "": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer":            `--webhook-cert-issuer "ClusterIssuer": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer /x":                       `--webhook-cert-issuer "/x": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer/internal":   "",
+		"--webhook-certificates cert-manager --webhook-cert-issuer a/b/c":                    `--webhook-cert-issuer "a/b/c": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/In_ternal":         `--webhook-cert-issuer "Issuer/In_ternal": must be KIND/NAME, such as ClusterIssuer/internal`,
+		// What does not hold for a way to a certificate is a sign that another way was meant.
+		"--webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
+		"--webhook-cert-issuer Issuer/i":                                                               "--webhook-cert-issuer is for --webhook-certificates cert-manager",
+		"--webhook-certificates files --webhook-cert-dir d --webhook-cert-secret a/b":                  "--webhook-cert-secret is for --webhook-certificates self and cert-manager",
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-secret a/b": "",
+		"--webhook-certificates files --webhook-cert-dir d --webhook-token-secret a/b":                 "",
+		"--webhook-certificates vault":                                                                 `--webhook-certificates "vault": must be self, files or cert-manager`,
+		"--webhook-service x --webhook-url https://weir.test --webhook-certificates vault":             "--webhook-service and --webhook-url: the webhook is in one place\n--webhook-service \"x\": must be NAMESPACE/NAME\n--webhook-certificates \"vault\": must be self, files or cert-manager",
 	} {
 		var f targetFlags
 		given(t, f.register, args)
@@ -86,6 +103,8 @@ func TestServerFlags(t *testing.T) {
 		"--shutdown-delay 0s":                   "",
 		"--shutdown-delay -1s":                  "--shutdown-delay -1s: must be between 0 and 5m",
 		"--shutdown-delay 6m":                   "--shutdown-delay 6m0s: must be between 0 and 5m",
+		"--webhook-client-ca /none/ca.crt":      "--webhook-client-ca: read the CA of clients: open /none/ca.crt: no such file or directory",
+		"--webhook-client-ca /dev/null":         `--webhook-client-ca: read the CA of clients: missing content for CA bundle "client-ca::/dev/null"`,
 		"--webhook-bind-address x --arming-window 0s --shutdown-delay 1h": "--webhook-bind-address \"x\": must be HOST:PORT\n--arming-window 0s: must be between 1s and 5m\n--shutdown-delay 1h0m0s: must be between 0 and 5m",
 	} {
 		var f serverFlags
@@ -118,6 +137,13 @@ func TestCollectorFlags(t *testing.T) {
 		"--mode shadow --beside-builtin":                         "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
 		"--canary-time 1h":                                       "--canary-time 1h0m0s: must be between 100ms and 10m0s",
 		"--brake-users gc":                                       "",
+		"--brake-users=":                                         "",
+		"--brake-users gc,,b":                                    "--brake-users: must not have an empty name",
+		"--brake-most -1":                                        "--brake-most -1, --brake-objects 500, --brake-share 0.1: must not be less than 0, and the share not more than 1",
+		"--brake-objects -1":                                     "--brake-most 5000, --brake-objects -1, --brake-share 0.1: must not be less than 0, and the share not more than 1",
+		"--brake-share 1.01":                                     "--brake-most 5000, --brake-objects 500, --brake-share 1.01: must not be less than 0, and the share not more than 1",
+		"--brake-share NaN":                                      "--brake-most 5000, --brake-objects 500, --brake-share NaN: must not be less than 0, and the share not more than 1",
+		"--brake-share 1 --brake-most 0":                         "",
 		"--mode replace --brake-users gc":                        "--brake-users is for --mode companion: in replace mode Weir holds what itself would delete",
 		"--brake-users system:kube-controller-manager":           "--brake-users system:kube-controller-manager: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name system:serviceaccount:kube-system:generic-garbage-collector",
 		"--mode both":                                            `--mode "both": must be replace, companion or shadow`,
@@ -125,15 +151,86 @@ func TestCollectorFlags(t *testing.T) {
 		"--concurrent-gc-syncs 0":                                "--concurrent-syncs 0: must be between 1 and 1000",
 		"--concurrent-namespace-syncs 1001":                      "--concurrent-namespace-syncs 1001: must be between 1 and 1000",
 		"--back-fill-qps -1":                                     "--back-fill-qps -1: must not be less than 0",
+		"--back-fill-qps NaN":                                    "--back-fill-qps NaN: must not be less than 0",
+		"--back-fill-qps 0.5":                                    "",
+		"--compare-graph-every 999ms":                            "--compare-graph-every 999ms: must be 0 or at least 1s",
 		"--compare-graph-every 0":                                "",
 		"--compare-graph-every 1s":                               "",
 		"--compare-graph-every -1s":                              "--compare-graph-every -1s: must be 0 or at least 1s",
-		"--leader-elect-lease-duration 2s":                       "--leader-elect-lease-duration 2s: must be at least 3s",
+		"--leader-elect-lease-duration 2s":                       "--leader-elect-lease-duration 2s: must be between 3s and 1h0m0s",
+		"--leader-elect-lease-duration 600000h":                  "--leader-elect-lease-duration 600000h0m0s: must be between 3s and 1h0m0s", // more than a Lease can say
+		"--leader-elect-namespace weir-system":                   "",
+		"--leader-elect-namespace a/b":                           `--leader-elect-namespace "a/b": must be the name of a namespace`,
+		"--leader-elect-namespace Weir":                          `--leader-elect-namespace "Weir": must be the name of a namespace`,
+		"--mode replace --migration-lease kube-system/m":         "",
+		"--mode replace --migration-lease m":                     `--migration-lease "m": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease /m":                    `--migration-lease "/m": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease kube-system/":          `--migration-lease "kube-system/": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease a/b/c":                 `--migration-lease "a/b/c": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease kube_system/m":         `--migration-lease "kube_system/m": must be NAMESPACE/NAME`,
+		"--migration-lease kube-system/m":                        "--migration-lease is for --mode replace: in other modes Weir does not collect",
+		"--ignore Pods":                                          `--ignore "Pods": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--ignore .apps":                                         `--ignore ".apps": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--ignore pods,,secrets":                                 `--ignore "": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--kube-api-qps 20 --kube-api-burst 30":                  "", // as a kube-controller-manager is started
 		"--ignore pods,leases.coordination.k8s.io":               "",
 		"--ignore pods,apps/deployments":                         `--ignore "apps/deployments": must be a resource and its group, such as leases.coordination.k8s.io`,
 	} {
 		var f collectorFlags
 		given(t, func(fs *pflag.FlagSet) { f.register(fs, true) }, args)
+		wantError(t, args, f.check(), want)
+	}
+}
+
+// TestSpacesAfterCommasAreNotPartOfNames: who writes "a, b" means b, and no user is called " b".
+func TestSpacesAfterCommasAreNotPartOfNames(t *testing.T) {
+	for flag, register := range map[string]func(*pflag.FlagSet) func() error{
+		"--brake-users": func(fs *pflag.FlagSet) func() error {
+			var f brakeFlags
+			f.register(fs)
+			return f.check
+		},
+		"--self-users": func(fs *pflag.FlagSet) func() error {
+			var f policyFlags
+			f.register(fs)
+			return f.check
+		},
+	} {
+		for value, want := range map[string]string{
+			"a,b": "", "a b,c": "", // a certificate's name may have one
+			"a, b": flag + ` " b": must not begin or end with a space`, "a ,b": flag + ` "a ": must not begin or end with a space`,
+		} {
+			fs := pflag.NewFlagSet("weir", pflag.ContinueOnError)
+			check := register(fs)
+			if err := fs.Parse([]string{flag, value}); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, flag+" "+value, check(), want)
+		}
+	}
+}
+
+func TestProcessFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "",
+		"--metrics-bind-address 0 --health-probe-bind-address 0": "",
+		"--metrics-bind-address 127.0.0.1:8443":                  "",
+		"--metrics-bind-address [::1]:8443":                      "",
+		"--metrics-bind-address 8443":                            `--metrics-bind-address "8443": must be HOST:PORT, or 0 for none`,
+		"--metrics-bind-address=":                                `--metrics-bind-address "": must be HOST:PORT, or 0 for none`, // a library would open another port
+		"--metrics-bind-address :0":                              `--metrics-bind-address ":0": the port must be between 1 and 65535`,
+		"--metrics-bind-address :https":                          `--metrics-bind-address ":https": the port must be between 1 and 65535`,
+		"--health-probe-bind-address :65536":                     `--health-probe-bind-address ":65536": the port must be between 1 and 65535`,
+		"--health-probe-bind-address localhost":                  `--health-probe-bind-address "localhost": must be HOST:PORT, or 0 for none`,
+		"--log-format json":                                      "",
+		"--log-format JSON":                                      `--log-format "JSON": must be text or json`,
+		"-v 10":                                                  "",
+		"-v=-1":                                                  "--verbosity -1: must be between 0 and 10",
+		"-v 200":                                                 "--verbosity 200: must be between 0 and 10", // past a byte nothing would be logged at all
+		"-v 11 --log-format x --metrics-bind-address y":          "--log-format \"x\": must be text or json\n--verbosity 11: must be between 0 and 10\n--metrics-bind-address \"y\": must be HOST:PORT, or 0 for none",
+	} {
+		var f processFlags
+		given(t, f.register, args)
 		wantError(t, args, f.check(), want)
 	}
 }

@@ -36,13 +36,13 @@ func (f *policyFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *policyFlags) check() error {
-	if f.dir == "" {
-		return nil
+	errs := []error{checkUsers("--self-users", f.self)}
+	if f.dir != "" {
+		if _, _, err := live.ReadDir(f.dir); err != nil {
+			errs = append(errs, fmt.Errorf("--policy-dir: %w", err))
+		}
 	}
-	if _, _, err := live.ReadDir(f.dir); err != nil {
-		return fmt.Errorf("--policy-dir: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // state prepares the policies. Weir's own requests are never judged, so it asks who it is.
@@ -118,25 +118,55 @@ func (f *targetFlags) check() error {
 	if _, err := pair("--webhook-token-secret", f.token); err != nil {
 		errs = append(errs, err)
 	}
-	if f.url != "" {
-		if u, err := url.Parse(f.url); err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
-			errs = append(errs, fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", f.url))
-		} else if net.ParseIP(u.Hostname()) == nil && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
-			errs = append(errs, fmt.Errorf("--webhook-url %q: the host must be a DNS name or an address", f.url))
-		}
+	return errors.Join(append(errs, f.checkURL(), f.checkCertificates())...)
+}
+
+// checkURL finds what an API server would refuse in a webhook configuration, or could not connect to.
+func (f *targetFlags) checkURL() error {
+	if f.url == "" {
+		return nil
 	}
+	u, err := url.Parse(f.url)
+	if err != nil {
+		return fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", f.url)
+	}
+	if (*u != url.URL{Scheme: "https", Host: u.Host, Path: u.Path}) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", u.Redacted())
+	}
+	if net.ParseIP(u.Hostname()) == nil && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
+		return fmt.Errorf("--webhook-url %q: the host must be a DNS name or an address", f.url)
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		return checkPort("--webhook-url", f.url, port)
+	}
+	return nil
+}
+
+// checkCertificates finds flags that do not go together: one that is for another way to a certificate would change nothing, and who gave it
+// would wait for what it says.
+func (f *targetFlags) checkCertificates() error {
+	var errs []error
 	switch f.certificates {
 	case certificatesSelf:
 	case certificatesFiles:
 		if f.dir == "" {
 			errs = append(errs, errors.New("--webhook-certificates files: --webhook-cert-dir says where they are"))
 		}
+		if f.secret != "" {
+			errs = append(errs, errors.New("--webhook-cert-secret is for --webhook-certificates self and cert-manager"))
+		}
 	case certificatesCertManager:
-		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || name == "" {
+		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal", f.issuer))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates))
+		return fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates)
+	}
+	if f.dir != "" && f.certificates != certificatesFiles {
+		errs = append(errs, errors.New("--webhook-cert-dir is for --webhook-certificates files"))
+	}
+	if f.issuer != "" && f.certificates != certificatesCertManager {
+		errs = append(errs, errors.New("--webhook-cert-issuer is for --webhook-certificates cert-manager"))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -52,7 +53,7 @@ It fails if anything could not be released or looked at, and names it.`,
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err != nil {
+	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace)); err != nil {
 		return err
 	}
 	config, err := f.restConfig()

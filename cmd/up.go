@@ -38,11 +38,11 @@ or --webhook-service says how the API server reaches it. In replace mode it ends
 }
 
 func runUp(ctx context.Context, f *upFlags) error {
-	if !f.set() || f.mode == modeShadow {
-		return runController(ctx, &f.controllerFlags, true)
-	}
 	if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {
 		return err
+	}
+	if !f.set() || f.mode == modeShadow {
+		return runController(ctx, &f.controllerFlags, true)
 	}
 	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,16 +45,17 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 
 func (f *serverFlags) check() error {
 	var errs []error
-	if _, port, err := net.SplitHostPort(f.address); err != nil {
-		errs = append(errs, fmt.Errorf("--webhook-bind-address %q: must be HOST:PORT", f.address))
-	} else if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		errs = append(errs, fmt.Errorf("--webhook-bind-address %q: the port must be between 1 and 65535", f.address))
-	}
+	errs = append(errs, checkAddress("--webhook-bind-address", f.address, "HOST:PORT"))
 	if f.armingWindow < time.Second || f.armingWindow > 5*time.Minute {
 		errs = append(errs, fmt.Errorf("--arming-window %s: must be between 1s and 5m", f.armingWindow))
 	}
 	if f.shutdownDelay < 0 || f.shutdownDelay > 5*time.Minute {
 		errs = append(errs, fmt.Errorf("--shutdown-delay %s: must be between 0 and 5m", f.shutdownDelay))
+	}
+	if f.clientCA != "" { // it is followed later; this is to find a slip at once
+		if _, err := webhook.NewClients(f.clientCA); err != nil {
+			errs = append(errs, fmt.Errorf("--webhook-client-ca: %w", err))
+		}
 	}
 	return errors.Join(errs...)
 }

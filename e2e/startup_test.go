@@ -49,7 +49,7 @@ func TestWrongStartEndsAtOnceAndSaysWhy(t *testing.T) {
 		"unknown flag":         {[]string{"controller", "--colour"}, "unknown flag: --colour"},
 		"unknown mode":         {[]string{"controller", "--mode", "destroy"}, `--mode "destroy": must be replace`},
 		"no syncs":             {[]string{"controller", "--concurrent-syncs", "0"}, "--concurrent-syncs 0: must be between"},
-		"short lease":          {[]string{"controller", "--leader-elect-lease-duration", "1s"}, "--leader-elect-lease-duration 1s: must be at least"},
+		"short lease":          {[]string{"controller", "--leader-elect-lease-duration", "1s"}, "--leader-elect-lease-duration 1s: must be between"},
 		"slash in a kind":      {[]string{"controller", "--ignore", "apps/deployments"}, `--ignore "apps/deployments": must be`},
 		"no such log format":   {[]string{"controller", "--log-format", "xml"}, `--log-format "xml": must be`},
 		"argument":             {[]string{"controller", "now"}, `unknown command "now"`},

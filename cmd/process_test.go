@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// asCommand tells this binary that it is weir: what a process prints where, and how it ends, is seen from outside only.
+const asCommand = "WEIR_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(ExitCode(Root().Execute()))
+	}
+	os.Exit(m.Run())
+}
+
+// weirProcess is weir as a process of its own, on no cluster but the one that its arguments name. The test's end ends it.
+func weirProcess(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	process := exec.CommandContext(t.Context(), os.Args[0], args...)
+	process.Env = append(os.Environ(), asCommand+"=yes", "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "HOME="+t.TempDir())
+	return process
+}
+
+// ended is what a process has left: its exit code, and what is on its two streams.
+type ended struct {
+	code     int
+	out, err string
+}
+
+func runProcess(t *testing.T, process *exec.Cmd) ended {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	process.Stdout, process.Stderr = &out, &errOut
+	err := process.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ended{process.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+// TestWrongFlagsEndAProcessBeforeTheClusterIsAsked: with one line for each, and no log. Who only mistyped one has changed nothing.
+func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it asks for %s", r.URL) }))
+	t.Cleanup(server.Close) // after the cases, which are parallel
+	kubeconfig, empty := kubeconfigOf(t, server.URL), t.TempDir()
+	const shadow = "--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, --webhook-service and --webhook-url out"
+	for args, want := range map[string]string{
+		"controller --brake-users gc":                           "--brake-users: the webhook holds what others delete, so --webhook-service or --webhook-url must say where it is",
+		"controller --mode shadow --webhook-url https://a.test": shadow,
+		"controller --mode shadow --policy-dir " + empty:        shadow,
+		"controller --policy-dir " + empty + "/none":            "--policy-dir: read policy files: open " + empty + "/none: no such file or directory",
+		"controller --policy-dir /dev/null":                     "--policy-dir: read policy files: open /dev/null: not a directory",
+		"controller -v 11 --mode x --webhook-service x":         "--verbosity 11: must be between 0 and 10\n--mode \"x\": must be replace, companion or shadow\n--webhook-service \"x\": must be NAMESPACE/NAME",
+		"up --mode shadow --webhook-service a/b":                shadow,
+		"up --arming-window 0s":                                 "--arming-window 0s: must be between 1s and 5m",
+		"up --mode shadow --shutdown-delay 1h":                  "--shutdown-delay 1h0m0s: must be between 0 and 5m",
+		"up --webhook-url https://a.test --concurrent-syncs 0":  "--concurrent-syncs 0: must be between 1 and 1000",
+		"webhook": "--webhook-service or --webhook-url: what the certificate is for is not known without it",
+		"webhook --webhook-service a/b --brake-share 2":                   "--brake-most 5000, --brake-objects 500, --brake-share 2: must not be less than 0, and the share not more than 1",
+		"webhook --webhook-service a/b --webhook-client-ca " + kubeconfig: "--webhook-client-ca: read the CA of clients: error loading CA bundle for",
+		"release --stop-controller weir-controller":                       `--stop-controller "weir-controller": must be NAMESPACE/NAME`,
+		"release --leader-elect-namespace weir_system":                    `--leader-elect-namespace "weir_system": must be the name of a namespace`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			got := runProcess(t, weirProcess(t, append(strings.Fields(args), "--kubeconfig", kubeconfig)...))
+			if got.code != 1 || got.out != "" || !strings.HasPrefix(got.err, "Error: "+want) || strings.Count(got.err, "\n") != strings.Count(want, "\n")+1 {
+				t.Errorf("exit code %d, on stdout %q, on stderr\n%s\nwant\nError: %s", got.code, got.out, got.err, want)
+			}
+		})
+	}
+}
