@@ -1,8 +1,10 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,9 +51,9 @@ func (w *World) Tree(uid types.UID, direction Direction, now time.Time) []*Node 
 	if !ok {
 		return nil
 	}
-	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
+	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, ring: map[types.UID]bool{}, path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
 	t.down = direction != Up
-	if direction == Down {
+	if t.ring[uid] = true; direction == Down {
 		return []*Node{t.below(&v, nil)}
 	}
 	t.climb(&v)
@@ -64,6 +66,7 @@ type treeing struct {
 	asked types.UID
 	above map[types.UID]bool          // the object and all that own it, directly or not
 	path  map[types.UID][]*graph.View // of those: the dependents of each that are among them
+	ring  map[types.UID]bool          // of those: the object, and what is below it, too, in a cycle
 	met   map[types.UID]bool
 	down  bool // dependents of the object are drawn
 	roots []*Node
@@ -72,11 +75,12 @@ type treeing struct {
 // climb finds everything above an object, and draws it from there.
 func (t *treeing) climb(v *graph.View) {
 	g := t.world.Graph
-	var tops []graph.View
+	var tops, all []graph.View
 	todo := []graph.View{*v}
 	for len(todo) > 0 {
 		v := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
+		all = append(all, v)
 		top := true
 		for _, o := range v.Owners {
 			owner, ok := g.Find(o.UID)
@@ -96,13 +100,56 @@ func (t *treeing) climb(v *graph.View) {
 			tops = append(tops, v)
 		}
 	}
-	if len(tops) == 0 {
-		tops = []graph.View{*v} // a cycle
-	}
-	slices.SortFunc(tops, func(a, b graph.View) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	clear(t.ring)
+	t.walk(v, t.ring, func(*graph.View) {})
+	tops = append(tops, t.rings(v, all, tops)...)
+	slices.SortFunc(tops, byRef)
 	for i := range tops {
 		t.roots = append(t.roots, t.below(&tops[i], nil))
 	}
+}
+
+func byRef(a, b graph.View) int {
+	return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
+}
+
+// rings are where to begin with what is above an object and hangs below no top, which are cycles of owners: one object of each cycle that no
+// other is above, and the object that is asked about where it is in there.
+func (t *treeing) rings(asked *graph.View, all, tops []graph.View) (out []graph.View) {
+	drawn := map[types.UID]bool{}
+	for i := range tops {
+		t.walk(&tops[i], drawn, func(*graph.View) {})
+	}
+	if len(drawn) == len(all) {
+		return nil
+	}
+	var order []*graph.View // whoever is above another comes after it, unless they are in a cycle
+	met := maps.Clone(drawn)
+	note := func(v *graph.View) { order = append(order, v) }
+	t.walk(asked, met, note)
+	slices.SortFunc(all, byRef)
+	for i := range all {
+		t.walk(&all[i], met, note)
+	}
+	for _, v := range slices.Backward(order) {
+		if !drawn[v.UID] {
+			out = append(out, *v)
+			t.walk(v, drawn, func(*graph.View) {})
+		}
+	}
+	return out
+}
+
+// walk goes from an owner down to what is asked about, past whatever was met, and leaves each object when it has been below it.
+func (t *treeing) walk(v *graph.View, met map[types.UID]bool, leave func(*graph.View)) {
+	if met[v.UID] {
+		return
+	}
+	met[v.UID] = true
+	for _, d := range t.path[v.UID] {
+		t.walk(d, met, leave)
+	}
+	leave(v)
 }
 
 // lost are the owners that an object names and that are not there, in words.
@@ -138,13 +185,10 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	}
 	n := t.node(v, from)
 	t.met[v.UID] = true
-	if t.above[v.UID] && v.UID != t.asked { // only the way to what is asked about
+	if t.above[v.UID] && (!t.down || !t.ring[v.UID]) { // only the way to what is asked about
 		for _, d := range t.path[v.UID] {
 			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
-		return n
-	}
-	if v.UID == t.asked && !t.down {
 		return n
 	}
 	all := t.world.Graph.Dependents(v.UID)

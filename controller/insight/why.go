@@ -179,7 +179,7 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
-		out = append(out, Cause{What: "it stays as long as its owner: " + a.Why, Look: look})
+		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look})
 	}
 	if mismatched != "" {
 		out = append(out, Cause{
@@ -188,6 +188,25 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 		})
 	}
 	return out
+}
+
+// asLongAs says how long an object stays that an owner keeps.
+func (w *World) asLongAs(uid types.UID) string {
+	v, _ := w.Graph.Find(uid)
+	owners, unresolved := map[types.UID]bool{}, false
+	for _, o := range v.Owners {
+		if owns(o.Verdict) {
+			owners[o.UID] = true
+		}
+		unresolved = unresolved || o.Verdict == "unresolvable"
+	}
+	switch {
+	case unresolved:
+		return "it stays also without its owner, because a reference to another cannot be resolved: "
+	case len(owners) > 1:
+		return "it stays as long as one of its owners: "
+	}
+	return "it stays as long as its owner: "
 }
 
 // successors are objects that have the name of an owner that is gone, and are not it: a reference is to a uid.
