@@ -117,7 +117,7 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
 # What is measured in a process, beside controller/graph, which takes gigabytes.
-BENCHED = ./policies ./webhook ./controller/insight ./controller/policyfacts
+BENCHED = ./policies ./webhook ./controller/brake ./controller/insight ./controller/policyfacts
 bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes bin/bench.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .

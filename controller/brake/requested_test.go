@@ -25,7 +25,7 @@ func mapRef(uid string) graph.Ref {
 }
 
 // asking is a Brake with a graph that has some ConfigMaps, to be asked about deletions by request. Nothing that is inferred is limited.
-func asking(t *testing.T, uids ...string) *Brake {
+func asking(uids ...string) *Brake {
 	b := New(Options{Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard()})
 	b.Store.Apply(graph.Serving{Resources: []graph.Resource{{Version: "v1", Versions: []string{"v1"}, Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Listable: true, Collected: true, Deletable: true}}},
 		graph.ListBegins{Kind: configMaps}, graph.ListEnds{Kind: configMaps})
@@ -59,7 +59,7 @@ func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 		"decided about what was shown, not more": {{goes: 50, held: true, shown: 50}, {goes: 60, decides: true, held: true, shown: 50}, {goes: 60}, {goes: 61, held: true, shown: 61}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := asking(t, "a")
+			b := asking("a")
 			for i, s := range steps {
 				if held := b.Requested(mapRef("a"), "p", 10, s.goes); held != s.held {
 					t.Fatalf("step %d: held is %t", i, held)
@@ -78,7 +78,7 @@ func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 
 // TestEachDeletionHasTheLimitOfItsPolicy: two policies limit deletions of the same kind.
 func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
-	b := asking(t, "a", "b", "c")
+	b := asking("a", "b", "c")
 	if !b.Requested(mapRef("a"), "strict", 1, 2) || b.Requested(mapRef("b"), "mild", 100, 2) || !b.Requested(mapRef("c"), "mild", 100, 101) {
 		t.Error("want those held that are past their own limit")
 	}
@@ -106,7 +106,7 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 		"the cluster is restored meanwhile": {func(b *Brake) { b.Rewound("restored") }, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := asking(t, "a", "b")
+			b := asking("a", "b")
 			b.Requested(mapRef("a"), "p", 1, 20)
 			b.Requested(mapRef("b"), "p", 1, 20)
 			b.proceed([]item{{"a", 20}})
@@ -123,7 +123,7 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 
 // TestNothingIsKnownOfRequestsWhileEverythingIsListed: what is held stays so, and is not said to be gone.
 func TestNothingIsKnownOfRequestsWhileEverythingIsListed(t *testing.T) {
-	b := asking(t, "a")
+	b := asking("a")
 	b.Requested(mapRef("a"), "p", 1, 20)
 	b.Store.Apply(graph.Rewound{Reason: "restored"})
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: b.findRequested(configMaps)}
@@ -141,7 +141,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	for i := range 100 {
 		uids = append(uids, fmt.Sprintf("m%02d", i))
 	}
-	b := asking(t, uids...)
+	b := asking(uids...)
 	for i, uid := range uids {
 		b.Requested(mapRef(uid), fmt.Sprintf("p%02d", i), 1, 20)
 	}
@@ -166,7 +166,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 // TestTheFirstOfAKindSaysSinceWhen and who keeps HeldCollections is woken by what begins to be held, once each.
 func TestTheFirstOfAKindSaysSinceWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := asking(t, "a", "b")
+		b := asking("a", "b")
 		began := time.Now()
 		for _, uid := range []string{"a", "b", "a", "b"} {
 			b.Requested(mapRef(uid), "p", 1, 20)
