@@ -14,12 +14,18 @@ type Cause struct {
 	explains func(Case, Difference) bool
 }
 
+// These two delete what the reference keeps: shadow mode's gate opens over them if they are accepted by name.
+const (
+	judgedWhenWritten = "references are judged whenever they change"
+	judgedMeanwhile   = "dependents written during foreground deletion are judged"
+)
+
 // Causes are looked for in this order.
 var Causes = []Cause{
 	{"references go one by one, not by uid", oneByOne},
 	{"an unresolvable reference keeps no dead one", besideUnresolvable},
-	{"references are judged whenever they change", knownUIDs},
-	{"dependents written during foreground deletion are judged", duringForeground},
+	{judgedWhenWritten, knownUIDs},
+	{judgedMeanwhile, duringForeground},
 	{"an unsound reference blocks no owner", unsoundBlocks},
 	{"a foreground owner that nothing blocks goes", nothingBlocks},
 	{"an object does not block itself", ownBlock},

@@ -82,7 +82,7 @@ func TestScriptsEndAsUnderTheReference(t *testing.T) {
 		t.Error("most operations did nothing: the worlds are too empty")
 	}
 	if *shadowed {
-		found, err := pair.Shadow.End(t.Context())
+		found, err := pair.Shadow.End(t.Context(), judgedWhenWritten, judgedMeanwhile)
 		if err != nil {
 			t.Error(err)
 		}

@@ -19,8 +19,10 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// shadowLate is short enough for a difference to be told before it is undone, and long for kube-controller-manager beside all the others.
-const shadowLate = 5 * time.Second
+// shadowLate is short enough for a difference to be told before it is undone, and long for kube-controller-manager beside all the others: what it
+// tries again shares ten attempts a second (RB 3.1), and the worlds are full of references that it tries for ever. After 5 s two canaries of
+// some thousands still waited for it.
+const shadowLate = 10 * time.Second
 
 // Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in shadow mode beside the reference. Weir's logs
 // are in dir.

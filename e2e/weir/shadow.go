@@ -30,8 +30,8 @@ func StartShadow(ctx context.Context, o Options, late time.Duration) (*Shadow, e
 }
 
 // End waits until what was decided is carried out or counts as a difference, ends it, and returns what it has found, as users read it. It fails
-// if there is a difference that is not one on purpose.
-func (s *Shadow) End(ctx context.Context) (string, error) {
+// if there is a difference that is not one on purpose, or one on purpose that deletes, and is not accepted by its name.
+func (s *Shadow) End(ctx context.Context, accept ...string) (string, error) {
 	// What the cluster leaves undone on purpose stays open. It is a difference after that time, as all else is, and the next look shows it.
 	within, cancel := context.WithTimeout(ctx, s.late+10*time.Second)
 	defer cancel()
@@ -50,7 +50,11 @@ func (s *Shadow) End(ctx context.Context) (string, error) {
 	if err := s.Stop(plane.DefaultGrace); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, s.binary, "shadow", s.report, "--gate", "1s").CombinedOutput()
+	args := []string{"shadow", s.report, "--gate", "1s"}
+	for _, name := range accept {
+		args = append(args, "--accept", name)
+	}
+	out, err := exec.CommandContext(ctx, s.binary, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("shadow mode found a difference: %w", err)
 	}

@@ -148,7 +148,7 @@ func (o options) start(ctx context.Context, binary string, p *plane.Plane) (w *w
 		return w, kubeconfig, func(context.Context) (string, error) { return "", nil }, err
 	}
 	s, err := weir.StartShadow(ctx, how, shadowLate)
-	return s.Process, kubeconfig, s.End, err
+	return s.Process, kubeconfig, func(ctx context.Context) (string, error) { return s.End(ctx) }, err
 }
 
 // shadowLate is what users have.
