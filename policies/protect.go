@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -100,10 +101,7 @@ func atMost(n int32) string {
 }
 
 func objects(n int) string {
-	if n == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", n)
+	return words.Count(n, "object", "objects")
 }
 
 // alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned.

@@ -167,7 +167,7 @@ func (r *record) message() string {
 		parts = append(parts, r.outcome)
 	}
 	if f.going > 0 {
-		parts = append(parts, fmt.Sprintf("Of what a person has decided to delete, %d objects are not gone yet.", f.going))
+		parts = append(parts, "Of what a person has decided to delete, "+words.Count(f.going, "object is", "objects are")+" not gone yet.")
 	}
 	switch {
 	case len(f.uids) > 0 && r.requested:
@@ -181,8 +181,8 @@ func (r *record) message() string {
 		if !f.complete {
 			least = "at least "
 		}
-		parts = append(parts, fmt.Sprintf("Held: %d objects, and %s%d with all that goes with them, because of %s (%s). Limit: %s.",
-			len(f.uids), least, f.objects(), r.of(), strings.Join(because, "; "), f.why))
+		parts = append(parts, fmt.Sprintf("Held: %s, and %s%d with all that goes with them, because of %s (%s). Limit: %s.",
+			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.of(), strings.Join(because, "; "), f.why))
 		if text := by(f.writers); text != "" && r.writer != graph.UnknownWriter { // who wrote what is left need not have made the edit
 			parts = append(parts, text)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -293,7 +294,7 @@ func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
 		again(i.uid)
 	}
 	r.applied = spec.Digest
-	r.outcome = fmt.Sprintf("A person has decided that %d objects are deleted, by the digest %s.", len(items), spec.Digest)
+	r.outcome = fmt.Sprintf("A person has decided that %s deleted, by the digest %s.", words.Count(len(items), "object is", "objects are"), spec.Digest)
 	k.Log.Info("deleted by a person's decision", "name", r.String(), "digest", spec.Digest, "objects", len(items))
 	return true
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Limits are how much may be deleted by inference about owners of one kind, within an hour, without a person's decision: Most objects, and
@@ -33,7 +35,7 @@ func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 		total += n
 	}
 	if total > l.Most {
-		return fmt.Sprintf("more than %d objects would go", l.Most)
+		return "more than " + words.Count(l.Most, "object", "objects") + " would go"
 	}
 	if total <= l.Objects {
 		return ""
@@ -41,7 +43,7 @@ func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
 	for _, k := range kinds {
 		if n := counts[k]; float64(n)-l.Share*float64(sizes[k]) > rounding {
-			return fmt.Sprintf("%d objects would go, among them %d of %d %s; the limit is %d where that is more than %.6g %% of a kind", total, n, sizes[k], k, l.Objects, 100*l.Share)
+			return fmt.Sprintf("%s would go, among them %d of %d %s; the limit is %d where that is more than %.6g %% of a kind", words.Count(total, "object", "objects"), n, sizes[k], k, l.Objects, 100*l.Share)
 		}
 	}
 	return ""

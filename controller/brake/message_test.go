@@ -27,7 +27,7 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	kind, faulty := cause{kind: widgets}, cause{writer: "faulty\x1b[2J"}
 	some := findings{uids: []types.UID{"a", "b"}, weight: counts{{Resource: "pods"}: 7}, because: map[graph.Conclusion]int{graph.OwnerNotFound: 1, graph.DefinitionGone: 1},
-		why: "more than 1 objects would go", digest: "feed", complete: true, writers: map[types.UID]writer{"a": {manager: "helm"}}}
+		why: "more than 1 object would go", digest: "feed", complete: true, writers: map[types.UID]writer{"a": {manager: "helm"}}}
 	part := some
 	part.complete, part.going = false, 3
 	for name, c := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // root is an object that was deleted by request, and is held by a finalizer.
@@ -108,7 +109,7 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 		limits[fmt.Sprintf("DeletionPolicy %q accepts %d with each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
-				Why: fmt.Sprintf("deleted by request: %d objects would also be deleted, and DeletionPolicy %q accepts %d", r.goes, r.by, r.most)})
+				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q accepts %d", words.Count(r.goes, "object", "objects"), r.by, r.most)})
 		}
 	}
 	texts := slices.Sorted(maps.Keys(limits))
@@ -143,10 +144,10 @@ func (r *record) requestedMessage() string {
 	if !f.complete {
 		least = "at least "
 	}
-	return fmt.Sprintf("Held: %s of %s by request, by which %s%d objects would be deleted (%s). "+
+	return fmt.Sprintf("Held: %s of %s by request, by which %s%s would be deleted (%s). "+
 		"To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
 		"To keep what depends on an object, delete the object again with --cascade=orphan. One by which no more than the limit would be deleted goes on by itself.",
-		deletions(len(f.uids)), r.kind, least, f.objects(), f.why, r.cause, f.digest)
+		deletions(len(f.uids)), r.kind, least, words.Count(f.objects(), "object", "objects"), f.why, r.cause, f.digest)
 }
 
 func deletions(n int) string {

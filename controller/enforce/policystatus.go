@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -221,7 +222,7 @@ func evaluates(c counted, generation int64) metav1.Condition {
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
 	if c.failed > 0 {
 		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonConditionFails
-		out.Message = fmt.Sprintf("its conditions fail for %d objects, about which failurePolicy decides, the last of them: %s", c.failed, c.last)
+		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -61,7 +62,7 @@ func nextStep(s deletionState) deletionStep {
 	if l := s.enforcement.Limit; l != nil {
 		switch {
 		case s.held:
-			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %d objects would also be deleted, and DeletionPolicy %q accepts %d", s.goes, l.By, l.Most)}
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %s would also be deleted, and DeletionPolicy %q accepts %d", words.Count(s.goes, "object", "objects"), l.By, l.Most)}
 		case s.uncounted:
 			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
 		}
@@ -73,7 +74,7 @@ func nextStep(s deletionState) deletionStep {
 		}
 		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !s.enforcement.Keeps(d.Kind) })
 		if len(kept) > 0 {
-			return deletionStep{release: kept, why: fmt.Sprintf("%d dependents are to be kept (%s)", len(kept), by)}
+			return deletionStep{release: kept, why: fmt.Sprintf("%s to be kept (%s)", words.Count(len(kept), "dependent is", "dependents are"), by)}
 		}
 	}
 	switch {

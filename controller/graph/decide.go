@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Decide says what is to be done about an object. The table is in the package comment; the order of
@@ -174,7 +176,7 @@ func (g *Graph) tally(n *node) (t [verdicts]int) {
 func (g *Graph) decideOrphaning(id uint32, a *Action) {
 	n := g.nodes.at(id)
 	if n.dependents > 0 {
-		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %d references to it are still to be removed", n.dependents)
+		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %s still to be removed", words.Count(n.dependents, "reference to it is", "references to it are"))
 		return
 	}
 	if kinds := g.holding(true, g.slots[n.slot].Namespaced); kinds != "" {
@@ -193,7 +195,7 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 			g.unblock(n, members, a)
 			return
 		}
-		a.Verb, a.Why = Wait, fmt.Sprintf("foreground deletion: %d dependents block it", n.blocking)
+		a.Verb, a.Why = Wait, fmt.Sprintf("foreground deletion: %s it", words.Count(n.blocking, "dependent blocks", "dependents block"))
 		return
 	}
 	if kinds := g.holding(false, g.slots[n.slot].Namespaced); kinds != "" {
@@ -219,7 +221,7 @@ func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 // each would wait for the other for ever.
 func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
 	a.Verb = Unblock
-	a.Why = fmt.Sprintf("in a cycle of %d objects that wait for each other", len(members))
+	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself", "objects that wait for each other")
 	for _, e := range n.owners {
 		r := g.reference(e)
 		if e.bits&blockTrue != 0 && members[g.claims.at(e.claim).owner] {

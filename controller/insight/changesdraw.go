@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // outcomes are what they are called in a sentence about an object.
@@ -25,8 +27,8 @@ func (c *Changes) Draw(out io.Writer, now *Plan, style Style) error {
 		}
 	}
 	for _, v := range c.Verdicts {
-		symbol, words := v.words()
-		line(symbol, "%s: %s", v.Object, words)
+		symbol, text := v.words()
+		line(symbol, "%s: %s", v.Object, text)
 	}
 	for _, u := range c.Unread {
 		line("?", "%s could not be read, and could before: %s", u.Kind, u.Reason)
@@ -35,8 +37,8 @@ func (c *Changes) Draw(out io.Writer, now *Plan, style Style) error {
 		line("+", "%s could be read, and could not before", u.Kind)
 	}
 	for _, o := range c.Objects {
-		symbol, words := o.words()
-		line(symbol, "%s: %s", o.Object, words)
+		symbol, text := o.words()
+		line(symbol, "%s: %s", o.Object, text)
 	}
 	text := ""
 	if lines = style.cut(lines); len(lines) > 0 {
@@ -46,7 +48,7 @@ func (c *Changes) Draw(out io.Writer, now *Plan, style Style) error {
 	return err
 }
 
-func (o *Change) words() (symbol, words string) {
+func (o *Change) words() (symbol, text string) {
 	switch {
 	case len(o.Differs) > 0:
 		return "~", strings.Join(o.Differs, "; ")
@@ -60,7 +62,7 @@ func (o *Change) words() (symbol, words string) {
 	return "~", outcomes[o.Is] + " now; before, it " + outcomes[o.Was]
 }
 
-func (v *VerdictChange) words() (symbol, words string) {
+func (v *VerdictChange) words() (symbol, text string) {
 	was, is := v.Was, v.Is
 	if was == nil {
 		was = &Verdict{}
@@ -91,20 +93,13 @@ func (c *Changes) sum() string {
 	}
 	var parts []string
 	if n := len(c.Objects) + len(c.Roots); n > 0 {
-		parts = append(parts, plural(n, "in %d object", "in %d objects"))
+		parts = append(parts, "in "+words.Count(n, "object", "objects"))
 	}
 	if n := len(c.Verdicts); n > 0 {
-		parts = append(parts, plural(n, "in what policies say about %d delete", "in what policies say about %d deletes"))
+		parts = append(parts, "in what policies say about "+words.Count(n, "delete", "deletes"))
 	}
 	if len(c.Unread)+len(c.Read) > 0 {
 		parts = append(parts, "in what could be read")
 	}
 	return "The plan has changed " + strings.Join(parts, ", ") + "."
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprintf(one, n)
-	}
-	return fmt.Sprintf(many, n)
 }

@@ -157,7 +157,7 @@ func (p *Plan) Summary() string {
 		s += fmt.Sprintf(" In doubt: what policies say about %d of the deletions.", t.Doubtful)
 	}
 	if t.Contested > 0 {
-		s += fmt.Sprintf(" In doubt: for %d of them it depends on what comes first whether they go.", t.Contested)
+		s += fmt.Sprintf(" In doubt: for %d of them it depends on what comes first whether %s.", t.Contested, map[bool]string{true: "it goes", false: "they go"}[t.Contested == 1])
 	}
 	return s
 }

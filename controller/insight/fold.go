@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 const (
@@ -23,9 +25,9 @@ func (s Style) cut(lines []string) []string {
 	}
 	rows := 0
 	for n, line := range lines {
-		if rows += s.rows(line); rows > mostLines {
+		if rows += s.rows(line); rows > mostLines && len(lines) > 1 {
 			n = max(n-1, 1) // in the place of the last there is told how many are left out
-			return append(lines[:n:n], fmt.Sprintf("… and %d lines more: --full shows them", len(lines)-n))
+			return append(lines[:n:n], "… and " + words.Count(len(lines)-n, "line", "lines") + " more: --full shows them")
 		}
 	}
 	return lines
@@ -115,7 +117,7 @@ func drawn(branches []*branch, style Style, most int) []string {
 	if len(lines) > 1 {
 		lines, more, objects = lines[:len(lines)-1], more+1, objects+last
 	}
-	return append(lines, fmt.Sprintf("… %d lines more, with %d objects: --full shows them", more, objects))
+	return append(lines, fmt.Sprintf("… %s more, with %s: --full shows them", words.Count(more, "line", "lines"), words.Count(objects, "object", "objects")))
 }
 
 // title names the objects of a branch, and says what there is to be said about them.

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 const mostSpaces = 10_000
@@ -79,7 +80,7 @@ func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.I
 	}
 	if step.Verb != s.step.Verb || left != s.left {
 		s.moved, s.read = now, false
-		s.past.add(now, fmt.Sprintf("%s; %d objects in it do not terminate yet", step.Why, left))
+		s.past.add(now, fmt.Sprintf("%s; %s not terminate yet", step.Why, words.Count(left, "object in it does", "objects in it do")))
 		s.ends(now)
 	}
 	s.step, s.left, s.empty = step, left, len(inv.Kinds) == 0

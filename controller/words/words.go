@@ -30,6 +30,14 @@ func Printable(text string) string {
 
 func unseen(r rune) bool { return !unicode.IsPrint(r) }
 
+// Count says how many there are of something: one is said of 1, and many of any other number.
+func Count[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
 // plain is a word that a shell leaves alone, and that is no flag.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 

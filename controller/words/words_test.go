@@ -49,3 +49,11 @@ func TestObject(t *testing.T) {
 		}
 	}
 }
+
+func TestOneIsCountedAsOne(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 objects", 1: "1 object", 2: "2 objects", 21: "21 objects", 1 << 40: "1099511627776 objects"} {
+		if got := Count(n, "object", "objects"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
