@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,22 +36,44 @@ controllerLeaders:
 - {name: namespace-controller, component: "*"}
 `
 
-// underTheLease are flags with which a kube-controller-manager collects only while it holds the Lease. That of 1.36 ends when it begins to
-// with --enable-leader-migration (RB 9.9), so there it is one that has only these two controllers, and the Lease is its own.
-func (w *fixture) underTheLease() []string {
+// underTheLease are the controllers and flags with which a kube-controller-manager collects only while it holds the Lease. That of 1.36 ends when it
+// begins to with --enable-leader-migration (RB 9.9), so there it is one that has only these two controllers, and the Lease is its own. One of 1.30
+// takes the Lease only after its serviceaccount-token-controller has started, and has to be allowed to (RB 9.10).
+func (w *fixture) underTheLease() (plane.Controllers, []string) {
 	w.Helper()
 	version, err := w.typed.Discovery().ServerVersion()
 	if err != nil {
 		w.Fatal(err)
 	}
 	if minor, err := strconv.Atoi(version.Minor); err != nil || minor >= 36 {
-		return []string{"--leader-elect-resource-name=" + migrationLease}
+		return plane.Collectors, []string{"--leader-elect-resource-name=" + migrationLease}
 	}
 	config := filepath.Join(w.plane.Dir, "migration.yaml")
 	if err := os.WriteFile(config, []byte(migration), 0o600); err != nil {
 		w.Fatal(err)
 	}
-	return []string{"--enable-leader-migration", "--leader-migration-config=" + config}
+	w.allowMigrationLease()
+	return plane.Collectors + ",serviceaccount-token-controller", []string{"--enable-leader-migration", "--leader-migration-config=" + config}
+}
+
+// allowMigrationLease lets kube-controller-manager take Leases by names that are not its own.
+func (w *fixture) allowMigrationLease() {
+	w.Helper()
+	ctx, name := w.Context(), metav1.ObjectMeta{Name: migrationLease}
+	_, err := w.typed.RbacV1().Roles(metav1.NamespaceSystem).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "create", "update"}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, err = w.typed.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: name,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: migrationLease},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "system:kube-controller-manager"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // TestCollectingIsHandedOver: kube-controller-manager and Weir wait for the same Lease. While owners are deleted all the time, each of the two ends in
@@ -59,11 +82,12 @@ func TestCollectingIsHandedOver(t *testing.T) {
 	t.Parallel()
 	const lease, renew, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second // kube-controller-manager's, and Weir's, where nothing else is said
 	w := newCluster(t, plane.Options{Audit: true})
-	flags := append(w.underTheLease(), "--leader-elect=true", "--leader-elect-lease-duration="+lease.String(), "--leader-elect-renew-deadline="+renew.String(), "--leader-elect-retry-period="+retry.String())
+	controllers, flags := w.underTheLease()
+	flags = append(flags, "--leader-elect=true", "--leader-elect-lease-duration="+lease.String(), "--leader-elect-renew-deadline="+renew.String(), "--leader-elect-retry-period="+retry.String())
 	ctx := context.WithoutCancel(t.Context())
 	start := func() {
 		t.Helper()
-		if err := w.plane.StartController(ctx, plane.Collectors, flags...); err != nil {
+		if err := w.plane.StartController(ctx, controllers, flags...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +117,11 @@ func TestCollectingIsHandedOver(t *testing.T) {
 		left, err := w.typed.CoreV1().Secrets(w.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(left.Items) == 0, err
 	})
-	w.mustHandOver(2**handOvers, lease+time.Second) // Weir takes the Lease at the moment in which it is over
+	most := lease + time.Second // Weir takes the Lease at the moment in which it is over
+	if controllers != plane.Collectors {
+		most = 2 * lease // kube-controller-manager first waits for its other Lease, which the one before it has not given back either
+	}
+	w.mustHandOver(2**handOvers, most)
 }
 
 // mustHandOver looks at what was collected: each object once, by one of the two at a time, and never for long by none. A delete that was under way
@@ -103,7 +131,7 @@ func (w *fixture) mustHandOver(times int, most time.Duration) {
 	all := append(w.collected(builtinCollector), w.collected(weirUser)...)
 	slices.SortFunc(all, func(a, b request) int { return a.Ended.Compare(b.Ended) })
 	names := map[string]bool{}
-	turns, longest := 0, time.Duration(0)
+	turns, longest, by := 0, time.Duration(0), ""
 	for i, r := range all {
 		if names[r.Object.Name] {
 			w.Errorf("%s was collected twice", r.Object.Name)
@@ -115,9 +143,11 @@ func (w *fixture) mustHandOver(times int, most time.Duration) {
 		if all[i-1].User.Username != r.User.Username {
 			turns++
 		}
-		longest = max(longest, r.Ended.Sub(all[i-1].Ended))
+		if none := r.Ended.Sub(all[i-1].Ended); none > longest {
+			longest, by = none, r.User.Username
+		}
 	}
-	w.Logf("%d objects were collected, in %d turns; for %s at most none was", len(names), turns, longest.Round(10*time.Millisecond))
+	w.Logf("%d objects were collected, in %d turns; for %s at most none was, until %s collected", len(names), turns, longest.Round(10*time.Millisecond), by)
 	if turns != times {
 		w.Errorf("collecting went from one to the other %d times, want %d: both collected at once", turns, times)
 	}
