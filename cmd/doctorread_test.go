@@ -510,10 +510,10 @@ func TestFlagsAreCheckedBeforeTheClusterIsAsked(t *testing.T) {
 	there, gone, no := clusterFlags{kubeconfig: file}, clusterFlags{kubeconfig: "/none"}, clusterFlags{kubeconfig: file, context: "no"}
 	var out bytes.Buffer
 	for want, err := range map[string]error{
-		`--output "yaml": must be text or json`:                                      runDoctor(t.Context(), &doctorFlags{clusterFlags: there, output: "yaml"}, &out),
-		`--mode "both": must be shadow, companion or replace`:                        runDoctor(t.Context(), &doctorFlags{clusterFlags: there, output: "text", mode: "both"}, &out),
-		"find an API server through /none: ":                                         runDoctor(t.Context(), &doctorFlags{clusterFlags: gone, output: "text"}, &out),
-		"find an API server through " + file + `: context "no" does not exist`:       runDoctor(t.Context(), &doctorFlags{clusterFlags: no, output: "text", webhook: true}, &out),
+		`--output "yaml": must be text or json`:                                      runDoctor(t.Context(), &doctorFlags{clusterFlags: there, namespace: "n", output: "yaml"}, &out),
+		`--mode "both": must be shadow, companion or replace`:                        runDoctor(t.Context(), &doctorFlags{clusterFlags: there, namespace: "n", output: "text", mode: "both"}, &out),
+		"find an API server through /none: ":                                         runDoctor(t.Context(), &doctorFlags{clusterFlags: gone, namespace: "n", output: "text"}, &out),
+		"find an API server through " + file + `: context "no" does not exist`:       runDoctor(t.Context(), &doctorFlags{clusterFlags: no, namespace: "n", output: "text", webhook: true}, &out),
 		`--stop-controller "x": must be NAMESPACE/NAME`:                              runRelease(t.Context(), &releaseFlags{clusterFlags: there, stop: "x"}, &out, &out),
 		"find an API server through " + file + `: context "no" does not exist` + " ": runRelease(t.Context(), &releaseFlags{clusterFlags: no}, &out, &out),
 	} {
@@ -530,7 +530,7 @@ func TestWrongCommandLinesAreErrors(t *testing.T) {
 		"release here":                       `unknown command "here" for "weir release"`,
 		"shadow":                             "accepts 1 arg(s), received 0",
 		"shadow /none":                       "read the report: open /none: no such file or directory",
-		"shadow /dev/null":                   "read the report /dev/null: EOF",
+		"shadow /dev/null":                   "read the report /dev/null: it is empty",
 		"shadow x -o yaml":                   `--output "yaml": must be text or json`,
 		"shadow x --accept y":                "--accept is for --gate",
 		"shadow x --gate -1s":                "--gate -1s: must not be less than 0",

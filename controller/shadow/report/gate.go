@@ -45,6 +45,8 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 	var errs []error
 	if age := now.Sub(r.At); age > fresh {
 		errs = append(errs, fmt.Errorf("the report is %s old: its process does not run any more", age.Round(time.Second)))
+	} else if age < -fresh { // it would look fresh for as long as the clocks differ
+		errs = append(errs, fmt.Errorf("the report is of %s from now: clocks differ, and whether its process runs is not known", -age.Round(time.Second)))
 	}
 	if !r.Ready {
 		errs = append(errs, errors.New("not all kinds have been listed"))

@@ -21,11 +21,20 @@ const Most = 16 << 20
 func Read(in io.Reader) (*Report, error) {
 	limited := &io.LimitedReader{R: in, N: Most}
 	var r Report
-	if err := json.NewDecoder(limited).Decode(&r); err != nil {
-		if limited.N <= 0 {
-			return nil, fmt.Errorf("it has more than %d MiB: it is none of a weir in shadow mode", Most>>20)
-		}
+	d := json.NewDecoder(limited)
+	err := d.Decode(&r)
+	switch {
+	case err != nil && limited.N <= 0:
+		return nil, fmt.Errorf("it has more than %d MiB: it is none of a weir in shadow mode", Most>>20)
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("it is cut off")
+	case err != nil:
 		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more follows it: a report is read alone, so that what it shows is all there is")
 	}
 	if r.Since.IsZero() || r.At.IsZero() {
 		return nil, errors.New("it is none of a weir in shadow mode")
