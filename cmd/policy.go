@@ -140,10 +140,15 @@ for YAML files that have a list of cases; docs/policies/testing.md says what is 
 
 func runCases(dir string) ([]casefile.Result, error) {
 	var results []casefile.Result
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	at := dir
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		at = filepath.Clean(dir) + string(filepath.Separator) // what a link leads to, too
+	}
+	err := filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || (filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml") {
 			return err
 		}
+		path = filepath.Clean(path)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return err

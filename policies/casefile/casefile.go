@@ -8,11 +8,14 @@
 package casefile
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,17 +116,23 @@ type Result struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// HasCases tells whether a file is one of cases, and not, for instance, of policies.
+// HasCases tells whether a file is one of cases, and not, for instance, of policies. One that cannot be read, or that has them after something
+// else, is one as well, if it looks like that: Run says what is wrong, and no case is left out unnoticed.
 func HasCases(data []byte) bool {
 	var f struct {
 		Cases []any `json:"cases"`
 	}
-	return yaml.Unmarshal(data, &f) == nil && f.Cases != nil
+	return yaml.Unmarshal(data, &f) == nil && f.Cases != nil || looksLikeCases.Match(data)
 }
+
+var looksLikeCases = regexp.MustCompile(`(?m)^cases:`)
 
 // Run runs the cases of a file. read reads a file of policies by the path that stands in the file. An error means
 // that the cases could not be run.
 func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Result, error) {
+	if documents(data) > 1 { // all but the first would be left out
+		return nil, fmt.Errorf("read cases of %s: it has more than one document: each needs a file of its own", file)
+	}
 	var f File
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		return nil, fmt.Errorf("read cases of %s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
@@ -160,6 +169,19 @@ func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Re
 		out = append(out, Result{File: file, Name: c.Name, Diff: c.Expect.diff(c.decide(set, q))})
 	}
 	return out, nil
+}
+
+// documents counts those that have something in them, up to one that cannot be read.
+func documents(data []byte) (n int) {
+	for d := yamlv3.NewDecoder(bytes.NewReader(data)); ; {
+		var one any
+		if d.Decode(&one) != nil {
+			return n
+		}
+		if one != nil {
+			n++
+		}
+	}
 }
 
 // decide asks until nothing is needed any more, with the user's permissions as answers.
