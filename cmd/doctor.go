@@ -3,12 +3,14 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/weir-dev/weir/controller/doctor"
@@ -41,25 +43,44 @@ problem; what cannot be read is unknown, which is none.`,
   weir doctor -n weir-system -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDoctor(ctrl.SetupSignalHandler(), &f, cmd.OutOrStdout())
+			ctx := ctrl.SetupSignalHandler()
+			return orInterrupted(ctx, runDoctor(ctx, &f, cmd.OutOrStdout()))
 		},
 	}
-	fs := cmd.Flags()
-	f.register(fs)
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *doctorFlags) register(fs *pflag.FlagSet) {
+	f.clusterFlags.register(fs)
 	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of the Deployment weir-controller, else companion")
 	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
 	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner never existed, and wait for its end, for 30s at most; then it is deleted")
 	fs.BoolVar(&f.webhook, "webhook", false, "only find out whether the API server asks the webhook, for 30s at most: a dry-run delete of the Lease weir-canary has to come back refused by it; needs the right to delete that Lease")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	return cmd
+}
+
+func (f *doctorFlags) check() error {
+	var errs []error
+	if f.output != "text" && f.output != "json" {
+		errs = append(errs, fmt.Errorf("--output %q: must be text or json", f.output))
+	}
+	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
+		errs = append(errs, fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode))
+	}
+	if f.namespace == "" { // of a variable without a value: all that is asked for would be nowhere
+		errs = append(errs, fmt.Errorf("--namespace %q: must be the name of a namespace", f.namespace))
+	}
+	errs = append(errs, checkNamespace("--namespace", f.namespace))
+	if f.webhook && (f.try || f.mode != "" || f.output == "json") {
+		errs = append(errs, errors.New("--webhook finds out one thing: leave --mode, --try and --output out"))
+	}
+	return errors.Join(errs...)
 }
 
 func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output %q: must be text or json", f.output)
-	}
-	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
-		return fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode)
+	if err := f.check(); err != nil {
+		return err
 	}
 	config, err := f.restConfig()
 	if err != nil {
@@ -76,6 +97,9 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 		return err
 	}
 	facts := p.read(ctx, f.mode, f.try)
+	if ctx.Err() != nil { // what was not read by then is not unknown
+		return errInterrupted
+	}
 	findings := doctor.Examine(facts)
 	if f.output == "json" {
 		enc := json.NewEncoder(out)

@@ -28,6 +28,8 @@ import (
 
 const (
 	doctorTimeout = 15 * time.Second // of one request
+	// doctorFor is how long all may take that is only read: there are dozens of rights to ask for, of an API server that may not answer.
+	doctorFor = 2 * time.Minute
 	// tryFor is how long a garbage collector may take with --try.
 	tryFor, tryEvery = 30 * time.Second, 200 * time.Millisecond
 )
@@ -57,6 +59,17 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 
 // read reads all facts. What cannot be read is left out, and why is said.
 func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts {
+	p.look(ctx, mode)
+	if try {
+		p.note("try", p.try(ctx))
+	}
+	return p.facts
+}
+
+// look reads what is there, within doctorFor.
+func (p *patient) look(ctx context.Context, mode string) {
+	ctx, cancel := context.WithTimeout(ctx, doctorFor)
+	defer cancel()
 	f := &p.facts
 	p.note("flags", p.deployed(ctx))
 	if f.Mode = mode; mode == "" {
@@ -66,7 +79,7 @@ func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts 
 		namespace, name, _ := strings.Cut(f.Flags.MigrationLease, "/")
 		p.note("migrationLease", p.lease(ctx, namespace, name, &f.MigrationLease))
 	}
-	p.note("version", p.version())
+	p.note("version", p.version(ctx))
 	p.note("managers", p.managers(ctx))
 	p.note("managerLease", p.lease(ctx, metav1.NamespaceSystem, "kube-controller-manager", &f.ManagerLease))
 	p.note("weirLease", p.lease(ctx, p.home, "weir-controller", &f.WeirLease))
@@ -78,12 +91,8 @@ func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts 
 		status, message := enforce.Asked(ctx, p.client.CoordinationV1().Leases(p.home))
 		f.Asked = &doctor.Asked{Status: string(status), Says: message}
 	}
-	p.note("definitions", p.definitions())
+	p.note("definitions", p.definitions(ctx))
 	p.note("policies", p.policies(ctx))
-	if try {
-		p.note("try", p.try(ctx))
-	}
-	return *f
 }
 
 func (p *patient) note(fact string, err error) {
@@ -92,8 +101,8 @@ func (p *patient) note(fact string, err error) {
 	}
 }
 
-func (p *patient) version() error {
-	v, err := p.client.Discovery().ServerVersion()
+func (p *patient) version(ctx context.Context) error {
+	v, err := serverVersion(ctx, p.client.Discovery().RESTClient())
 	if err != nil {
 		return err
 	}
@@ -197,9 +206,10 @@ func (p *patient) webhooks(ctx context.Context) error {
 	return nil
 }
 
-func (p *patient) definitions() error {
+func (p *patient) definitions(ctx context.Context) error {
 	found := []string{}
-	list, err := p.client.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	var list metav1.APIResourceList
+	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.GroupVersion.String()).Do(ctx).Into(&list)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -204,13 +205,16 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
 	began := time.Now()
-	info, err := client.ServerVersion()
+	info, err := serverVersion(ctx, client.RESTClient())
 	for starting(err) && time.Since(began) < reachFor && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-time.After(reachEvery):
-			info, err = client.ServerVersion()
+			info, err = serverVersion(ctx, client.RESTClient())
 		}
+	}
+	if ctx.Err() != nil {
+		return nil, errInterrupted
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone can be "unknown"
 		return nil, fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
@@ -219,6 +223,19 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 		return nil, fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
 	return info, nil
+}
+
+// serverVersion reads the version until ctx ends, which the client's own method does not look at.
+func serverVersion(ctx context.Context, client rest.Interface) (*apiversion.Info, error) {
+	body, err := client.Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var info apiversion.Info
+	if err := json.Unmarshal(body, &info); err != nil {
+		return nil, fmt.Errorf("read its version: %w", err)
+	}
+	return &info, nil
 }
 
 // reachFor is for how long an API server that started a moment ago is given the time to know its own permissions: until then

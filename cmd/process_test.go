@@ -37,13 +37,22 @@ type ended struct {
 
 func runProcess(t *testing.T, process *exec.Cmd) ended {
 	t.Helper()
+	return startProcess(t, process)()
+}
+
+func startProcess(t *testing.T, process *exec.Cmd) (wait func() ended) {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	process.Stdout, process.Stderr = &out, &errOut
-	err := process.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return ended{process.ProcessState.ExitCode(), out.String(), errOut.String()}
+	return func() ended {
+		if exit, err := (*exec.ExitError)(nil), process.Wait(); err != nil && !errors.As(err, &exit) {
+			t.Error(err)
+		}
+		return ended{process.ProcessState.ExitCode(), out.String(), errOut.String()}
+	}
 }
 
 // TestWrongFlagsEndAProcessBeforeTheClusterIsAsked: with one line for each, and no log. Who only mistyped one has changed nothing.

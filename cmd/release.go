@@ -65,7 +65,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	}
 	if deployment.Name != "" && !f.dryRun {
 		if err := release.StopController(ctx, config, deployment); err != nil {
-			return err
+			return orInterrupted(ctx, err)
 		}
 	}
 	r := release.Release{
@@ -78,6 +78,9 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		r.Found = func(what string) { say(out, "%s", what) }
 	}
 	done, err := r.Run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: what was released stays released; run it again to go on", errInterrupted)
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,17 @@ func ExitCode(err error) int {
 		return 3
 	}
 	return 1
+}
+
+// errInterrupted is what a command fails with that a signal has ended: what its requests made of that says nothing about the cluster.
+var errInterrupted = errors.New("interrupted")
+
+// orInterrupted is an error, or that of a command whose context has ended before.
+func orInterrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
 }
 
 // Root returns the weir command.
