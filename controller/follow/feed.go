@@ -39,7 +39,12 @@ type Feed struct {
 	// behindNow is set when the watch broke. It is level again when it has reached until.
 	behindNow atomic.Bool
 	until     atomic.Uint64
+	// first is the first list while it comes; the reflector's alone.
+	first *firstList
 }
+
+// listPiece is how many events of a list the graph takes in at once.
+const listPiece = 256
 
 // Change is what happened to an object, for those who are told of it by name.
 type Change uint8
@@ -63,11 +68,15 @@ func (f *Feed) Transformer() cache.TransformFunc {
 		if !ok {
 			return obj, nil
 		}
-		m.ManagedFields = nil
-		if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) { // policies are asked about those
-			m.Labels, m.Annotations = nil, nil
-		}
+		trim(m)
 		return obj, nil
+	}
+}
+
+func trim(m *metav1.PartialObjectMetadata) {
+	m.ManagedFields = nil
+	if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) { // policies are asked about those
+		m.Labels, m.Annotations = nil, nil
 	}
 }
 
@@ -112,11 +121,13 @@ func (f *Feed) Delete(obj any) error {
 
 // Replace takes in a complete list, in pieces, so that the others get at the graph in between.
 func (f *Feed) Replace(list []any, resourceVersion string) error {
+	if f.finish(list, resourceVersion) {
+		return nil
+	}
 	if err := f.check(list, resourceVersion); err != nil {
 		return err
 	}
-	const piece = 256
-	events := make([]graph.Event, 0, piece)
+	events := make([]graph.Event, 0, listPiece)
 	events = append(events, graph.ListBegins{Kind: f.Kind})
 	var changed []*metav1.PartialObjectMetadata // those to tell of, once the graph has them
 	var latest *metav1.PartialObjectMetadata
@@ -133,19 +144,24 @@ func (f *Feed) Replace(list []any, resourceVersion string) error {
 		if f.seen != nil || m.DeletionTimestamp != nil {
 			changed = append(changed, m)
 		}
-		if len(events) == piece {
+		if len(events) == listPiece {
 			f.Store.Apply(events...)
 			events = events[:0]
 		}
 	}
 	f.Store.Apply(append(events, graph.ListEnds{Kind: f.Kind})...)
-	f.reach(VersionNumber(resourceVersion))
-	f.latest.Store(latest)
-	f.level(true)
+	f.complete(resourceVersion, latest)
 	for _, m := range changed {
 		f.Notify(m)
 	}
 	return nil
+}
+
+// complete notes that the graph has a complete list.
+func (f *Feed) complete(resourceVersion string, latest *metav1.PartialObjectMetadata) {
+	f.reach(VersionNumber(resourceVersion))
+	f.latest.Store(latest)
+	f.level(true)
 }
 
 // UpdateResourceVersion is told how far the watch has come, once the graph has what came: with each event, and about once

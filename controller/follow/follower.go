@@ -91,6 +91,7 @@ func (f *follower) run(ctx context.Context, client metadata.Interface) {
 }
 
 func (f *follower) end() {
+	f.Store.release(f.Kind)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = true
@@ -130,7 +131,18 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	}
 	// The reflector leaves a watch alone, unstopped, when the store refuses the list that came by it.
 	unhook := context.AfterFunc(ctx, w.Stop)
-	return &stream{Interface: w, ended: func() { unhook(); f.watchEnded(ctx, end) }}, nil
+	w = &stream{Interface: w, ended: func() { unhook(); f.watchEnded(ctx, end) }}
+	if goesOn || !f.unseen() {
+		return w, nil
+	}
+	return f.takeIn(ctx, w)
+}
+
+// unseen tells whether no list of the kind has ended yet.
+func (f *follower) unseen() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.listed
 }
 
 // stream tells when the reflector has done with a watch. Its events are not touched.

@@ -49,8 +49,8 @@ func (w *Watcher) AwaitLists(ctx context.Context) bool {
 	return true
 }
 
-// Tidy gives back what the first lists needed: the whole objects, of which the graph keeps a tenth. The
-// runtime would in time.
+// Tidy gives back what the first lists needed: what was decoded of each object, of which the graph keeps a tenth.
+// The runtime would in time.
 func (w *Watcher) Tidy(ctx context.Context) {
 	if w.AwaitLists(ctx) {
 		select {

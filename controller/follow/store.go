@@ -20,18 +20,26 @@ type Store struct {
 	dirty atomic.Pointer[func([]types.UID)]
 	// changed receives the draining namespaces whose content has changed; nil while nothing drains.
 	changed atomic.Pointer[func([]string)]
+	// opening are the kinds of which nothing becomes work yet; guarded by mu.
+	opening opening
 }
 
 // NewStore makes a Store with an empty graph.
-func NewStore() *Store { return &Store{graph: graph.New()} }
+func NewStore() *Store { return &Store{graph: graph.New(), opening: opening{}} }
 
 // Lead turns dirty objects into work from now on, beginning with what is there to do already.
 func (s *Store) Lead(dirty func([]types.UID)) {
-	const piece = 1000
 	s.dirty.Store(&dirty)
+	s.pending(dirty)
+}
+
+// pending turns what there is to do already into work.
+func (s *Store) pending(dirty func([]types.UID)) {
+	const piece = 1000
 	for next := uint32(0); ; {
 		s.mu.Lock()
 		uids, cursor := s.graph.Pending(next, piece)
+		uids = s.opening.hold(s.graph, uids)
 		s.mu.Unlock()
 		dirty(uids)
 		if cursor == 0 {
@@ -52,6 +60,7 @@ func (s *Store) Apply(events ...graph.Event) {
 			dirty = append(dirty, d...)
 		}
 	}
+	dirty = s.heldLocked(dirty)
 	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
 	s.notify(dirty, changed)
@@ -62,7 +71,7 @@ func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
 	var dirty []types.UID
 	s.mu.Lock()
 	if ev := f(s.graph); ev != nil {
-		dirty = s.graph.Apply(ev)
+		dirty = s.heldLocked(s.graph.Apply(ev))
 	}
 	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()

@@ -3,7 +3,9 @@ package follow
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +44,8 @@ type watching struct {
 	alter func(*http.Request)
 	// later adds to each 429 when to come again.
 	later bool
+	// stream stands before each list that comes as a stream, if it is not nil.
+	stream func(resource string, list io.ReadCloser) io.ReadCloser
 }
 
 // newWatching serves namespaces, ConfigMaps, and a custom kind. It is run by start.
@@ -61,6 +65,9 @@ func newWatching(t *testing.T) *watching {
 		resp, err := next.RoundTrip(r)
 		if err == nil && resp.StatusCode == http.StatusTooManyRequests && e.later {
 			resp.Header.Set("Retry-After", "5")
+		}
+		if err == nil && e.stream != nil && resp.StatusCode == http.StatusOK && r.URL.Query().Get("sendInitialEvents") == "true" {
+			resp.Body = e.stream(path.Base(r.URL.Path), resp.Body)
 		}
 		return resp, err
 	})}
