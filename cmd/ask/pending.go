@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/insight"
 )
@@ -21,9 +22,13 @@ can go. Nothing has to be installed in the cluster.`,
 	}, func(_ context.Context, _ *asking, w *insight.World) (findings, error) {
 		groups := w.Pending(time.Now())
 		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
+		met := map[types.UID]bool{}
 		for _, g := range groups {
 			for _, e := range g.Items {
-				f.objects = append(f.objects, e.Object)
+				if !met[e.UID] { // others may have to act on it, too
+					met[e.UID] = true
+					f.objects = append(f.objects, e.Object)
+				}
 			}
 		}
 		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawPending(out, groups, style) }

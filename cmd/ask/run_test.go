@@ -485,3 +485,17 @@ func TestHeldCollectionsAreNamedInManyWays(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfWhatIsPendingAreNamedOnce: whoever has to act, so that a program that reads them does nothing twice.
+func TestNamesOfWhatIsPendingAreNamedOnce(t *testing.T) {
+	w := newTown(t)
+	w.put("two", "", ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [example.com/a, example.com/b]")
+	w.put("one", "", terminating)
+	s := w.run("pending", "-o", "name")
+	if lines := strings.Fields(s.out); s.failed != nil || len(lines) != 2 || !slices.Contains(lines, "configmaps/shop/two") || !slices.Contains(lines, "configmaps/shop/one") {
+		t.Errorf("%v, and it names %q", s.failed, lines)
+	}
+	if s = w.run("pending"); strings.Count(s.out, "configmaps/shop/two") != 2 {
+		t.Errorf("both who have to act are to be told:\n%s", s.out)
+	}
+}

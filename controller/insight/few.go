@@ -61,11 +61,16 @@ func together(all []Cause, what string) Cause {
 	}
 	c.What, c.Objects = what, objects[:min(len(objects), someNames)]
 	if len(objects) > 0 {
-		c.What += ": " + counted(objects)
+		c.What += ": " + countedOf(objects, max(len(objects), different(c.uids)))
 	}
 	c.Actor = strings.Join(actors[:min(len(actors), mostActors)], "; ")
 	if more := len(actors) - mostActors; more > 0 {
 		c.Actor += fmt.Sprintf("; and %d more", more)
 	}
 	return c
+}
+
+// different is how many uids there are, each counted once.
+func different(uids []types.UID) int {
+	return len(slices.Compact(slices.Sorted(slices.Values(uids))))
 }

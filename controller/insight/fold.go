@@ -27,7 +27,7 @@ func (s Style) cut(lines []string) []string {
 	for n, line := range lines {
 		if rows += s.rows(line); rows > mostLines && len(lines) > 1 {
 			n = max(n-1, 1) // in the place of the last there is told how many are left out
-			return append(lines[:n:n], "… and " + words.Count(len(lines)-n, "line", "lines") + " more: --full shows them")
+			return append(lines[:n:n], "… and "+words.Count(len(lines)-n, "line", "lines")+" more: --full shows them")
 		}
 	}
 	return lines

@@ -41,7 +41,7 @@ func (w *World) relieved(gone Object, now time.Time) (out []Cause) {
 		}
 		for _, o := range v.Owners {
 			owner, m := w.Meta(o.UID), w.Meta(v.UID)
-			if o.Controller == nil || !*o.Controller || owner == nil || m == nil || !strings.HasPrefix(gone.Name, o.Name+"-") {
+			if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || owner.DeletionTimestamp != nil || m == nil || !strings.HasPrefix(gone.Name, o.Name+"-") {
 				continue
 			}
 			return append(out, Cause{

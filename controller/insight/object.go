@@ -47,13 +47,16 @@ func byName(a, b *Object) int {
 const someNames = 3
 
 // counted names some objects, and says how many more there are.
-func counted(all []Object) string {
+func counted(all []Object) string { return countedOf(all, len(all)) }
+
+// countedOf names some objects of so many.
+func countedOf(all []Object, n int) string {
 	var names []string
 	for _, o := range all[:min(len(all), someNames)] {
 		names = append(names, o.String())
 	}
 	text := strings.Join(names, ", ")
-	if more := len(all) - someNames; more > 0 {
+	if more := n - min(len(all), someNames); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -162,7 +162,10 @@ func (w *World) blocked(v *graph.View, now time.Time) []Cause {
 	look := treeCommand(v)
 	if len(leaves) == 0 {
 		c := Cause{Actor: "the garbage collector", Look: look, What: "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off"}
-		if kinds := w.Graph.Holding(v.UID); kinds != "" {
+		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
+			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
+			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
+		} else if kinds := w.Graph.Holding(v.UID); kinds != "" {
 			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
 		}
 		return []Cause{c}
@@ -218,6 +221,19 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 	return out
 }
 
+// blocksInRing are the dependents that block an owner for which they wait themselves, where nothing else blocks it. Sorted.
+func (w *World) blocksInRing(uid types.UID) (out []Object) {
+	for _, d := range w.Graph.Dependents(uid) {
+		if slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
+			return o.UID == uid && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
+		}) {
+			out = append(out, objectOf(&d))
+		}
+	}
+	slices.SortFunc(out, func(a, b Object) int { return byName(&a, &b) })
+	return out
+}
+
 func (w *World) orphaning(v *graph.View) Cause {
 	c := Cause{Actor: "the garbage collector", Look: treeCommand(v)}
 	var left []Object
@@ -226,10 +242,12 @@ func (w *World) orphaning(v *graph.View) Cause {
 		c.uids = append(c.uids, d.UID)
 	}
 	c.Objects = left[:min(len(left), someNames)]
-	switch len(left) {
-	case 0:
+	switch kinds := w.Graph.Holding(v.UID); {
+	case len(left) == 0 && kinds != "":
+		c.What = "its dependents are being orphaned: whether some are left is not known, because these could not be read: " + kinds
+	case len(left) == 0:
 		c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
-	case 1:
+	case len(left) == 1:
 		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refers to it", left[0])
 	default:
 		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left))
@@ -242,7 +260,11 @@ func (w *World) finalizer(v *graph.View, name string) Cause {
 	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name}
 	if f, ok := KnownFinalizer(name); ok {
 		c.What += ": " + f.Component + " takes it off when " + f.WaitsFor
-		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(f.Look)
+		look := f.Look
+		if v.Namespace == "" {
+			look = strings.Replace(look, " -n NAMESPACE", "", 1)
+		}
+		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(look)
 	}
 	if by, ok := w.writer(v.UID, name); ok {
 		c.manager = by.Manager
@@ -274,11 +296,11 @@ func DrawPending(out io.Writer, groups []Group, style Style) error {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		verb := "wait"
-		if len(g.Items) == 1 {
-			verb = "waits"
+		objects := map[types.UID]bool{}
+		for _, e := range g.Items {
+			objects[e.UID] = true // one may wait for the same actor for several reasons
 		}
-		fmt.Fprintf(&b, "%d %s for %s:\n", len(g.Items), verb, g.Actor)
+		fmt.Fprintf(&b, "%s for %s:\n", words.Count(len(objects), "waits", "wait"), g.Actor)
 		shown := g.Items
 		if !style.Full && len(shown) > most {
 			shown = shown[:most]

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 var (
@@ -79,8 +80,9 @@ type Item struct {
 	CreatedAgainBy *Object `json:"anew,omitempty"`
 
 	at         graph.Handle
-	fresh      int // the step in which the decision about it changed last
-	written    int // the step in which it was written last
+	stuck      string // why it never goes, where the graph does not know
+	fresh      int    // the step in which the decision about it changed last
+	written    int    // the step in which it was written last
 	owners     []types.UID
 	keepers    []types.UID // owners that go, of which a policy keeps it
 	controller types.UID   // the one of them that makes it; empty if none does
@@ -237,7 +239,7 @@ func (c *playing) drain(i *Item, ns *graph.View, waves func(string) func(graph.V
 		c.takeAlong(ns.UID, fmt.Sprintf("in the namespace, wave %d", wave+1), byWave[wave])
 		c.run()
 	}
-	c.finish(i, ns, ns.Finalizers)
+	c.finish(i, ns, ns.Finalizers, len(c.content(ns.Name)))
 }
 
 // instances deletes all objects of a definition, and then the definition.
@@ -252,7 +254,13 @@ func (c *playing) instances(i *Item, crd *graph.View, propagation metav1.Deletio
 	}
 	c.takeAlong(crd.UID, "of the definition", all)
 	c.run()
-	c.finish(i, crd, slices.DeleteFunc(slices.Clone(crd.Finalizers), func(f string) bool { return f == cleanup }))
+	left := 0
+	for v := range c.world.objects() {
+		if v.Kind == kind {
+			left++
+		}
+	}
+	c.finish(i, crd, slices.DeleteFunc(slices.Clone(crd.Finalizers), func(f string) bool { return f == cleanup }), left)
 }
 
 // takeAlong deletes objects that go because they are in something, or of it.
@@ -270,15 +278,22 @@ func (c *playing) takeAlong(via types.UID, why string, all []graph.View) {
 			i.Why = why
 			c.delete(i, &now, metav1.DeletePropagationBackground)
 		} else {
+			i.Outcome, i.Stage = Deleted, c.stage
 			c.write(i, &now, now.Finalizers) // goes when what holds it comes off
 		}
 	}
 }
 
-// finish ends what had to wait for all that it takes along.
-func (c *playing) finish(i *Item, v *graph.View, finalizers []string) {
+// finish ends what had to wait for all that it takes along, unless some of that is left, which never goes.
+func (c *playing) finish(i *Item, v *graph.View, finalizers []string, left int) {
 	c.step++
 	v.Deleting = true
+	if left > 0 {
+		i.stuck = "waits for " + words.Count(left, "object that never goes as things are", "objects that never go as things are")
+		c.observe(i, v, ownersOf(v), v.Finalizers)
+		c.run()
+		return
+	}
 	c.write(i, v, finalizers)
 	c.run()
 }
@@ -308,7 +323,7 @@ func (c *playing) end() []*Item {
 		}
 		if i.Outcome == Deleted && c.world.Graph.Has(i.at) {
 			i.Outcome, i.Step = Stuck, c.step
-			i.Why = c.world.Graph.DecideAt(i.at).Why
+			i.Why = cmp.Or(i.stuck, c.world.Graph.DecideAt(i.at).Why)
 		}
 		if i.Outcome != Deleted || i.controller == "" {
 			continue

@@ -182,8 +182,12 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look})
 	}
 	if mismatched != "" {
+		where := "owners are looked for in its own only"
+		if v.Namespace == "" {
+			where = "what is in no namespace cannot have such an owner"
+		}
 		out = append(out, Cause{
-			What:  fmt.Sprintf("an owner that it names is in the namespace %q; owners are looked for in its own only", mismatched),
+			What:  fmt.Sprintf("an owner that it names is in the namespace %q; %s", mismatched, where),
 			Actor: "who wrote the owner reference",
 		})
 	}
@@ -233,7 +237,7 @@ func (w *World) successors(v *graph.View) (out []string) {
 func (w *World) again(v *graph.View, events []corev1.Event, now time.Time) []Cause {
 	for _, o := range v.Owners {
 		owner, m := w.Meta(o.UID), w.Meta(v.UID)
-		if o.Controller == nil || !*o.Controller || owner == nil || m == nil || owner.DeletionTimestamp != nil {
+		if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || m == nil || owner.DeletionTimestamp != nil {
 			continue
 		}
 		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be created again", words.Printable(o.Kind), words.Printable(o.Name))}

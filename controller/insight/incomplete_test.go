@@ -1,0 +1,195 @@
+package insight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+var spaces = graph.Resource{Resource: "namespaces", Kind: "Namespace", Version: "v1", Versions: []string{"v1"}, Collected: true, Deletable: true, Listable: true}
+
+// clusterOf is a World of some ConfigMaps of the namespace x; of other kinds are those that are named.
+func clusterOf(configs []metav1.PartialObjectMetadata, others map[string][]metav1.PartialObjectMetadata) *World {
+	kinds := append(slices.Clone(someKinds), spaces)
+	w := NewWorld("", kinds)
+	for _, k := range kinds {
+		list := others[k.Resource]
+		if k.Resource == configMaps.Resource {
+			list = configs
+		}
+		w.List(k.GroupResource(), "1", list)
+	}
+	return w
+}
+
+// ending is an object that is being deleted, and held by finalizers.
+func ending(m metav1.PartialObjectMetadata, finalizers ...string) metav1.PartialObjectMetadata {
+	m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: noon}, finalizers
+	return m
+}
+
+// blocking is a reference that blocks the owner.
+func blocking(kind graph.Resource, name string) metav1.OwnerReference {
+	r := reference(kind, name)
+	r.BlockOwnerDeletion = new(true)
+	return r
+}
+
+// controlling is a reference to the controller.
+func controlling(kind graph.Resource, name string) metav1.OwnerReference {
+	r := reference(kind, name)
+	r.Controller = new(true)
+	return r
+}
+
+// TestWhySaysWhatItDoesNotKnow: and nothing that is not so.
+func TestWhySaysWhatItDoesNotKnow(t *testing.T) {
+	cm := func(name string, owners ...metav1.OwnerReference) metav1.PartialObjectMetadata {
+		return object(configMaps, "x", name, owners...)
+	}
+	for name, c := range map[string]struct {
+		asked   string
+		configs []metav1.PartialObjectMetadata
+		others  map[string][]metav1.PartialObjectMetadata
+		unread  bool // Secrets
+		says    string
+		not     string
+	}{
+		"orphaning, and all was read": {asked: "o", configs: []metav1.PartialObjectMetadata{ending(cm("o"), "orphan")}, says: "none is left", not: "not known"},
+		"orphaning, and not all was read": {asked: "o", configs: []metav1.PartialObjectMetadata{ending(cm("o"), "orphan")}, unread: true,
+			says: "whether some are left is not known, because these could not be read: secrets", not: "none is left"},
+		"foreground, and not all was read": {asked: "o", configs: []metav1.PartialObjectMetadata{ending(cm("o"), "foregroundDeletion")}, unread: true,
+			says: "whether dependents are left is not known", not: "nothing blocks it"},
+		"a cycle of two": {asked: "a", configs: []metav1.PartialObjectMetadata{ending(cm("a", blocking(configMaps, "b")), "foregroundDeletion"), ending(cm("b", blocking(configMaps, "a")), "foregroundDeletion")},
+			says: "it waits in a cycle for configmaps/x/b.", not: "nothing blocks it"},
+		"a cycle of one": {asked: "a", configs: []metav1.PartialObjectMetadata{ending(cm("a", blocking(configMaps, "a")), "foregroundDeletion")},
+			says: "it waits in a cycle for configmaps/x/a.", not: "nothing blocks it"},
+		"a cycle that something else holds": {asked: "a", configs: []metav1.PartialObjectMetadata{ending(cm("a", blocking(configMaps, "b")), "foregroundDeletion"),
+			ending(cm("b", blocking(configMaps, "a")), "foregroundDeletion"), ending(cm("c", blocking(configMaps, "b")), "example.com/f")},
+			says: "foreground deletion: it waits for configmaps/x/c", not: "cycle"},
+		"a finalizer on what is in no namespace": {asked: "n", others: map[string][]metav1.PartialObjectMetadata{"nodes": {ending(object(nodes, "", "n"), "kubernetes.io/pvc-protection")}},
+			says: "kubectl describe pvc n\n", not: "-n "},
+		"an owner in a namespace of what is in none": {asked: "n", configs: []metav1.PartialObjectMetadata{cm("boss")},
+			others: map[string][]metav1.PartialObjectMetadata{"nodes": {object(nodes, "", "n", reference(configMaps, "boss"))}},
+			says:   `is in the namespace "x"; what is in no namespace cannot have such an owner`, not: "in its own"},
+		"a controller that lives": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "x", "s", controlling(configMaps, "boss"))}, says: "its controller ConfigMap boss lives", not: "is to be deleted"},
+		"a controller in another namespace": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "y", "s", controlling(configMaps, "boss"))},
+			says: "owners are looked for in its own only", not: "its controller ConfigMap boss lives"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := clusterOf(c.configs, c.others)
+			if c.unread {
+				w = NewWorld("", []graph.Resource{configMaps, secrets})
+				w.List(configMaps.GroupResource(), "1", c.configs)
+				w.NotListed(secrets.GroupResource(), false, "not now")
+			}
+			a, ok := w.Why(types.UID("uid-"+c.asked), Facts{}, noon)
+			text := strings.ToLower(shown(t, a))
+			if !ok || !strings.Contains(text, strings.ToLower(c.says)) || strings.Contains(text, strings.ToLower(c.not)) {
+				t.Errorf("want %q and not %q in\n%s", c.says, c.not, shown(t, a))
+			}
+		})
+	}
+}
+
+// TestWhatWaitsForOneActorTwiceIsOneObject: in the count, whatever the reasons are.
+func TestWhatWaitsForOneActorTwiceIsOneObject(t *testing.T) {
+	w := clusterOf([]metav1.PartialObjectMetadata{ending(object(configMaps, "x", "v"), "external-attacher/a", "external-attacher/b")}, nil)
+	var out strings.Builder
+	if err := DrawPending(&out, w.Pending(noon), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "1 waits for the CSI driver's external-attacher:\n") || strings.Count(out.String(), "configmaps/x/v") != 2 {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
+// TestCausesThatBecomeOneCountAllObjects: not only those that each of them names.
+func TestCausesThatBecomeOneCountAllObjects(t *testing.T) {
+	configs := []metav1.PartialObjectMetadata{ending(object(configMaps, "x", "boss"), "foregroundDeletion")}
+	const actors, each = 9, 7
+	for i := range actors * each {
+		configs = append(configs, ending(object(configMaps, "x", fmt.Sprintf("leaf-%02d", i), blocking(configMaps, "boss")), fmt.Sprintf("example.com/f%d", i%actors)))
+	}
+	a, _ := clusterOf(configs, nil).Why("uid-boss", Facts{}, noon)
+	last := a.Causes[len(a.Causes)-1]
+	if want := fmt.Sprintf("and %d more", (actors-mostShares)*each-someNames); !strings.HasSuffix(last.What, want) || len(a.Causes) != mostShares+1 {
+		t.Errorf("the last of %d causes: %q, want %q", len(a.Causes), last.What, want)
+	}
+}
+
+// TestANamespaceWaitsForWhatNeverGoes: and so does a plan of it.
+func TestANamespaceWaitsForWhatNeverGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		left    metav1.PartialObjectMetadata
+		unread  bool
+		outcome Outcome
+	}{
+		"what goes":                 {object(configMaps, "x", "o"), false, Deleted},
+		"what goes when it is held": {ending(object(configMaps, "x", "o"), "example.com/f"), false, Deleted},
+		"orphaning goes":            {ending(object(configMaps, "x", "o"), "orphan"), false, Deleted},
+		"orphaning that waits for what cannot be read": {ending(object(configMaps, "x", "o"), "orphan"), true, Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld("", []graph.Resource{configMaps, secrets, spaces})
+			w.List(configMaps.GroupResource(), "1", []metav1.PartialObjectMetadata{c.left, object(configMaps, "x", "other")})
+			w.List(spaces.GroupResource(), "1", []metav1.PartialObjectMetadata{object(spaces, "", "x")})
+			if c.unread {
+				w.NotListed(secrets.GroupResource(), false, "not now")
+			} else {
+				w.List(secrets.GroupResource(), "1", nil)
+			}
+			p := w.Plan(Deletion{Roots: []types.UID{"uid-x"}, Propagation: metav1.DeletePropagationBackground})
+			items := byUID(p.Items)
+			if len(p.Items) != 3 || items["uid-o"].Outcome != c.outcome || items["uid-x"].Outcome != c.outcome || items["uid-other"].Outcome != Deleted {
+				t.Errorf("of %d items these are to be %q:\n%s", len(p.Items), c.outcome, drawnPlan(t, p))
+			}
+			if c.outcome == Stuck && items["uid-x"].Why != "waits for 1 object that never goes as things are" {
+				t.Errorf("why: %q", items["uid-x"].Why)
+			}
+		})
+	}
+}
+
+// TestWhatAControllerHasMadeSinceIsOfOneThatLives: in the namespace, and is not being deleted itself.
+func TestWhatAControllerHasMadeSinceIsOfOneThatLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		boss metav1.PartialObjectMetadata
+		want bool
+	}{
+		"it lives":                    {object(configMaps, "x", "web"), true},
+		"it is being deleted":         {ending(object(configMaps, "x", "web"), "example.com/f"), false},
+		"it is in another namespace":  {object(configMaps, "y", "web"), false},
+		"it is not there":             {object(configMaps, "x", "other"), false},
+		"it has another name":         {object(configMaps, "x", "we"), false},
+		"it has the name of the kind": {object(configMaps, "x", "configmaps"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			part := object(configMaps, "x", "web-2", controlling(configMaps, "web"))
+			part.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
+			w := clusterOf([]metav1.PartialObjectMetadata{c.boss, part}, nil)
+			a, ok := w.Gone(Object{Kind: "configmaps", Namespace: "x", Name: "web-1"}, "ConfigMap", []corev1.Event{}, noon)
+			if ok != c.want || ok && !strings.Contains(shown(t, a), "ConfigMap web lives, which is likely to have been its controller, and has made configmaps/web-2 60s ago") {
+				t.Errorf("%t, want %t:\n%s", ok, c.want, shown(t, a))
+			}
+		})
+	}
+}
+
+// TestNothingIsLeftOutOfOneLine: a drawing whose only line is longer than a screen has it, and does not say that there are others.
+func TestNothingIsLeftOutOfOneLine(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("word ", 2*mostLines), " ")
+	for n, want := range map[int]string{0: "", 1: long, 2: long + "\n… and 1 line more: --full shows them", 3: long + "\n… and 2 lines more: --full shows them"} {
+		if got := strings.Join(Style{Width: 5}.cut(slices.Repeat([]string{long}, n)), "\n"); got != want {
+			t.Errorf("of %d lines: %q", n, got)
+		}
+	}
+}
