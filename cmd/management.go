@@ -100,6 +100,9 @@ func (m *management) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := m.process.metricsFree(); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(m.config, o)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)

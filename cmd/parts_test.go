@@ -1,0 +1,261 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// TestExitCodes: whoever supervises a process starts it again after 1, and not after 3, before a person has looked.
+func TestExitCodes(t *testing.T) {
+	for want, errs := range map[int][]error{
+		0: {nil},
+		1: {errors.New("x"), errInterrupted, context.Canceled, fmt.Errorf("exit 3: %w", errFull)},
+		3: {controller.ErrOtherCollector, fmt.Errorf("leader: %w", controller.ErrOtherCollector), errors.Join(errFull, controller.ErrOtherCollector)},
+	} {
+		for _, err := range errs {
+			if got := ExitCode(err); got != want {
+				t.Errorf("%v: %d, want %d", err, got, want)
+			}
+		}
+	}
+}
+
+func TestVersionNamesWhatItWasBuiltWith(t *testing.T) {
+	want := "weir " + version + " (client-go " + moduleVersion("k8s.io/client-go") + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
+	if got := runProcess(t, weirProcess(t, "version")); got != (ended{0, want, ""}) {
+		t.Errorf("%+v, want %s", got, want)
+	}
+	if got := moduleVersion("example.com/none"); got != "unknown" {
+		t.Errorf("the version of what is not in it: %s", got)
+	}
+}
+
+// TestNamespacesThatFlagsSay: of the leader's Lease and of the canary, in a cluster and outside of one.
+func TestNamespacesThatFlagsSay(t *testing.T) {
+	for args, want := range map[string][2]string{ // of the Lease; of the canary
+		"":                              {"kube-system", "kube-system"},
+		"--leader-elect-namespace a":    {"a", "a"},
+		"--webhook-service shop/weir":   {"kube-system", "kube-system"},
+		"--beside-builtin":              {"kube-system", ""},
+		"in":                            {"", "kube-system"}, // the pod has no token, which would tell
+		"in --webhook-service shop/w":   {"", "shop"},
+		"in --leader-elect-namespace a": {"a", "a"},
+		"in --beside-builtin":           {"", ""},
+	} {
+		rest, in := strings.CutPrefix(args, "in")
+		t.Setenv("KUBERNETES_SERVICE_HOST", map[bool]string{true: "10.0.0.1"}[in])
+		var f controllerFlags
+		given(t, f.targetFlags.register, pick(rest, "--webhook"))
+		f.beside = strings.Contains(rest, "--beside-builtin")
+		_, f.leaderElectNamespace, _ = strings.Cut(pick(rest, "--leader"), " ")
+		if got := [2]string{f.leaseNamespace(), f.canaryNamespace()}; got != want {
+			t.Errorf("%q: %q, want %q", args, got, want)
+		}
+		f.leaderElect = true
+		if _, err := f.election(apitest.New().Config(), logr.Discard()); (err != nil) != (want[0] == "") || err != nil && !strings.HasPrefix(err.Error(), "--leader-elect needs --leader-elect-namespace here: ") {
+			t.Errorf("%q: %v", args, err)
+		}
+		if f.mode = modeShadow; want[0] == "" {
+			if e, err := f.election(apitest.New().Config(), logr.Discard()); e != nil || err != nil {
+				t.Errorf("shadow mode has no leader: %v, %v", e, err)
+			}
+		}
+	}
+}
+
+// pick is the flag that begins so, and its value.
+func pick(args, flag string) string {
+	i := strings.Index(args, flag)
+	if i < 0 {
+		return ""
+	}
+	return args[i:]
+}
+
+// TestTheWebhookKnowsWhoCollects by the canary: where it cannot be read, neither is claimed.
+func TestTheWebhookKnowsWhoCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			age    time.Duration // 0: there is none
+			more   string
+			refuse bool
+			want   policies.Collector
+		}{
+			"none":            {0, "", false, policies.OthersCollect},
+			"it stands":       {time.Minute, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
+			"it is young":     {time.Second, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"Weir only looks": {time.Minute, "labels: {}", false, policies.OthersCollect},
+			"may not be read": {time.Minute, "labels: {}", true, policies.CollectorUnknown},
+		} {
+			api := apitest.New()
+			if c.age > 0 {
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: %s, creationTimestamp: %q, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: %s}], %s}}",
+					v1alpha1.CollectorCanary, time.Now().Add(-c.age).UTC().Format(time.RFC3339), v1alpha1.CollectorCanaryOwner, c.more))
+			}
+			api.Intercept(func(apitest.Request) *apitest.Reply {
+				if c.refuse {
+					return apitest.Refuse(403, "Forbidden", "not you")
+				}
+				return nil
+			})
+			state, err := live.New(live.Options{Config: api.Config(), Log: logr.Discard()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask, err := whoCollects(&begun{config: api.Config(), state: state}, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ask(t.Context())
+			if got != c.want || (err != nil) != c.refuse || err != nil && err.Error() != "read ConfigMap shop/weir-collector-canary: not you" {
+				t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
+			}
+		}
+		if ask, err := whoCollects(nil, ""); ask != nil || err != nil {
+			t.Errorf("--beside-builtin: %v", err)
+		}
+	})
+}
+
+// TestOthersAreHeldOnlyWithLimits: --brake-most 0 is no limit, for whoever is named.
+func TestOthersAreHeldOnlyWithLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    brakeFlags
+		want []string
+	}{
+		"nobody is named": {brakeFlags{brake: brake.DefaultLimits}, nil},
+		"without limits":  {brakeFlags{brakeUsers: []string{"gc"}}, nil},
+		"held":            {brakeFlags{brake: brake.DefaultLimits, brakeUsers: []string{"gc"}}, []string{"gc"}},
+	} {
+		if got := c.f.braking(); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if c.want == nil {
+			if guard, err := c.f.guard(nil, nil, nil); guard != nil || err != nil {
+				t.Errorf("%s: it holds, %v", name, err)
+			}
+		}
+	}
+}
+
+// TestATokenIsKeptWhereItCanBe: a process that is alone, with certificates that are files, needs no Secret, and takes what is written
+// until it has written its own. Others find theirs in the Secret that the flag names, or beside the Service.
+func TestATokenIsKeptWhereItCanBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		f     upFlags
+		takes bool // what is written, before anything has run
+	}{
+		"alone":                {upFlags{}, true},
+		"one of several":       {upFlags{controllerFlags: controllerFlags{collectorFlags: collectorFlags{leaderElect: true}}}, false},
+		"in a Secret":          {upFlags{controllerFlags: controllerFlags{targetFlags: targetFlags{token: "a/b"}}}, false},
+		"with a CA of its own": {upFlags{controllerFlags: controllerFlags{targetFlags: targetFlags{certificates: certificatesSelf}}}, false},
+	} {
+		api := apitest.New()
+		bundle, _ := madePair(t, 0)
+		putBundle(api, "mutating", bundle)
+		if c.f.certificates == "" {
+			c.f.certificates = certificatesFiles
+		}
+		token, err := c.f.ownTokens(t.Context(), &begun{config: api.Config()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := token.Takes(writtenToken); got != c.takes || token.Takes("another") {
+			t.Errorf("%s: takes what is written: %t", name, got)
+		}
+		api.Down()
+		if _, err := c.f.ownTokens(t.Context(), &begun{config: api.Config()}); (err != nil) != c.takes {
+			t.Errorf("%s, without an API server: %v", name, err)
+		}
+	}
+}
+
+// TestAServerOfKnownClientsIsThereWhenItListens: the check of it has no certificate to show.
+func TestAServerOfKnownClientsIsThereWhenItListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	f := serverFlags{address: l.Addr().String()}
+	if err := f.listening(func(*http.Request) error { return refused })(); !errors.Is(err, refused) {
+		t.Errorf("where everybody may connect: %v", err)
+	}
+	f.clientCA = "ca.crt"
+	there := f.listening(func(*http.Request) error { return refused })
+	if err := there(); err != nil {
+		t.Error(err)
+	}
+	l.Close()
+	if err := there(); err == nil || !strings.HasPrefix(err.Error(), "connect to the webhook's server: ") {
+		t.Errorf("it does not listen: %v", err)
+	}
+}
+
+// lasting is a source whose certificate has an end.
+type lasting struct {
+	serving
+	until time.Time
+}
+
+func (l lasting) Expiry() (time.Time, bool) { return l.until, !l.until.IsZero() }
+
+func TestWhenTheCertificateExpiresIsAMetric(t *testing.T) {
+	for _, c := range []struct {
+		until time.Time
+		want  float64
+	}{{time.Time{}, 0}, {began, float64(began.Unix())}} {
+		for _, with := range []prometheus.Collector{expiryOf(lasting{until: c.until})} {
+			var m dto.Metric
+			if err := with.(prometheus.Metric).Write(&m); err != nil || m.GetGauge().GetValue() != c.want {
+				t.Errorf("%s: %v, %v", c.until, &m, err)
+			}
+		}
+	}
+	var m dto.Metric
+	if err := expiryOf(serving{}).(prometheus.Metric).Write(&m); err != nil || m.GetGauge().GetValue() != 0 {
+		t.Errorf("a source that does not say: %v, %v", &m, err)
+	}
+}
+
+// TestThePageOfMetricsIsWhatProcessesRegister: and one that cannot be written is an error.
+func TestThePageOfMetricsIsWhatProcessesRegister(t *testing.T) {
+	want, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := WriteMetrics(&page); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), page.String()); diff != "" {
+		t.Errorf("run make generate (-page +registered):\n%s", diff)
+	}
+	for _, room := range []int{0, page.Len() - 1} {
+		if err := WriteMetrics(&fullDisk{room}); !errors.Is(err, errFull) {
+			t.Errorf("with room for %d bytes: %v", room, err)
+		}
+	}
+}
