@@ -29,7 +29,8 @@ func (f *follower) level(listed bool) {
 	f.behindNow.Store(false)
 	f.broken, f.mute, f.denied = false, false, time.Time{}
 	if listed {
-		f.listed, f.ended = true, false
+		f.listed, f.ended = true, f.plain
+		f.overdueLocked()
 	}
 	if f.lag != "" && !listed { // a list says so by itself
 		f.Store.Apply(graph.CaughtUp{Kind: f.Kind})
@@ -37,10 +38,10 @@ func (f *follower) level(listed bool) {
 	f.lag = ""
 }
 
-func (f *follower) trying() {
+func (f *follower) trying(plain bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.err = nil
+	f.err, f.plain = nil, plain
 }
 
 // tried takes in how an attempt to list or to watch ended.
@@ -125,21 +126,35 @@ func (f *follower) watchEnded(ctx context.Context, asked time.Time) {
 	if early {
 		f.breakLocked()
 	}
-	if f.overdue == nil {
+	f.overdueLocked()
+}
+
+// overdueLocked waits for a watch where there is none: not for long.
+func (f *follower) overdueLocked() {
+	switch {
+	case !f.ended:
+	case f.overdue == nil:
 		f.overdue = time.AfterFunc(unwatchedFor, f.unwatched)
-	} else {
+	default:
 		f.overdue.Reset(unwatchedFor)
 	}
 }
 
-// watchBegan takes in that there is a watch again.
-func (f *follower) watchBegan() {
+// watchBegan takes in that there is a watch again, which has to come as far as a reading. False: it is not known to go on, and there is no
+// such reading.
+func (f *follower) watchBegan(until reading) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = false
 	if f.overdue != nil {
 		f.overdue.Stop()
 	}
+	if !f.broken {
+		return true
+	}
+	f.until.Store(until.version)
+	f.mute = true
+	return !until.at.IsZero()
 }
 
 func (f *follower) unwatched() {

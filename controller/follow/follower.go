@@ -44,8 +44,9 @@ type follower struct {
 	done    bool
 	listed  bool        // a list has ended: from here on the kind is level or behind
 	lag     string      // why it is behind; "" if it is not
-	broken  bool        // the last watch did not end as it should: it is not known to go on
-	mute    bool        // a short watch was made since
+	broken  bool        // the last watch did not end as it should, or there was none for too long: it is not known to go on
+	mute    bool        // a watch was begun since
+	plain   bool        // the last list was asked for as one, not as a stream that goes on as a watch
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
@@ -101,7 +102,7 @@ func (f *follower) end() {
 }
 
 func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	f.trying()
+	f.trying(true)
 	list, err := f.resource.List(witnessed(ctx, f.failed), o)
 	if !outdated(err) { // the reflector lists again without one
 		f.tried(ctx, err)
@@ -111,19 +112,24 @@ func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Obje
 
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	goesOn := o.SendInitialEvents == nil // not a list as a stream
+	var until reading
+	var err error
 	if goesOn {
-		if err := f.resume(ctx, &o); err != nil {
+		if until, err = f.resume(ctx, &o); err != nil {
 			return nil, err
 		}
 	}
-	f.trying()
+	f.trying(false)
 	w, err := f.resource.Watch(witnessed(ctx, f.failed), o)
 	f.tried(ctx, err)
 	if err != nil {
 		return nil, err
 	}
-	if goesOn {
-		f.watchBegan()
+	for goesOn && !f.watchBegan(until) { // it was put off, or answered late, and how far it has to come was not asked
+		if until, err = f.probe(ctx); err != nil {
+			w.Stop()
+			return nil, err
+		}
 	}
 	end := time.Now()
 	if o.TimeoutSeconds != nil {
@@ -158,39 +164,40 @@ func (s *stream) Stop() {
 	s.once.Do(s.ended)
 }
 
-// resume prepares a watch that goes on where another ended. If that one broke, the API server may be another one by now:
-// a consistent read must not be older than what was seen, and the watch has to come as far as that.
-func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) error {
+// resume prepares a watch that goes on where another ended, and says how far it has to come if that one broke: no reading if it did not.
+func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) (until reading, err error) {
 	f.mu.Lock()
 	broken, mute := f.broken, f.mute
 	f.mute = false
 	f.mu.Unlock()
 	switch {
 	case !broken:
-		return nil
+		return reading{}, nil
 	case mute:
-		return errMute // a list brings it level
+		return reading{}, errMute // a list brings it level
 	}
+	o.TimeoutSeconds = new(int64(shortWatch / time.Second))
+	return f.probe(ctx)
+}
+
+// probe reads how far a kind has come whose watch broke. The API server may be another one by now: a consistent read must not be older than
+// what was seen, and the watch has to come as far as that.
+func (f *follower) probe(ctx context.Context) (reading, error) {
 	before := f.reading()
-	f.trying()
+	f.trying(false)
 	within, cancel := context.WithTimeout(ctx, probeTimeout)
 	list, err := f.resource.List(witnessed(within, f.failed), metav1.ListOptions{Limit: 1})
 	cancel()
 	f.tried(ctx, err)
 	if err != nil {
-		return err
+		return reading{}, err
 	}
 	now := readingOf(list.ResourceVersion)
 	if why := now.contradicts(before); why != "" {
 		f.history.contradicted(f.gvr, why)
-		return fmt.Errorf("watch %s: %w", f.Kind, ErrRewound)
+		return reading{}, fmt.Errorf("watch %s: %w", f.Kind, ErrRewound)
 	}
-	f.until.Store(now.version)
-	o.TimeoutSeconds = new(int64(shortWatch / time.Second))
-	f.mu.Lock()
-	f.mute = true
-	f.mu.Unlock()
-	return nil
+	return now, nil
 }
 
 // check looks at a complete list before the graph has it.
