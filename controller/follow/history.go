@@ -59,8 +59,9 @@ type History struct {
 	// trusted is the last of them while there was contact, backAt since when there is again; zero if the gate is open.
 	trusted reading
 	backAt  time.Time
-	denied  time.Time // since when they may not be listed; zero if they may
-	blind   bool      // that has been so for long
+	silent  map[schema.GroupVersion]bool // aggregated APIs that did not answer when they were asked last
+	denied  time.Time                    // since when they may not be listed; zero if they may
+	blind   bool                         // that has been so for long
 }
 
 // following is who follows what a history is of.
@@ -75,7 +76,7 @@ type following interface {
 func newHistory(client metadata.Interface, d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
 	h := &History{
 		client: client, aggregated: aggregated(d), follows: follows, heartbeat: newHeartbeat(client), log: log, wake: make(chan struct{}, 1),
-		broken: map[schema.GroupVersionResource]string{},
+		broken: map[schema.GroupVersionResource]string{}, silent: map[schema.GroupVersion]bool{},
 	}
 	h.tether = &tether{namespaces: client.Resource(kinds.Namespaces.WithVersion("v1")), lost: h.lost}
 	return h

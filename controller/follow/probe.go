@@ -54,6 +54,9 @@ func (h *History) look(ctx context.Context) bool {
 	h.mu.Lock()
 	losses := h.losses
 	h.mu.Unlock()
+	if !h.tether.held.Load() {
+		h.backAt = time.Time{} // who answers from here on may be another one
+	}
 	if !h.settle(ctx) {
 		return false
 	}
@@ -75,7 +78,7 @@ func (h *History) look(ctx context.Context) bool {
 		}
 		return h.open(losses)
 	case err != nil:
-		h.denied = time.Time{}
+		h.denied, h.backAt = time.Time{}, time.Time{}
 		if !apierrors.IsTooManyRequests(err) {
 			h.log.V(1).Info("cannot ask whether the history goes on", "err", err.Error())
 			h.lost()
@@ -99,7 +102,8 @@ func (h *History) look(ctx context.Context) bool {
 // goesOn asks about the kinds of which more was seen than the last reading of namespaces before contact was lost can
 // verify: a backup may be younger than that, and older than what was acted on. It waits until they are followed again,
 // because restores with a small --bump-revision show in what a list shows, and nowhere else; but not for long, and not for
-// aggregated APIs, because a kind may fail for reasons of its own.
+// aggregated APIs, because a kind may fail for reasons of its own. An aggregated API that does not answer is not asked again
+// before its watches are: each read that hangs would keep the gate closed for all others.
 func (h *History) goesOn(ctx context.Context) bool {
 	if h.follows == nil {
 		return true
@@ -120,21 +124,31 @@ func (h *History) goesOn(ctx context.Context) bool {
 			return false
 		}
 	}
+	silent := map[schema.GroupVersion]bool{}
 	for _, k := range kinds {
-		seen := k.Feed.Reached.Load()
+		seen, behind, of := k.Feed.Reached.Load(), k.Feed.behindNow.Load(), k.GVR.GroupVersion()
+		if behind && h.silent[of] { // its watch tells when it answers again
+			silent[of] = true
+			continue
+		}
 		if seen <= h.trusted.version {
 			continue
 		}
 		version, err := h.versionOf(ctx, k.GVR)
-		if err == nil && version != 0 && version < seen {
+		switch {
+		case err == nil && version != 0 && version < seen:
 			h.contradicted(k.GVR, fmt.Sprintf("resourceVersion %d, and %d was seen before", version, seen))
 			return false
-		}
-		unsure := contactLost(err) || k.Feed.behindNow.Load()
-		if unsure && time.Since(h.backAt) < followTimeout && !h.ownServer(ctx, k.GVR) {
+		case !contactLost(err) && !behind:
+		case h.ownServer(ctx, k.GVR):
+			if contactLost(err) {
+				h.silent[of], silent[of] = true, true
+			}
+		case time.Since(h.backAt) < followTimeout:
 			return false
 		}
 	}
+	h.silent = silent
 	return true
 }
 

@@ -42,6 +42,8 @@ type watching struct {
 	probes map[string]int // lists of a single object
 	// alter changes what is sent.
 	alter func(*http.Request)
+	// hang tells which requests wait until the API server gives them up, by their path; nil: none does.
+	hang func(path string) bool
 	// later adds to each 429 when to come again.
 	later bool
 	// stream stands before each list that comes as a stream, if it is not nil.
@@ -61,6 +63,14 @@ func newWatching(t *testing.T) *watching {
 		if e.alter != nil {
 			r = r.Clone(r.Context())
 			e.alter(r)
+		}
+		if e.hang != nil && e.hang(r.URL.Path) {
+			select {
+			case <-time.After(time.Minute):
+				return fixture.Reply(r, http.StatusGatewayTimeout, "", "the backend does not answer"), nil
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
 		}
 		resp, err := next.RoundTrip(r)
 		if err == nil && resp.StatusCode == http.StatusTooManyRequests && e.later {
@@ -239,6 +249,12 @@ func (e *watching) listsOf(resource string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lists[resource]
+}
+
+func (e *watching) probesOf(resource string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.probes[resource]
 }
 
 // back is why the history went back, each time.
