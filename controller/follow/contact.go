@@ -56,6 +56,9 @@ func troubled(code int) bool {
 	return code >= http.StatusInternalServerError && code != http.StatusServiceUnavailable
 }
 
+// saysWebhook is what an API server says of webhooks, in each message about one: a space follows, as in no name of an object or a kind.
+const saysWebhook = "webhook "
+
 // aboutWebhook tells whether an answer is about an admission webhook: it failed, not the API server.
 func aboutWebhook(resp *http.Response) bool {
 	const most = 4096
@@ -65,7 +68,7 @@ func aboutWebhook(resp *http.Response) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), remainder{body, err}), body}
-	return bytes.Contains(head, []byte("webhook"))
+	return bytes.Contains(head, []byte(saysWebhook))
 }
 
 // remainder is what is left of a body of which a part was read, which may have ended in an error.
@@ -86,7 +89,7 @@ func (r remainder) Read(p []byte) (int, error) {
 func contactLost(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return troubled(int(status.Status().Code)) && !strings.Contains(err.Error(), "webhook")
+		return troubled(int(status.Status().Code)) && !strings.Contains(err.Error(), saysWebhook)
 	}
 	return err != nil && !errors.Is(err, context.Canceled)
 }

@@ -375,6 +375,9 @@ func TestWhatClosesTheGate(t *testing.T) {
 		for name, reply := range map[string]*apitest.Reply{
 			"storage in trouble":         apitest.Refuse(500, "InternalError", "etcdserver: request timed out"),
 			"time-out":                   apitest.Refuse(504, "Timeout", "the request did not complete within the allotted timeout"),
+			"kind that is called so":     apitest.Refuse(500, "ServerTimeout", "The delete operation against validatingwebhookconfigurations.admissionregistration.k8s.io could not be completed at this time, please try again."),
+			"object that is called so":   apitest.Refuse(504, "Timeout", `delete secrets "my-webhook": the request did not complete within the allotted timeout`),
+			"conversion that fails":      apitest.Refuse(500, "InternalError", "conversion webhook for example.com/v1, Kind=Widget failed: EOF"),
 			"webhook that fails":         apitest.Refuse(500, "InternalError", `Internal error occurred: failed calling webhook "x": EOF`),
 			"aggregated API that is off": apitest.Refuse(503, "ServiceUnavailable", "error trying to reach service"),
 			"refusal":                    apitest.Refuse(403, "Forbidden", "no"),
@@ -394,7 +397,7 @@ func TestWhatClosesTheGate(t *testing.T) {
 			e.history.mu.Unlock()
 			e.until(5*time.Second, "the gate is open", func() bool { return !e.history.closed.Load() })
 		}
-		if diff := cmp.Diff(map[string]bool{"storage in trouble": true, "time-out": true, "webhook that fails": false,
+		if diff := cmp.Diff(map[string]bool{"storage in trouble": true, "time-out": true, "kind that is called so": true, "object that is called so": true, "conversion that fails": false, "webhook that fails": false,
 			"aggregated API that is off": false, "refusal": false, "throttled": false, "conflict": false}, closes); diff != "" {
 			t.Errorf("what closes the gate (-want +have):\n%s", diff)
 		}
