@@ -113,7 +113,7 @@ func newFollowing(o Options) (*Following, error) {
 		return nil, err
 	}
 	f.comparer = compare.New(f.watcher, f.requester, f.store, o.CompareEvery, o.Log, o.Registry)
-	for _, m := range []prometheus.Collector{follow.NewGraphMetrics(f.store), follow.NewEndingMetrics(f.store)} {
+	for _, m := range []prometheus.Collector{follow.NewGraphMetrics(f.store, f.watcher.Follows), follow.NewEndingMetrics(f.store)} {
 		if err := o.Registry.Register(m); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -136,9 +136,29 @@ func (f *Following) Follow(ctx context.Context) error {
 	return nil
 }
 
+// FollowKinds watches which kinds the cluster serves, and is Follow from when all is closed. Until then what Facts say of objects is that
+// they are not known.
+func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		select {
+		case <-all:
+			f.watcher.Tidy(ctx)
+		case <-ctx.Done():
+		}
+	})
+	wg.Go(func() { f.comparer.Run(ctx) })
+	f.watcher.RunKinds(ctx, all)
+	return nil
+}
+
 // Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed to
 // be and is reported elsewhere.
 func (f *Following) Ready() error { return f.watcher.Ready() }
+
+// KindsReady says why it is not known yet which kinds there are.
+func (f *Following) KindsReady() error { return f.watcher.KindsReady() }
 
 // Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
 // then, and holds up events for as long. Follow must be running.

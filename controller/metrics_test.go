@@ -17,7 +17,7 @@ func TestOnlyWhoLeadsTellsOfRequests(t *testing.T) {
 	ofWork := []string{"weir_queue_oldest_seconds", "weir_request_concurrency"}
 	for _, leads := range []bool{false, true} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(follow.NewGraphMetrics(follow.NewStore()), newLoadMetrics(func() bool { return leads }, func() time.Duration { return 0 }, request.NewLimiter(request.DefaultConcurrency)))
+		registry.MustRegister(follow.NewGraphMetrics(follow.NewStore(), nil), newLoadMetrics(func() bool { return leads }, func() time.Duration { return 0 }, request.NewLimiter(request.DefaultConcurrency)))
 		names := gathered(t, registry)
 		if !slices.Contains(names, "weir_graph_kinds") {
 			t.Errorf("leads %t: there is no weir_graph_kinds in %v", leads, names)

@@ -87,6 +87,41 @@ func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
 	}
 }
 
+// TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor, and says of objects until then that they are not known.
+func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", false, clustertest.AllVerbs)
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
+		ownedPod(c, "p0", "owner")
+		f, err := controller.NewFollowing(controller.Options{Config: c.API.Config()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.KindsReady() == nil || f.Ready() == nil {
+			t.Error("something is known before anything was asked")
+		}
+		all, facts := make(chan struct{}), f.Facts()
+		ctx, cancel := context.WithCancel(c.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := f.FollowKinds(ctx, all); err != nil {
+				t.Error(err)
+			}
+		})
+		c.Pass(time.Hour)
+		if _, known := facts.Dependents("uid-owner", nil); known || f.KindsReady() != nil || f.Ready() == nil || !facts.Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}).Served {
+			t.Errorf("dependents are known: %t; kinds: %v, objects: %v", known, f.KindsReady(), f.Ready())
+		}
+		close(all)
+		c.Pass(10 * time.Second)
+		if also, known := facts.Dependents("uid-owner", nil); !known || also.Total() != 1 || f.Ready() != nil {
+			t.Errorf("dependents are known: %t, %d; objects: %v", known, also.Total(), f.Ready())
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
 // TestABrakeOfAFollowerHearsOfARestore: all kinds of owners count together then, so that what a backup brought back is seen to be too much.
 func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 	for _, restored := range []bool{false, true} {

@@ -2,24 +2,27 @@ package follow
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
 
 // graphMetrics reads the state of the graph when it is scraped.
 type graphMetrics struct {
-	stats func() graph.Stats
+	stats   func() graph.Stats
+	follows func(schema.GroupResource) bool
 
 	objects, claims, kinds, ending *prometheus.Desc
 }
 
-// NewGraphMetrics makes the collector of how large and how complete the graph is.
-func NewGraphMetrics(s *Store) *graphMetrics {
+// NewGraphMetrics makes the collector of how large and how complete the graph is, of the kinds that are followed.
+func NewGraphMetrics(s *Store, follows func(schema.GroupResource) bool) *graphMetrics {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &graphMetrics{
 		stats:   s.Stats,
+		follows: follows,
 		objects: desc("weir_graph_objects", "Objects in the ownership graph, by kind.", "group", "resource"),
 		claims:  desc("weir_graph_claims", "Distinct owner references, by what they mean. Those that are unresolvable stay so until the cluster or the reference changes.", "state"),
 		kinds:   desc("weir_graph_kinds", "Kinds that are watched, by state: only synced kinds are complete. A kind that is behind was synced, and its watch is broken.", "state"),
@@ -46,7 +49,7 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 		states[s.String()] = 0
 	}
 	for _, k := range st.Kinds {
-		if k.State == graph.Unwatched {
+		if k.State == graph.Unwatched || !m.follows(k.GroupResource()) {
 			continue
 		}
 		if k.Behind != "" {

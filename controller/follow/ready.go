@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -20,12 +22,19 @@ var errListsTimeout = errors.New("some kinds take long to list")
 // Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed to
 // be and is reported elsewhere.
 func (w *Watcher) Ready() error {
+	return w.ready(func(schema.GroupResource) bool { return true })
+}
+
+// KindsReady says why it is not known yet which kinds are served.
+func (w *Watcher) KindsReady() error { return w.ready(tellsKinds) }
+
+func (w *Watcher) ready(counts func(schema.GroupResource) bool) error {
 	st := w.store.Stats()
 	if len(st.Kinds) == 0 {
 		return errors.New("waiting for discovery")
 	}
 	for _, k := range st.Kinds {
-		if k.State == graph.Listing {
+		if k.State == graph.Listing && counts(k.GroupResource()) {
 			return fmt.Errorf("waiting for the first list of %s", k.GroupResource())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -57,6 +58,7 @@ type Watcher struct {
 
 	poke        chan struct{} // something changed: ask discovery now
 	Discoveries *discoveries
+	kindsOnly   atomic.Bool // see RunKinds
 
 	// turns lets reflectors be started for what discovery shows, or all again, but not both at once.
 	turns   sync.Mutex
@@ -128,7 +130,10 @@ func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, 
 func (w *Watcher) Listen(l Listener) { w.listener = l }
 
 // Run follows all kinds until ctx ends, and then joins every reflector.
-func (w *Watcher) Run(ctx context.Context) {
+func (w *Watcher) Run(ctx context.Context) { w.run(ctx, nil) }
+
+// run follows all kinds, or few until all is closed: see RunKinds.
+func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	defer w.wg.Wait()
 	w.wg.Go(func() { w.History.run(ctx) })
 	var known []graph.Resource
@@ -161,6 +166,9 @@ func (w *Watcher) Run(ctx context.Context) {
 			return
 		case <-w.poke:
 			step, poked = 0, time.Now()
+		case <-all:
+			all = nil
+			w.kindsOnly.Store(false)
 		case <-w.Discoveries.asked:
 			select {
 			case <-ctx.Done():
@@ -172,13 +180,8 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		refresh()
-		next := discoveryPeriod
-		for ; step < len(settle); step++ {
-			if until := time.Until(poked.Add(settle[step])); until > 0 {
-				next = until
-				break
-			}
-		}
+		var next time.Duration
+		next, step = settling(step, poked)
 		switch {
 		case len(known) == 0:
 			next = time.Second
@@ -187,6 +190,17 @@ func (w *Watcher) Run(ctx context.Context) {
 		}
 		timer.Reset(next)
 	}
+}
+
+// settling is how long to wait for the first of the delays after a change, from step on, that is not over, and which it is; for
+// discoveryPeriod if all are.
+func settling(step int, changed time.Time) (wait time.Duration, next int) {
+	for ; step < len(settle); step++ {
+		if wait := time.Until(changed.Add(settle[step])); wait > 0 {
+			return wait, step
+		}
+	}
+	return discoveryPeriod, step
 }
 
 // ask makes discovery run soon.
@@ -209,10 +223,10 @@ func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
 	defer w.mu.Unlock()
 	wanted := sets.New[schema.GroupResource]()
 	for _, r := range resources {
-		if !r.Collected {
+		gr := r.GroupResource()
+		if !r.Collected || !w.Follows(gr) {
 			continue
 		}
-		gr := r.GroupResource()
 		wanted.Insert(gr)
 		gvr := gr.WithVersion(r.Version)
 		switch k := w.running[gr]; {
