@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -107,7 +108,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err != nil {
 		return err
 	}
-	// The graph is followed only once a policy asks for it.
+	// The cluster is followed only once a policy asks for what is known of it, and its objects once one asks for those.
 	c, err := controller.NewFollowing(controller.Options{Config: b.config, Log: b.log, Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
@@ -115,17 +116,21 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	m := newManagement(b.config, &f.processFlags, nil)
 	m.graph = c.GraphHandler()
 	m.follow("policies", b.state.Run)
-	needed := func() bool { return f.holdsOthers() || b.state.Set().NeedsGraph() }
-	m.follow("graph", func(ctx context.Context) error { return whenNeeded(ctx, b.state, needed, c.Follow) })
+	objects := func() bool { return f.holdsOthers() || b.state.Set().NeedsGraph() }
+	kinds := func() bool { return objects() || b.state.Set().NeedsKinds() }
+	m.follow("graph", func(ctx context.Context) error { return followNeeded(ctx, b.state, objects, kinds, c) })
 	m.ready("policies", b.state.Ready)
 	m.ready("graph", once(func() error {
 		if err := b.state.Ready(); err != nil {
 			return err
 		}
-		if !needed() {
-			return nil
+		switch {
+		case objects():
+			return c.Ready()
+		case kinds():
+			return c.KindsReady()
 		}
-		return c.Ready()
+		return nil
 	}))
 	guard, err := f.guard(b, m, c)
 	if err != nil {
@@ -159,12 +164,42 @@ func once(check func() error) func() error {
 	}
 }
 
-// whenNeeded follows the cluster from when something asks what the graph knows: the brake does always, and some policies.
-func whenNeeded(ctx context.Context, state *live.State, needed func() bool, follow func(context.Context) error) error {
+// following is a cluster that can be followed.
+type following interface {
+	Follow(ctx context.Context) error
+	FollowKinds(ctx context.Context, all <-chan struct{}) error
+}
+
+// followNeeded follows the cluster from when something asks what is known of it: the brake does always, and some policies. Those that ask
+// which kinds there are have no more than these followed, until something asks about objects: each write to the cluster would be an event.
+func followNeeded(ctx context.Context, state *live.State, objects, kinds func() bool, c following) error {
+	return whenNeeded(ctx, state, kinds, func(ctx context.Context) error {
+		if objects() {
+			return c.Follow(ctx)
+		}
+		all := make(chan struct{})
+		ctx, end := context.WithCancel(ctx)
+		var asked error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			asked = whenNeeded(ctx, state, objects, func(context.Context) error {
+				close(all)
+				return nil
+			})
+		})
+		err := c.FollowKinds(ctx, all)
+		end()
+		wg.Wait()
+		return errors.Join(err, asked)
+	})
+}
+
+// whenNeeded does something from when it is needed, which a change of the policies may bring about.
+func whenNeeded(ctx context.Context, state *live.State, needed func() bool, do func(context.Context) error) error {
 	for {
 		changed := state.Changed()
 		if needed() {
-			return follow(ctx)
+			return do(ctx)
 		}
 		select {
 		case <-ctx.Done():

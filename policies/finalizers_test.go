@@ -222,27 +222,50 @@ func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
 	}
 }
 
-func TestWhichPoliciesNeedTheGraph(t *testing.T) {
+func TestWhichPoliciesAskForWhatIsKnownOfTheCluster(t *testing.T) {
 	owners := func(spec string) string {
 		return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, %s}}", spec)
 	}
-	for text, want := range map[string]bool{
-		"": false,
-		delpol("p", "propagation: {default: Orphan}"):                                 false,
-		delpol("p", "protection: {confirmation: Required}"):                           true,
-		delpol("p", "protection: {confirmation: Required, inCascades: Ignore}"):       false,
-		delpol("p", "protection: {maxDependents: 0}"):                                 true,
-		delpol("p", "brake: {maxObjects: 0}"):                                         true,
-		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): true,
-		owners("blockOwnerDeletion: Deny"):                                            false,
-		owners("blockOwnerDeletion: Clear"):                                           false,
-		owners("changes: RequirePermission"):                                          false,
-		owners("blockOwnerDeletion: RequirePermission"):                               true,
-		owners("rules: {dangling: Warn}"):                                             true,
-		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": false,
+	const nothing, kinds, objects = "nothing", "kinds", "kinds and objects"
+	for text, want := range map[string]string{
+		"": nothing,
+		delpol("p", "propagation: {default: Orphan}"):                                 nothing,
+		delpol("p", "protection: {confirmation: Required}"):                           objects,
+		delpol("p", "protection: {confirmation: Required, inCascades: Ignore}"):       nothing,
+		delpol("p", "protection: {maxDependents: 0}"):                                 objects,
+		delpol("p", "brake: {maxObjects: 0}"):                                         objects,
+		delpol("p", "protection: {maxDependents: 9}, propagation: {default: Orphan}"): objects,
+		owners("blockOwnerDeletion: Deny"):                                            nothing,
+		owners("blockOwnerDeletion: Clear"):                                           nothing,
+		owners("changes: RequirePermission"):                                          nothing,
+		owners("blockOwnerDeletion: RequirePermission"):                               kinds,
+		owners("rules: {manyControllers: Deny}"):                                      kinds,
+		owners("rules: {namespacedOwner: Deny}"):                                      kinds,
+		owners("rules: {unservedVersion: Audit, dangling: Ignore}"):                   kinds,
+		owners("rules: {dangling: Warn}"):                                             objects,
+		owners("rules: {mismatch: Deny}"):                                             objects,
+		owners("rules: {otherNamespace: Audit}"):                                      objects,
+		owners("rules: {cycle: Deny}"):                                                objects,
+		owners("rules: {unservedVersion: Deny, cycle: Deny}"):                         objects,
+		owners("rules: {cycle: Audit}, blockOwnerDeletion: RequirePermission"):        objects,
+		owners("rules: {dangling: Warn}, failurePolicy: Fail"):                        objects,
+		owners("rules: {dangling: Warn}, validationActions: [Warn]"):                  objects,
+		owners("blockOwnerDeletion: RequirePermission, validationActions: [Audit]"):   kinds,
+		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": nothing,
+		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "protection: {maxDependents: 0}"):                                              objects,
+		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "propagation: {default: Orphan}"):                                              kinds,
 	} {
-		if got := Build(nil, sources(t, "f", text), Options{}).NeedsGraph(); got != want {
-			t.Errorf("%s\nneeds the graph: %t, want %t", text, got, want)
+		got, s := nothing, Build(nil, sources(t, "f", text), Options{})
+		switch {
+		case s.NeedsGraph() && s.NeedsKinds():
+			got = objects
+		case s.NeedsGraph():
+			got = "objects without kinds"
+		case s.NeedsKinds():
+			got = kinds
+		}
+		if got != want {
+			t.Errorf("%s\nasks for %s, want %s", text, got, want)
 		}
 	}
 }

@@ -164,16 +164,30 @@ func (c *compiled) waveNames() string {
 	return strings.Join(names, ", ")
 }
 
-// NeedsGraph tells whether there are policies that ask for Facts.
+// NeedsGraph tells whether there are policies that ask for Facts about objects.
 func (s *Set) NeedsGraph() bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		switch {
 		case c.deletion != nil:
 			return c.deletion.brake != nil || c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil || c.guards())
 		case c.owners != nil:
-			return c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission
+			return asksForOwners(c.owners.Rules)
 		}
 		return false
+	})
+}
+
+// asksForOwners tells whether rules are about owners themselves, and not only about their kinds.
+func asksForOwners(r *v1alpha1.OwnerRules) bool {
+	return r != nil && slices.ContainsFunc([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle}, func(a v1alpha1.RuleAction) bool {
+		return a != "" && a != v1alpha1.RuleIgnore
+	})
+}
+
+// NeedsKinds tells whether there are policies that ask for Facts at all, be it only which kinds are served.
+func (s *Set) NeedsKinds() bool {
+	return s.NeedsGraph() || slices.ContainsFunc(s.policies, func(c *compiled) bool {
+		return c.owners != nil && (c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission)
 	})
 }
 
