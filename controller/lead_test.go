@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +85,7 @@ func TestACascadeGoesOnWithTheNextLeader(t *testing.T) {
 			clustertest.Run(t, func(c *clustertest.Cluster) {
 				next := c.Follow()
 				stop := c.Start()
+				var mu sync.Mutex // workers ask at the same time
 				deleted := map[string]int{}
 				first := true
 				c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -91,6 +93,8 @@ func TestACascadeGoesOnWithTheNextLeader(t *testing.T) {
 					if r.Method != http.MethodDelete || !ok {
 						return nil
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					key = "pods/shop/" + key
 					if c.API.Get(key) != nil && (!first || len(deleted) < 10) {
 						deleted[key]++
