@@ -89,8 +89,14 @@ func (b *backFill) publish(now progress) {
 func (b *backFill) run(ctx context.Context) {
 	var last *pass // that was complete; nil: there is none, or all may be different now
 	all := time.Now()
+	relabelled := b.policies.Relabelled()
 	for {
-		changed, relabelled := b.policies.Changed(), b.policies.Relabelled()
+		changed := b.policies.Changed()
+		select {
+		case <-relabelled: // be it during a pass that a change of policies has ended, or with that change
+			last, relabelled = nil, b.policies.Relabelled()
+		default:
+		}
 		passCtx, cancel := context.WithCancel(ctx)
 		stop := context.AfterFunc(ctx, cancel)
 		var waits sync.WaitGroup
@@ -126,7 +132,7 @@ func (b *backFill) run(ctx context.Context) {
 		case <-changed:
 			continue
 		case <-relabelled:
-			last = nil
+			continue
 		case <-time.After(pause):
 			if err != nil || time.Since(all) >= backFillAll {
 				last, all = nil, time.Now()

@@ -1,0 +1,71 @@
+package enforce
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// begin runs a back-fill until the test ends, and returns when it has nothing to do.
+func begin(t *testing.T, b *backFill) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); b.run(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); <-done }
+}
+
+// inTeam is a policy about ConfigMaps in namespaces of a team.
+var inTeam = strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1)
+
+// TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt: its labels bring objects under a policy, in whatever pass that happens, and however
+// that pass ends. No object of them changes, so nothing else would tell for an hour.
+func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
+	slow := func(orphan string) string { return delpol("s", "secrets", "propagation: {default: "+orphan+"}") }
+	for name, after := range map[string]func(api *apitest.Server){
+		"the pass ends":                   func(*apitest.Server) {},
+		"a change of policies ends it":    func(api *apitest.Server) { api.Put("deletionpolicies", slow("Foreground")) },
+		"a policy goes, and that ends it": func(api *apitest.Server) { api.Remove("deletionpolicies.weir.dev/s") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
+			fixture.PutConfigMap(api, "c", "")
+			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}}")
+			api.Put("deletionpolicies", inTeam)
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if r.Path == "/api/v1/secrets" {
+						<-time.After(10 * time.Second)
+					}
+					return nil
+				})
+				b := filler(t, api, state, 0)
+				end := begin(t, b)
+				defer end()
+				api.Put("deletionpolicies", slow("Orphan"))
+				settlePolicies(state) // it lists Secrets
+				if now, _ := b.progress(); now.done {
+					t.Fatal("no pass is under way")
+				}
+				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+				settlePolicies(state)
+				after(api)
+				elapse(time.Minute)
+				if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
+					t.Errorf("the ConfigMap, which a policy is about by now, has %s", got)
+				}
+				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{1, 1}) {
+					t.Errorf("done %t, %v", now.done, now.tallies)
+				}
+			})
+		})
+	}
+}
