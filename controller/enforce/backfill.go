@@ -31,7 +31,8 @@ const (
 	// watches tell which these are.
 	backFillEvery = 5 * time.Minute
 	// backFillAll looks again at all of them, should a watch not have told.
-	backFillAll   = time.Hour
+	backFillAll = time.Hour
+	// backFillRetry looks again at kinds of which something has failed, and at no others.
 	backFillRetry = 10 * time.Second
 )
 
@@ -87,8 +88,8 @@ func (b *backFill) publish(now progress) {
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
 func (b *backFill) run(ctx context.Context) {
-	var last *pass // that was complete; nil: there is none, or all may be different now
-	all := time.Now()
+	var last *pass // that came to its end; nil: there is none, or all may be different now
+	all, looked := time.Now(), time.Now()
 	relabelled := b.policies.Relabelled()
 	for {
 		changed := b.policies.Changed()
@@ -97,23 +98,9 @@ func (b *backFill) run(ctx context.Context) {
 			last, relabelled = nil, b.policies.Relabelled()
 		default:
 		}
-		passCtx, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(ctx, cancel)
-		var waits sync.WaitGroup
-		waits.Go(func() {
-			select {
-			case <-changed:
-			case <-passCtx.Done():
-			}
-			cancel()
-		})
 		b.publish(progress{})
 		next := b.newPass(last)
-		err := next.run(passCtx)
-		cut := passCtx.Err() != nil
-		cancel()
-		stop()
-		waits.Wait()
+		cut, err := next.until(ctx, changed)
 		pause := backFillEvery
 		switch {
 		case ctx.Err() != nil:
@@ -122,10 +109,9 @@ func (b *backFill) run(ctx context.Context) {
 			continue
 		case err != nil:
 			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
-			pause = backFillRetry
-		default:
-			last = next
+			pause = backFillRetry // of what has failed
 		}
+		last = next
 		select {
 		case <-ctx.Done():
 			return
@@ -134,13 +120,33 @@ func (b *backFill) run(ctx context.Context) {
 		case <-relabelled:
 			continue
 		case <-time.After(pause):
-			if err != nil || time.Since(all) >= backFillAll {
-				last, all = nil, time.Now()
-			} else {
-				last.rested = true
-			}
+		}
+		switch now := time.Now(); {
+		case now.Sub(all) >= backFillAll:
+			last, all, looked = nil, now, now
+		case now.Sub(looked) >= backFillEvery:
+			last.rested, looked = true, now
 		}
 	}
+}
+
+// until runs the pass until policies change, which cuts it short, or ctx ends.
+func (p *pass) until(ctx context.Context, changed <-chan struct{}) (cut bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	err = p.run(ctx)
+	cut = ctx.Err() != nil
+	cancel()
+	waits.Wait()
+	return cut, err
 }
 
 // pass is one look at everything that policies are about, and at everything that carries the finalizer.
@@ -165,13 +171,14 @@ type pass struct {
 	pending int64
 	waiting map[schema.GroupResource]int64 // pending, by kind
 	errs    []error
+	undone  map[schema.GroupResource]bool // kinds about which something failed: the next pass looks at them again
 }
 
 func (b *backFill) newPass(seen *pass) *pass {
 	return &pass{
 		backFill: b, set: b.policies.Set(), seen: seen,
 		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, ahead: map[schema.GroupResource]int64{}, changes: map[schema.GroupResource]uint64{},
-		waiting: map[schema.GroupResource]int64{},
+		waiting: map[schema.GroupResource]int64{}, undone: map[schema.GroupResource]bool{},
 	}
 }
 
@@ -205,7 +212,7 @@ func (p *pass) run(ctx context.Context) error {
 			continue
 		}
 		p.begin(k.GroupResource())
-		p.inTurn(ctx, func(ctx context.Context, w *kindWork) error {
+		p.inTurn(ctx, k.GroupResource(), func(ctx context.Context, w *kindWork) error {
 			return p.kind(ctx, w, k, full, carrying[k.GroupResource()])
 		})
 	}
@@ -307,27 +314,29 @@ func (p *pass) unchanged(kind schema.GroupResource) bool {
 	return true
 }
 
-func (p *pass) failed(err error) {
+func (p *pass) failed(kind schema.GroupResource, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failedLocked(err)
+	p.failedLocked(kind, err)
 }
 
 // gaveUp is told why a kind was given up, which says more than what failed of it.
-func (p *pass) gaveUp(why error) {
+func (p *pass) gaveUp(kind schema.GroupResource, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.errs = slices.Insert(p.errs, 0, why)
+	p.undone[kind] = true
 }
 
-func (p *pass) failedLocked(err error) {
+func (p *pass) failedLocked(kind schema.GroupResource, err error) {
 	const most = 5
 	if len(p.errs) < most {
 		p.errs = append(p.errs, err)
 	}
+	p.undone[kind] = true
 }
 
-// end takes the pass into account if it was complete.
+// end takes the pass into account if it was not cut short: what was done counts, though something failed.
 func (p *pass) end(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -342,10 +351,11 @@ func (p *pass) end(ctx context.Context) error {
 		p.log.Info("back-fill", "done", total, "changed", p.changed[finalizers.Done], "failed", p.changed[finalizers.Failed])
 	}
 	p.publish(progress{tallies: tallies, done: len(p.errs) == 0})
+	p.seen = nil // its part is taken over
 	if len(p.errs) > 0 {
+		maps.DeleteFunc(p.tallies, func(kind schema.GroupResource, _ map[string]tally) bool { return p.undone[kind] })
 		return errors.Join(p.errs...)
 	}
-	p.seen = nil // its part is taken over
 	p.metrics.backFillSuccess.SetToCurrentTime()
 	return nil
 }

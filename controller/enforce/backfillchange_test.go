@@ -3,11 +3,13 @@ package enforce
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -64,6 +66,58 @@ func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 				}
 				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{1, 1}) {
 					t.Errorf("done %t, %v", now.done, now.tallies)
+				}
+			})
+		})
+	}
+}
+
+// TestAKindThatFailsHasNoOtherLookedAtAgain: it is tried every few seconds for as long as it fails, and what all other kinds hold is listed when
+// their time has come, as ever.
+func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
+	for name, fails := range map[string]func(r apitest.Request) bool{
+		"of one object":     func(r apitest.Request) bool { return r.Method == "PATCH" && strings.HasSuffix(r.Path, "/secrets/s") },
+		"of each list":      func(r apitest.Request) bool { return r.Method == "GET" && r.Path == "/api/v1/secrets" },
+		"of each and every": func(r apitest.Request) bool { return strings.Contains(r.Path, "/secrets") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			fixture.PutConfigMap(api, "c", "")
+			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}}")
+			api.Put("deletionpolicies", delpol("p", "configmaps, secrets", "propagation: {default: Orphan}"))
+			var lists [2]atomic.Int32 // of ConfigMaps, of Secrets
+			var well atomic.Bool
+			api.Intercept(func(r apitest.Request) *apitest.Reply {
+				for i, kind := range []string{"configmaps", "secrets"} {
+					if r.Method == "GET" && r.Path == "/api/v1/"+kind {
+						lists[i].Add(1)
+					}
+				}
+				if fails(r) && !well.Load() {
+					return apitest.Refuse(403, "Forbidden", "not for you")
+				}
+				return nil
+			})
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				b := filler(t, api, state, 0)
+				defer begin(t, b)()
+				elapse(backFillEvery / 2)
+				if of, secrets := lists[0].Load(), lists[1].Load(); of != 1 || secrets < 5 {
+					t.Errorf("ConfigMaps were listed %d times, Secrets, which fail, %d times; want 1, and every %s", of, secrets, backFillRetry)
+				}
+				if now, _ := b.progress(); now.done {
+					t.Error("it says that it is done")
+				}
+				fixture.PutConfigMap(api, "late", "") // while the webhook was away
+				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.ConfigMaps, UID: fixture.UIDOf("late"), Namespace: "shop", Name: "late", ResourceVersion: "9"}})
+				elapse(backFillEvery)
+				if got := finalizersOf(api, "configmaps/shop/late"); got != "[weir.dev/propagation]" || lists[0].Load() > 3 {
+					t.Errorf("what came later has %s after %d lists", got, lists[0].Load())
+				}
+				well.Store(true)
+				elapse(time.Minute)
+				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{3, 3}) {
+					t.Errorf("when all is well: done %t, %v", now.done, now.tallies)
 				}
 			})
 		})

@@ -32,7 +32,7 @@ type kindWork struct {
 }
 
 // inTurn does the work of a kind, and returns when it is done, or others need not wait for it.
-func (p *pass) inTurn(ctx context.Context, do func(context.Context, *kindWork) error) {
+func (p *pass) inTurn(ctx context.Context, kind schema.GroupResource, do func(context.Context, *kindWork) error) {
 	w := &kindWork{others: make(chan struct{})}
 	// As many again wait as may be under way: a place that comes free is taken at once.
 	w.group.SetLimit(2 * p.requests.Limiter.SparePlaces())
@@ -47,9 +47,9 @@ func (p *pass) inTurn(ctx context.Context, do func(context.Context, *kindWork) e
 		_ = w.group.Wait() // its errors are in p.errs
 		switch {
 		case within.Err() != nil:
-			p.gaveUp(context.Cause(within))
+			p.gaveUp(kind, context.Cause(within))
 		case err != nil:
-			p.failed(err)
+			p.failed(kind, err)
 		}
 	})
 	select {
@@ -118,7 +118,7 @@ func (p *pass) takeRest(ctx context.Context, about map[schema.GroupResource]bool
 		}
 	}
 	for gvr, objects := range rest {
-		p.inTurn(ctx, func(ctx context.Context, w *kindWork) error {
+		p.inTurn(ctx, gvr.GroupResource(), func(ctx context.Context, w *kindWork) error {
 			for _, m := range objects {
 				p.take(ctx, w, gvr, m)
 			}
@@ -188,7 +188,7 @@ func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, c
 		}
 		p.metrics.backFill.WithLabelValues("pending").Set(float64(p.pending))
 		if err != nil && ctx.Err() == nil {
-			p.failedLocked(err)
+			p.failedLocked(kind, err)
 		}
 		return nil
 	})
