@@ -204,7 +204,7 @@ func (p *pass) run(ctx context.Context) error {
 		versions[k.GroupResource()] = k.Version
 		some, full := p.set.AddsFinalizer(k.GroupResource())
 		about[k.GroupResource()] = some // be it served now or not
-		if !some || !k.Served || !k.Listable {
+		if !some || !concerned(k) {
 			continue
 		}
 		if p.unchanged(k.GroupResource()) || p.allCarry(k.GroupResource(), carry) {
@@ -221,6 +221,10 @@ func (p *pass) run(ctx context.Context) error {
 	stop()
 	return p.end(ctx)
 }
+
+// concerned tells whether there may be objects of a kind that can be looked at, and deleted: what can only be read, as metrics can, no policy is
+// about, though '*' names it.
+func concerned(k graph.KindStats) bool { return k.Served && k.Listable && k.Deletable }
 
 // kind looks at the objects of a kind that policies may be about, and at those that carry the finalizer although no policy selects them.
 func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, carrying map[types.UID]graph.Ref) error {

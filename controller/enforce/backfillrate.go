@@ -92,7 +92,7 @@ func (p *pass) reckon(kinds []graph.KindStats) {
 	p.next = p.since
 	for _, k := range kinds {
 		kind := k.GroupResource()
-		if some, _ := p.set.AddsFinalizer(kind); !some || !k.Served || !k.Listable {
+		if some, _ := p.set.AddsFinalizer(kind); !some || !concerned(k) {
 			continue
 		}
 		selector, _ := p.set.FinalizerSelector(kind)

@@ -128,7 +128,7 @@ func (r *censusResult) totals() policyCounts {
 func (c *census) count(ctx context.Context, set *policies.Set, last *censusResult) *censusResult {
 	out := &censusResult{set: set, listed: map[schema.GroupResource]policyCounts{}}
 	for _, k := range c.store.Stats().Kinds {
-		if !k.Served || !k.Listable || ctx.Err() != nil {
+		if !concerned(k) || ctx.Err() != nil {
 			continue
 		}
 		how := set.CensusOf(k.GroupResource())
