@@ -134,7 +134,7 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 	if equality.Semantic.DeepEqual(have, want) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": u.GetUID()}, "status": want})
+	patch, err := statusPatch(u.GetUID(), have, want)
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
@@ -146,6 +146,24 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 		w.tellChanges(object, have.Conditions, want.Conditions, events)
 	}
 	return err
+}
+
+// statusPatch makes one status of another. What is left out of a merge patch would stay.
+func statusPatch(uid types.UID, have, want anyStatus) ([]byte, error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&have)
+	if err != nil {
+		return nil, err
+	}
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
+	if err != nil {
+		return nil, err
+	}
+	for field := range before {
+		if _, stays := status[field]; !stays {
+			status[field] = nil
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
 }
 
 // say puts what is known into a status. What is not known stays as it was.
@@ -163,6 +181,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	} else if s.Brakes && f.filled.done {
 		set(backFilled(f.filled, generation))
 	}
+	want.withdraw(s)
 	if c, ok := f.counts[s.Policy]; ok {
 		if !c.unknown && !s.Propagates {
 			want.Matched = &c.matched
@@ -180,6 +199,22 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	}
 	if c, known := enforced(s, asked, generation); known {
 		set(c)
+	}
+}
+
+// withdraw takes out what the policy does not ask for any more. Of one that cannot be compiled it is not known what it asks for.
+func (want *anyStatus) withdraw(s policies.Status) {
+	if !s.Ready {
+		return
+	}
+	if !s.Propagates {
+		want.Stamped = nil
+		if !s.Brakes {
+			meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionBackFilled)
+		}
+	}
+	if !s.Conditions {
+		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionEvaluates)
 	}
 }
 

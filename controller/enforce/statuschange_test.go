@@ -1,0 +1,96 @@
+package enforce
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// respecify changes the spec of the policy p, as a client does who leaves its status alone.
+func respecify(t *testing.T, api *apitest.Server, to string) {
+	t.Helper()
+	var fresh map[string]any
+	if err := yaml.Unmarshal([]byte(to), &fresh); err != nil {
+		t.Fatal(err)
+	}
+	object := api.Get("deletionpolicies.weir.dev/p")
+	object["spec"] = fresh["spec"]
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Put("deletionpolicies", string(text))
+}
+
+// TestStatusSaysNothingOfWhatAPolicyAsksForNoMore: who fixes a policy whose conditions fail by leaving them out, or has it add no finalizer any
+// more, must not read for ever what was true of it before. While it cannot be compiled it is not known what it asks for.
+func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
+	const (
+		failing = `match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}, `
+		orphan  = "propagation: {default: Orphan}"
+		before  = "BackFilled=True Done generation 1|Evaluates=False ConditionFails generation 1|2 of 2"
+		ready   = "Ready=True Compiled generation 2"
+		still   = "|BackFilled=True Done generation 2"
+	)
+	for name, c := range map[string]struct {
+		after string // the rest of its spec
+		want  string
+	}{
+		"its conditions":                   {orphan, ready + still + "|2 of 2"},
+		"its propagation":                  {failing + "protection: {confirmation: Required}", ready + "|Evaluates=False ConditionFails generation 2|2"},
+		"both":                             {"protection: {confirmation: Required}", ready + "|2"},
+		"both, but it has a brake":         {"brake: {maxObjects: 5}", ready + still + "|2"},
+		"both, but it cannot be compiled":  {"priority: 9999999, protection: {confirmation: Required}", "Ready=False Invalid generation 2" + still + "|Evaluates=False ConditionFails generation 1|Enforced=False NotReady generation 2|2 of 2"},
+		"nothing, but it fails closed now": {failing + "failurePolicy: Fail, " + orphan, ready + still + "|Evaluates=False ConditionFails generation 2|FailsSafely=True Bounded generation 2|2 of 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Put("deletionpolicies", delpol("p", "configmaps", failing+orphan))
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				client, err := dynamic.NewForConfig(api.Config())
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+				known := facts{filled: progress{tallies: map[string]tally{"p": {2, 2}}, done: true},
+					counts: map[policies.PolicyKey]counted{{Kind: "DeletionPolicy", Name: "p"}: {matched: 2, failed: 1, last: "no such key"}}}
+				lines := func(want string) {
+					t.Helper()
+					if w.write(t.Context(), known) {
+						t.Error("it failed")
+					}
+					var got []string
+					for _, line := range statusOf(t, api, "deletionpolicies.weir.dev/p") {
+						short, _, _ := strings.Cut(line, ": ")
+						got = append(got, short)
+					}
+					if diff := cmp.Diff(want, strings.Join(got, "|")); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
+					settlePolicies(state)
+				}
+				lines("Ready=True Compiled generation 1|" + before)
+				respecify(t, api, delpol("p", "configmaps", c.after))
+				settlePolicies(state)
+				if !strings.Contains(c.want, still) {
+					delete(known.filled.tallies, "p") // a pass over a policy that adds none knows nothing of it
+				}
+				lines(c.want)
+				api.Requests()
+				lines(c.want)
+				if again := api.Requests(); len(again) > 0 {
+					t.Errorf("nothing has changed, and it writes %v", again)
+				}
+			})
+		})
+	}
+}
