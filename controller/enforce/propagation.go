@@ -339,8 +339,9 @@ func (s *propagator) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
 func (s *propagator) release(ctx context.Context, owner graph.View, step deletionStep) error {
 	var group errgroup.Group
 	group.SetLimit(s.requester.Limiter.Places())
+	why := fmt.Sprintf("it is to be kept though its owner %s is deleted", owner.Ref) // the same each time, however many others are left
 	for _, d := range step.release {
-		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: step.why}
+		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: why}
 		for _, o := range d.Owners {
 			if o.UID != owner.UID {
 				a.Owners = append(a.Owners, o.OwnerReference)
@@ -348,14 +349,16 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 		}
 		group.Go(func() error {
 			err := s.requester.Patch(ctx, a, d.ResourceVersion)
-			switch request.OutcomeOf(err) {
+			switch o := request.OutcomeOf(err); o {
 			case request.OK:
 				s.store.Accepted(a) // it is not asked for again, and not deleted, before the watch shows it
 				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
 				return nil
 			case request.Stale, request.Gone: // the watch will bring what it has become
 				return errWaits
-			case request.Refused, request.Failed, request.Throttled, request.Cancelled:
+			case request.Refused, request.Failed:
+				s.reporter.Refused(a, o, err, s.queue.NumRequeues(owner.UID)) // on the dependent: who is against it knows that one
+			case request.Throttled, request.Cancelled:
 			}
 			return fmt.Errorf("release %s from %s: %w", d.Ref, owner.Ref, err)
 		})
