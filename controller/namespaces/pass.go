@@ -86,7 +86,8 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 	for {
 		step := drain.Next(p.state)
 		p.Log.V(1).Info("draining", "namespace", p.ns.Name, "step", step.Verb.String(), "why", step.Why)
-		if step.Verb == drain.Delete || step.Verb == drain.Wait {
+		stays := p.state.Home && !p.Companion // no wave of it begins, and what is in it is not the drainer's to delete
+		if !stays && (step.Verb == drain.Delete || step.Verb == drain.Wait) {
 			p.reached.Store(&reached{p.order, step.Current})
 			if same, err := p.mark(ctx, step.Current); err != nil || !same {
 				return finished, err
