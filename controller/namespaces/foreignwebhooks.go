@@ -3,6 +3,7 @@ package namespaces
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,9 +36,13 @@ type foreign struct {
 	read  int
 	when  time.Time
 	hooks []foreignHook
-	// past are those from before that. A request may still be with one of them until then.
-	past      []foreignHook
-	pastUntil time.Time
+	past  []pastHooks
+}
+
+// pastHooks are the webhooks from before others were read. A request may still be with one of them until then.
+type pastHooks struct {
+	hooks []foreignHook
+	until time.Time
 }
 
 // foreignHook is one webhook: whose creates it sees.
@@ -105,16 +110,20 @@ func (f *foreign) asOf(ctx context.Context, since time.Time) ([]foreignHook, err
 			return nil, err
 		}
 		f.mu.Lock()
-		f.past, f.pastUntil = f.hooks, time.Now().Add(lateFor)
+		if !reflect.DeepEqual(f.hooks, hooks) { // those that were read again are there, and need not be remembered each time
+			f.past = append(f.past, pastHooks{f.hooks, time.Now().Add(lateFor)})
+		}
 		f.read, f.when, f.hooks = changes, began, hooks
 		f.mu.Unlock()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Now().After(f.pastUntil) {
-		f.past = nil
+	f.past = slices.DeleteFunc(f.past, func(p pastHooks) bool { return time.Now().After(p.until) })
+	all := slices.Clone(f.hooks)
+	for _, p := range f.past {
+		all = append(all, p.hooks...)
 	}
-	return slices.Concat(f.hooks, f.past), nil
+	return all, nil
 }
 
 func (f *foreign) list(ctx context.Context) ([]foreignHook, error) {
