@@ -2,6 +2,7 @@ package namespaces
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +21,67 @@ import (
 // same is false if the namespace is gone or another by now. It is read after the objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	var refs []chosen
-	var blind []schema.GroupResource
-	read := p.early == nil
+	refs, blind, read := p.choose(step)
+	if read {
+		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
+		if ns == nil {
+			return false, err
+		}
+		p.ns = ns
+	}
+
+	var mu sync.Mutex
+	kept := 0
+	refusals := map[schema.GroupResource]*drain.Refusals{}
+	keep := func(kind schema.GroupResource, name, why string) {
+		kept++
+		if refusals[kind] == nil {
+			refusals[kind] = &drain.Refusals{}
+		}
+		refusals[kind].Add(name, why)
+	}
+	all := len(refs)
+	refs = slices.DeleteFunc(refs, func(c chosen) bool {
+		why, still := p.refused.still(c.Ref)
+		if still {
+			keep(c.Kind, c.Name, why)
+		}
+		return still
+	})
+	take := func(ref graph.Ref, err error) {
+		refused := false
+		switch request.OutcomeOf(err) {
+		case request.OK, request.Gone, request.Stale, request.Cancelled: // stale: another object has the name by now
+		case request.Refused, request.Failed, request.Throttled:
+			refused = true
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !refused {
+			delete(p.refused, ref.UID)
+			return
+		}
+		p.refused.note(ref, err.Error())
+		keep(ref.Kind, ref.Name, err.Error())
+	}
+	p.each(len(refs), func(i int) { take(refs[i].Ref, p.deleteObject(ctx, refs[i])) })
+	for _, kind := range blind {
+		same, err := p.deleteUnseen(ctx, kind, func(err error) { take(graph.Ref{Kind: kind}, err) })
+		if !same || err != nil {
+			return same, err
+		}
+	}
+	for kind, r := range refusals {
+		p.part(part{kind, step.Wave}).Refused = r.String()
+	}
+	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", all-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
+	p.show(ctx, step)
+	return true, nil
+}
+
+// choose chooses what there is to delete, and the kinds of which that cannot be known. read: the namespace is to be read after that.
+func (p *pass) choose(step drain.Step) (refs []chosen, blind []schema.GroupResource, read bool) {
+	read = p.early == nil
 	for _, kind := range step.Kinds {
 		at := part{kind, step.Wave}
 		k := p.part(at)
@@ -37,46 +96,7 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		}
 	}
 	p.early = nil
-	if read {
-		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-		if ns == nil {
-			return false, err
-		}
-		p.ns = ns
-	}
-
-	var mu sync.Mutex
-	kept := 0
-	refusals := map[schema.GroupResource]*drain.Refusals{}
-	take := func(kind schema.GroupResource, name string, err error) {
-		switch request.OutcomeOf(err) {
-		case request.OK, request.Gone, request.Stale, request.Cancelled: // stale: another object has the name by now
-			return
-		case request.Refused, request.Failed, request.Throttled:
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		kept++
-		if refusals[kind] == nil {
-			refusals[kind] = &drain.Refusals{}
-		}
-		refusals[kind].Add(name, err.Error())
-	}
-	p.each(len(refs), func(i int) {
-		take(refs[i].Kind, refs[i].Name, p.deleteObject(ctx, refs[i]))
-	})
-	for _, kind := range blind {
-		same, err := p.deleteUnseen(ctx, kind, func(err error) { take(kind, "", err) })
-		if !same || err != nil {
-			return same, err
-		}
-	}
-	for kind, r := range refusals {
-		p.part(part{kind, step.Wave}).Refused = r.String()
-	}
-	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", len(refs)-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
-	p.show(ctx, step)
-	return true, nil
+	return refs, blind, read
 }
 
 // chosen is an object that is to be deleted, as a live list showed it or as the graph has it.

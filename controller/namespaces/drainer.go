@@ -122,6 +122,8 @@ type progress struct {
 	went went
 	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
 	sorted map[schema.GroupResource]map[types.UID]sorted
+	// refused are the objects whose delete was refused.
+	refused refused
 }
 
 // sorted is the wave of an object as its labels were at a resourceVersion.
@@ -266,7 +268,7 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
 	if !ok || p.uid != uid {
-		p = &progress{uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}}
+		p = &progress{uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}, refused: refused{}}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()
