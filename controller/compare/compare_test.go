@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -329,4 +330,65 @@ func TestKindThatWasNeverListedIsNotCompared(t *testing.T) {
 			t.Errorf("comparisons of Secrets and of ConfigMaps (-want +have):\n%s", diff)
 		}
 	})
+}
+
+// TestComparisonThatIsOffAsksNothing: with 0 there is no comparison, and what is wrong stays so.
+func TestComparisonThatIsOffAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.New()
+		c := comparing(t, api)
+		c.every = 0
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.Contains(r.Query, "limit=") {
+				t.Errorf("asked for %s?%s", r.Path, r.Query)
+			}
+			return nil
+		})
+		c.Run(t.Context()) // it returns at once: nothing in here ends it
+		if found := fixture.Counts(t, c.registry, "weir_graph_comparisons_total"); len(found) > 0 {
+			t.Errorf("comparisons: %v", found)
+		}
+	})
+}
+
+// TestListThatBreaksOffIsNotHeldAgainstTheGraph: of a list whose second page is not to be had, the API server has forgotten it or does not
+// answer, all objects of that page would be ghosts. It says nothing, is counted as skipped, and the next turn compares all.
+func TestListThatBreaksOffIsNotHeldAgainstTheGraph(t *testing.T) {
+	for name, reply := range map[string]*apitest.Reply{
+		"forgotten":  apitest.Refuse(410, "Expired", "the provided continue parameter is too old"),
+		"no answer":  apitest.Refuse(500, "InternalError", "etcdserver: request timed out"),
+		"not served": apitest.Refuse(404, "NotFound", "the server could not find the requested resource"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.New()
+				for i := range comparePage + 1 {
+					fixture.PutConfigMap(api, fmt.Sprint("c", i), "")
+				}
+				c := comparing(t, api)
+				before := c.objects()
+				var breaks atomic.Bool
+				breaks.Store(true)
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					if strings.Contains(r.Query, "continue=") && breaks.Load() {
+						return reply
+					}
+					return nil
+				})
+				c.begin(t)
+				<-time.After(c.every + passTime)
+				if diff := cmp.Diff(map[string]float64{"level": 1, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
+					t.Errorf("comparisons of Secrets and of ConfigMaps (-want +have):\n%s", diff)
+				}
+				breaks.Store(false)
+				<-time.After(c.every)
+				if diff := cmp.Diff(map[string]float64{"level": 3, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
+					t.Errorf("comparisons with the next turn (-want +have):\n%s", diff)
+				}
+				if found := c.faults(t); len(found) > 0 || !slices.Equal(before, c.objects()) {
+					t.Errorf("found %v", found)
+				}
+			})
+		})
+	}
 }
