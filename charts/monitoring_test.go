@@ -84,7 +84,7 @@ func TestExpressionsAreOfMetricsThatExist(t *testing.T) {
 // fromLibraries are metrics of controller-runtime.
 var fromLibraries = []string{"leader_election_master_status"}
 
-// metricNames are those that Weir's source registers.
+// metricNames are those that Weir's source registers. Tests have names that are none of metrics.
 func metricNames(t *testing.T) []string {
 	t.Helper()
 	out := slices.Clone(fromLibraries)
@@ -95,6 +95,9 @@ func metricNames(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
 			for _, m := range name.FindAllStringSubmatch(read(t, f), -1) {
 				out = append(out, m[1])
 			}
