@@ -105,7 +105,7 @@ func does(kind string, spec map[string]any) string {
 		}
 	case "DrainPolicy":
 		waves, _ := field("waves").([]any)
-		return fmt.Sprintf("%d waves", len(waves))
+		return words.Count(len(waves), "wave", "waves")
 	}
 	var actions []string
 	said, _ := field("validationActions").([]any)
