@@ -52,28 +52,9 @@ func (w *fixture) underTheLease() (plane.Controllers, []string) {
 	if err := os.WriteFile(config, []byte(migration), 0o600); err != nil {
 		w.Fatal(err)
 	}
-	w.allowMigrationLease()
+	w.grant(metav1.NamespaceSystem, migrationLease, "system:kube-controller-manager", rbacv1.PolicyRule{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "create", "update"}})
 	return plane.Collectors + ",serviceaccount-token-controller", []string{"--enable-leader-migration", "--leader-migration-config=" + config}
-}
-
-// allowMigrationLease lets kube-controller-manager take Leases by names that are not its own.
-func (w *fixture) allowMigrationLease() {
-	w.Helper()
-	ctx, name := w.Context(), metav1.ObjectMeta{Name: migrationLease}
-	_, err := w.typed.RbacV1().Roles(metav1.NamespaceSystem).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "create", "update"}},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, err = w.typed.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: name,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: migrationLease},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "system:kube-controller-manager"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // TestCollectingIsHandedOver: kube-controller-manager and Weir wait for the same Lease. While owners are deleted all the time, each of the two ends in

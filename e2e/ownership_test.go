@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -17,21 +16,7 @@ import (
 // namespace.
 func (w *fixture) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface {
 	w.Helper()
-	typed, err := kubernetes.NewForConfig(w.plane.Config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	if _, err := typed.RbacV1().Roles(w.namespace).Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
-	if _, err := typed.RbacV1().RoleBindings(w.namespace).Create(w.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
+	w.grant(w.namespace, user, user, rules...)
 	config := rest.CopyConfig(w.plane.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	client, err := dynamic.NewForConfig(config)
@@ -39,6 +24,23 @@ func (w *fixture) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface 
 		w.Fatal(err)
 	}
 	return client
+}
+
+// grant gives a user rights in a namespace, by a role.
+func (w *fixture) grant(namespace, role, user string, rules ...rbacv1.PolicyRule) {
+	w.Helper()
+	name := metav1.ObjectMeta{Name: role}
+	_, err := w.typed.RbacV1().Roles(namespace).Create(w.Context(), &rbacv1.Role{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = w.typed.RbacV1().RoleBindings(namespace).Create(w.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: name,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // tryOwned makes a Secret with an owner by dryRun.
