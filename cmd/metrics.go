@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -78,7 +79,7 @@ func allMetrics() ([]metric, error) {
 				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
 			}
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
-			return cmp.Or(followed, err, reg.Register(expiryOf(nil)), reg.Register(buildInfo("webhook")))
+			return cmp.Or(followed, err, reg.Register(expiryOf(nil)), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
 		}},
 	} {
 		var seen registered

@@ -251,7 +251,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 		return err
 	})
 	m.ready("webhook", f.listening(server.StartedChecker()))
-	if err := metrics.Registry.Register(expiryOf(source)); err != nil {
+	if err := errors.Join(metrics.Registry.Register(expiryOf(source)), metrics.Registry.Register(requests)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if err := tellBuild("webhook"); err != nil {

@@ -19,7 +19,7 @@ import (
 // Event.
 func webhookEvents(config *rest.Config, requests *requested.Record) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
 	config = rest.CopyConfig(config)
-	config.RateLimiter, config.QPS, config.Burst = nil, 5, 10 // reviews have a pace of their own
+	config.RateLimiter, config.QPS, config.Burst = nil, requested.EventsASecond, 2*requested.EventsASecond // reviews have a pace of their own
 	core, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make an events client: %w", err)

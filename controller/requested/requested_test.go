@@ -1,13 +1,16 @@
 package requested
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +24,9 @@ func recording(t *testing.T, dependents int) (r *Record, told *[]string) {
 	r = New(func(uid types.UID) (graph.View, bool) {
 		kind, _, _ := strings.Cut(string(uid), "-")
 		v := graph.View{Ref: graph.Ref{Kind: schema.GroupResource{Resource: kind}, Namespace: "shop", Name: string(uid), UID: uid}, Dependents: dependents}
+		if _, number, ok := strings.Cut(kind, "@"); ok { // in a namespace of that number, or in none
+			v.Namespace = strings.TrimSuffix("shop"+number, "shop")
+		}
 		return v, kind != "unknown"
 	})
 	r.Tell(func(v graph.View, text string) { *told = append(*told, v.Name+": "+text) })
@@ -74,28 +80,93 @@ func TestOnlyWhatTakesOthersAlongIsTold(t *testing.T) {
 func TestRequestsAreRememberedInABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
-		saw := func(from, n int) {
+		saw := func(kind string, n int) {
 			for i := range n {
-				r.Saw(types.UID(fmt.Sprintf("configmaps-%d", from+i)), strings.Repeat("ä", 10_000), "Background")
+				r.Saw(types.UID(fmt.Sprintf("%s-%d", kind, i)), strings.Repeat("ä", 10_000), "Background")
 			}
 		}
-		saw(0, 2*mostRequests)
+		deleted := func(kind string, n int) {
+			for i := range n {
+				r.Deleted(types.UID(fmt.Sprintf("%s-%d", kind, i)))
+			}
+		}
+		saw("nodes@", 2*mostRequests)
 		if n := len(r.of); n != mostRequests {
 			t.Errorf("%d requests are remembered, want %d", n, mostRequests)
 		}
 		<-time.After(remembered + time.Second)
-		saw(5000, 200)
-		if n := len(r.of); n != 200 {
-			t.Errorf("%d requests are remembered once the others are old, want 200", n)
+		saw("crds@", mostRequests-200)
+		if n := len(r.of); n != mostRequests-200 {
+			t.Errorf("%d requests are remembered once the others are old, want %d", n, mostRequests-200)
 		}
-		for i := range 200 {
-			r.Deleted(types.UID(fmt.Sprintf("configmaps-%d", 5000+i)))
-		}
-		if n := len(*told); n != eventsAtOnce {
-			t.Errorf("%d Events at once, want %d", n, eventsAtOnce)
+		deleted("crds@", mostRequests-200)
+		if n := len(*told); n != EventsAtOnce {
+			t.Errorf("%d Events at once, want %d", n, EventsAtOnce)
 		}
 		if n := len((*told)[0]); n > 2*mostName {
 			t.Errorf("an Event of %d bytes", n)
 		}
+		var untold dto.Metric
+		if err := r.untold.Write(&untold); err != nil {
+			t.Fatal(err)
+		}
+		if n, want := untold.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-EventsAtOnce); n != want {
+			t.Errorf("%v requests count as not told of, want %v", n, want)
+		}
+	})
+}
+
+// TestManyDeletesInOneNamespaceKeepNoOtherFromBeingTold: who may delete in one could hide else who deleted in another.
+func TestManyDeletesInOneNamespaceKeepNoOtherFromBeingTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, told := recording(t, 1)
+		const deletes = 3000
+		for i := range deletes {
+			uid := types.UID(fmt.Sprintf("configmaps@1-%d", i))
+			r.Saw(uid, "eve", "Background")
+			r.Deleted(uid)
+		}
+		if n := len(*told); n != ofNamespaceAtOnce {
+			t.Errorf("%d Events at once of one namespace, want %d", n, ofNamespaceAtOnce)
+		}
+		for i := range deletes { // and nothing comes of these
+			r.Saw(types.UID(fmt.Sprintf("configmaps@1-refused-%d", i)), "eve", "Background")
+		}
+		if n := len(r.of); n != mostOfNamespace {
+			t.Errorf("%d requests of one namespace are remembered, want %d", n, mostOfNamespace)
+		}
+		*told = nil
+		r.Saw("configmaps@2-1", "anna", "Background")
+		r.Saw("nodes@-1", "ben", "Background")
+		r.Deleted("configmaps@2-1")
+		r.Deleted("nodes@-1")
+		if len(*told) != 2 {
+			t.Errorf("told of what was deleted elsewhere: %q", *told)
+		}
+	})
+}
+
+// TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt: else a process would hold something of each namespace that there ever was.
+func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := recording(t, 1)
+		var running sync.WaitGroup
+		ctx, end := context.WithCancel(t.Context())
+		running.Go(func() { _ = r.Run(ctx) })
+		for i := range 2 * mostRequests {
+			uid := types.UID(fmt.Sprintf("configmaps@%d-1", i))
+			r.Saw(uid, "anna", "Background")
+			r.Deleted(uid)
+		}
+		if n := len(r.parts); n != mostRequests {
+			t.Errorf("%d namespaces have a part, want %d", n, mostRequests)
+		}
+		<-time.After(2*remembered + time.Second)
+		synctest.Wait()
+		if n := len(r.parts); n != 0 {
+			t.Errorf("%d namespaces still have a part", n)
+		}
+		end()
+		running.Wait()
 	})
 }
