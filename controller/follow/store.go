@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -173,7 +174,7 @@ func (s *Store) Stats() graph.Stats {
 }
 
 // Views copies the graph.
-func (s *Store) Views() []graph.View { return s.pieces(s.graph.Views) }
+func (s *Store) Views() []graph.View { return slices.Collect(s.pieces(s.graph.Views)) }
 
 func (s *Store) connected(uids []types.UID) []graph.View {
 	s.mu.Lock()
@@ -202,15 +203,10 @@ func (s *Store) Inventory(namespace string) graph.Inventory {
 	return s.graph.Inventory(namespace)
 }
 
-// Content copies the objects of a kind in a namespace, each once.
-func (s *Store) Content(namespace string, kind schema.GroupResource) []graph.View {
-	views := s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
-	seen := make(map[types.UID]struct{}, len(views))
-	return slices.DeleteFunc(views, func(v graph.View) bool {
-		_, twice := seen[v.UID]
-		seen[v.UID] = struct{}{}
-		return twice
-	})
+// Content are the objects of a kind in a namespace, of which no more than a piece is copied at a time: what happens to the graph meanwhile shows, or
+// does not. None of those that stay is left out; one may come twice if others go.
+func (s *Store) Content(namespace string, kind schema.GroupResource) iter.Seq[graph.View] {
+	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
 }
 
 // Find copies one object; false if the graph does not have it.
@@ -250,21 +246,26 @@ func (s *Store) Holding(uid types.UID) string {
 
 // Finalized copies the objects that carry a finalizer, piece by piece.
 func (s *Store) Finalized(finalizer string) []graph.View {
-	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Finalized(finalizer, next, n) })
+	return slices.Collect(s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Finalized(finalizer, next, n) }))
 }
 
 // pieces copies a part of the graph piece by piece; events go on in between.
-func (s *Store) pieces(piece func(next uint32, n int) ([]graph.View, uint32)) []graph.View {
+func (s *Store) pieces(piece func(next uint32, n int) ([]graph.View, uint32)) iter.Seq[graph.View] {
 	const most = 1000
-	var all []graph.View
-	for next := uint32(0); ; {
-		s.mu.Lock()
-		views, cursor := piece(next, most)
-		s.mu.Unlock()
-		all = append(all, views...)
-		if cursor == 0 {
-			return all
+	return func(yield func(graph.View) bool) {
+		for next := uint32(0); ; {
+			s.mu.Lock()
+			views, cursor := piece(next, most)
+			s.mu.Unlock()
+			for _, v := range views {
+				if !yield(v) {
+					return
+				}
+			}
+			if cursor == 0 {
+				return
+			}
+			next = cursor
 		}
-		next = cursor
 	}
 }

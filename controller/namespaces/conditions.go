@@ -50,7 +50,7 @@ func (p *pass) nameFirst(step drain.Step) {
 			continue
 		}
 		split := len(p.parts(k.Kind)) > 1
-		for _, v := range p.Store.Content(p.ns.Name, k.Kind) {
+		for v := range p.Store.Content(p.ns.Name, k.Kind) {
 			if !split || p.sorted[k.Kind][v.UID].wave == k.Wave {
 				first(k, v.Namespace, v.Name, v.Deleting, v.Finalizers)
 			}

@@ -117,7 +117,12 @@ func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) 
 	if len(parts) == 0 || total.Total == 0 {
 		return
 	}
-	for _, v := range p.Store.Content(p.ns.Name, kind) {
+	counted := sets.New[types.UID]()
+	for v := range p.Store.Content(p.ns.Name, kind) {
+		if counted.Has(v.UID) {
+			continue
+		}
+		counted.Insert(v.UID)
 		s, known := p.sorted[kind][v.UID]
 		if exact && (!known || s.version != v.ResourceVersion) {
 			for i := range parts {

@@ -2,114 +2,155 @@ package namespaces
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 )
 
+// mostChosen is how many objects are chosen at a time: a namespace may hold more than there is room to copy them all.
+const mostChosen = 10_000
+
 // delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by object
 // with the uid, where the reference deletes collections: a refusal of one leaves the others alone, and
 // nothing in a namespace of the same name that comes later can be hit.
 //
-// same is false if the namespace is gone or another by now. It is read after the objects were chosen:
+// same is false if the namespace is gone or another by now. It is read after objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	refs, blind, read := p.choose(step)
-	if read {
-		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-		if ns == nil {
-			return false, err
-		}
-		p.ns = ns
+	d := &deletes{p: p, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	read := p.early == nil
+	for _, kind := range step.Kinds {
+		k := p.part(part{kind, step.Wave})
+		k.Tried = true
+		read = read || k.Listed && !k.Blind
 	}
-
-	var mu sync.Mutex
-	kept := 0
-	refusals := map[schema.GroupResource]*drain.Refusals{}
-	keep := func(kind schema.GroupResource, name, why string) {
-		kept++
-		if refusals[kind] == nil {
-			refusals[kind] = &drain.Refusals{}
+	for refs := range p.choose(step) {
+		if read {
+			ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
+			if ns == nil {
+				return false, err
+			}
+			p.ns = ns
 		}
-		refusals[kind].Add(name, why)
+		d.all(ctx, refs)
+		if ctx.Err() != nil {
+			return true, nil // whoever goes on after this step sees it, too
+		}
 	}
-	all := len(refs)
-	refs = slices.DeleteFunc(refs, func(c chosen) bool {
-		why, still := p.refused.still(c.Ref)
-		if still {
-			keep(c.Kind, c.Name, why)
+	p.early = nil
+	for _, kind := range step.Kinds {
+		if !p.part(part{kind, step.Wave}).Blind {
+			continue
 		}
-		return still
-	})
-	take := func(ref graph.Ref, err error) {
-		refused := false
-		switch request.OutcomeOf(err) {
-		case request.OK, request.Gone, request.Stale, request.Cancelled: // stale: another object has the name by now
-		case request.Refused, request.Failed, request.Throttled:
-			refused = true
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !refused {
-			delete(p.refused, ref.UID)
-			return
-		}
-		p.refused.note(ref, err.Error())
-		keep(ref.Kind, ref.Name, err.Error())
-	}
-	p.each(len(refs), func(i int) { take(refs[i].Ref, p.deleteObject(ctx, refs[i])) })
-	for _, kind := range blind {
-		same, err := p.deleteUnseen(ctx, kind, func(err error) { take(graph.Ref{Kind: kind}, err) })
+		same, err := p.deleteUnseen(ctx, kind, func(err error) { d.take(graph.Ref{Kind: kind}, err) })
 		if !same || err != nil {
 			return same, err
 		}
 	}
-	for kind, r := range refusals {
+	for kind, r := range d.refusals {
 		p.part(part{kind, step.Wave}).Refused = r.String()
 	}
-	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", all-kept, "refused", kept, "kinds", len(step.Kinds), "why", step.Why)
+	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.tried, "refused", len(d.kept), "kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
 	return true, nil
 }
 
-// choose chooses what there is to delete, and the kinds of which that cannot be known. read: the namespace is to be read after that.
-func (p *pass) choose(step drain.Step) (refs []chosen, blind []schema.GroupResource, read bool) {
-	read = p.early == nil
-	for _, kind := range step.Kinds {
-		at := part{kind, step.Wave}
-		k := p.part(at)
-		k.Tried = true
-		switch {
-		case k.Blind:
-			blind = append(blind, kind)
-		case k.Listed:
-			refs, read = choose(refs, p.live[at], true), true
-		default:
-			refs = choose(refs, p.present(at), false)
+// deletes are those of one step, and what was refused of them.
+type deletes struct {
+	p     *pass
+	tried int // and not refused for so long that they were not tried again
+
+	mu       sync.Mutex
+	kept     map[types.UID]bool
+	refusals map[schema.GroupResource]*drain.Refusals
+}
+
+// all deletes objects, but those whose delete was refused a moment ago.
+func (d *deletes) all(ctx context.Context, refs []chosen) {
+	refs = slices.DeleteFunc(refs, func(c chosen) bool {
+		why, still := d.p.refused.still(c.Ref)
+		if still {
+			d.keep(c.Ref, why)
+		}
+		return still
+	})
+	d.p.each(len(refs), func(i int) { d.take(refs[i].Ref, d.p.deleteObject(ctx, refs[i])) })
+}
+
+// take takes in what became of a delete.
+func (d *deletes) take(ref graph.Ref, err error) {
+	refused := false
+	switch request.OutcomeOf(err) {
+	case request.OK, request.Gone, request.Stale, request.Cancelled: // stale: another object has the name by now
+	case request.Refused, request.Failed, request.Throttled:
+		refused = true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !refused {
+		d.tried++
+		delete(d.p.refused, ref.UID)
+		return
+	}
+	d.p.refused.note(ref, err.Error())
+	d.keep(ref, err.Error())
+}
+
+// keep notes why an object stays, once.
+func (d *deletes) keep(ref graph.Ref, why string) {
+	if ref.UID != "" && d.kept[ref.UID] {
+		return
+	}
+	d.kept[ref.UID] = true
+	if d.refusals[ref.Kind] == nil {
+		d.refusals[ref.Kind] = &drain.Refusals{}
+	}
+	d.refusals[ref.Kind].Add(ref.Name, why)
+}
+
+// choose chooses what there is to delete, no more than mostChosen at a time: what went meanwhile is not chosen any more.
+func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
+	return func(yield func([]chosen) bool) {
+		var refs []chosen
+		for _, kind := range step.Kinds {
+			at := part{kind, step.Wave}
+			k := p.part(at)
+			if k.Blind {
+				continue
+			}
+			from := p.present(at)
+			if k.Listed {
+				from = slices.Values(p.live[at])
+			}
+			for ref := range from {
+				if refs = append(refs, chosen{ref, k.Listed}); len(refs) < mostChosen {
+					continue
+				}
+				if !yield(refs) {
+					return
+				}
+				refs = refs[:0]
+			}
+		}
+		if len(refs) > 0 {
+			yield(refs)
 		}
 	}
-	p.early = nil
-	return refs, blind, read
 }
 
 // chosen is an object that is to be deleted, as a live list showed it or as the graph has it.
 type chosen struct {
 	graph.Ref
 	listed bool
-}
-
-func choose(to []chosen, refs []graph.Ref, listed bool) []chosen {
-	for _, ref := range refs {
-		to = append(to, chosen{ref, listed})
-	}
-	return to
 }
 
 // deleteObject deletes an object, unless another client has done so since it was chosen: the collector, or who owned it. One that a live list
@@ -148,19 +189,19 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took
 }
 
 // present are the objects that the graph has and that do not terminate yet.
-func (p *pass) present(at part) []graph.Ref {
-	views := p.early[at.kind]
+func (p *pass) present(at part) iter.Seq[graph.Ref] {
+	views := slices.Values(p.early[at.kind])
 	if p.early == nil {
 		views = p.Store.Content(p.ns.Name, at.kind)
 	}
 	split := len(p.parts(at.kind)) > 1
-	var refs []graph.Ref
-	for _, v := range views {
-		if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) {
-			refs = append(refs, v.Ref)
+	return func(yield func(graph.Ref) bool) {
+		for v := range views {
+			if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) && !yield(v.Ref) {
+				return
+			}
 		}
 	}
-	return refs
 }
 
 // show waits a moment for the graph to see what deletes did, and takes over its counts.

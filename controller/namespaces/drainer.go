@@ -302,7 +302,7 @@ func (d *Drainer) end(name string) {
 		return
 	}
 	for _, k := range d.Store.Inventory(name).Kinds {
-		for _, v := range d.Store.Content(name, k.Kind) {
+		for v := range d.Store.Content(name, k.Kind) {
 			d.Left(v.UID)
 		}
 	}

@@ -117,7 +117,7 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time, last bool) ([]graph.Ref, error) {
 	var refs []graph.Ref
 	for _, k := range d.Store.Inventory(name).Kinds {
-		for _, v := range d.Store.Content(name, k.Kind) {
+		for v := range d.Store.Content(name, k.Kind) {
 			if !v.Deleting {
 				v.ResourceVersion = ""
 				refs = append(refs, v.Ref)

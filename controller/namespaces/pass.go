@@ -132,7 +132,7 @@ func (d *Drainer) early(name string) map[schema.GroupResource][]graph.View {
 	}
 	chosen := map[schema.GroupResource][]graph.View{}
 	for _, k := range inv.Kinds {
-		chosen[k.Kind] = d.Store.Content(name, k.Kind)
+		chosen[k.Kind] = slices.Collect(d.Store.Content(name, k.Kind))
 	}
 	return chosen
 }

@@ -44,7 +44,6 @@ func (p *pass) relist(ctx context.Context, step drain.Step) {
 // dispel tells the graph of objects of a kind that it has and the API does not. A list is not enough: it may be
 // older than the object. A live read is.
 func (p *pass) dispel(ctx context.Context, kind schema.GroupResource) {
-	views := p.Store.Content(p.ns.Name, kind)
 	items, err := p.Requester.List(ctx, kind, p.ns.Name)
 	if err != nil {
 		p.Log.V(1).Info("cannot list what is waited for", "namespace", p.ns.Name, "kind", kind.String(), "err", err.Error())
@@ -55,8 +54,12 @@ func (p *pass) dispel(ctx context.Context, kind schema.GroupResource) {
 		there[items[i].UID] = true
 	}
 	var missing []graph.Ref
-	for _, v := range views {
-		if !there[v.UID] && len(missing) < mostLookups {
+	for v := range p.Store.Content(p.ns.Name, kind) {
+		if len(missing) == mostLookups {
+			break
+		}
+		if !there[v.UID] {
+			there[v.UID] = true // it may come twice
 			missing = append(missing, v.Ref)
 		}
 	}
