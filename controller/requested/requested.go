@@ -34,8 +34,9 @@ const (
 	remembered = time.Minute
 	// mostUsers is how many users are named who asked for the same, and mostName how much of a name, in bytes.
 	mostUsers, mostName = 3, 256
-	// EventsASecond, after EventsAtOnce, are written.
-	EventsASecond, EventsAtOnce = 10, 500
+	// EventsASecond are written, after eventsAtOnce.
+	EventsASecond = 10
+	eventsAtOnce  = 500
 	// ofNamespaceASecond, after ofNamespaceAtOnce, are about objects in one namespace.
 	ofNamespaceASecond, ofNamespaceAtOnce = 1, 50
 )
@@ -73,7 +74,7 @@ type request struct {
 // New makes one that tells nothing yet. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{
-		find: find, limit: rate.NewLimiter(EventsASecond, EventsAtOnce), of: map[types.UID]*request{}, parts: map[string]*part{},
+		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[string]*part{},
 		untold: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_deletion_requests_untold_total",
 			Help: "Requests to delete objects with dependents, or namespaces, that the webhook saw and no Event tells of, because there were too many at once.",
@@ -164,9 +165,11 @@ func (r *Record) Deleted(uid types.UID) {
 	tell := false
 	if one != nil {
 		of := r.drop(one)
-		if tell = time.Since(one.at) <= remembered; tell && !((of == nil || of.limit.Allow()) && r.limit.Allow()) {
-			tell = false
-			r.untold.Inc()
+		if time.Since(one.at) <= remembered {
+			tell = (of == nil || of.limit.Allow()) && r.limit.Allow()
+			if !tell {
+				r.untold.Inc()
+			}
 		}
 	}
 	r.mu.Unlock()

@@ -100,8 +100,8 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 			t.Errorf("%d requests are remembered once the others are old, want %d", n, mostRequests-200)
 		}
 		deleted("crds@", mostRequests-200)
-		if n := len(*told); n != EventsAtOnce {
-			t.Errorf("%d Events at once, want %d", n, EventsAtOnce)
+		if n := len(*told); n != eventsAtOnce {
+			t.Errorf("%d Events at once, want %d", n, eventsAtOnce)
 		}
 		if n := len((*told)[0]); n > 2*mostName {
 			t.Errorf("an Event of %d bytes", n)
@@ -110,7 +110,7 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 		if err := r.untold.Write(&untold); err != nil {
 			t.Fatal(err)
 		}
-		if n, want := untold.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-EventsAtOnce); n != want {
+		if n, want := untold.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
 			t.Errorf("%v requests count as not told of, want %v", n, want)
 		}
 	})
@@ -158,12 +158,17 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 			r.Saw(uid, "anna", "Background")
 			r.Deleted(uid)
 		}
-		if n := len(r.parts); n != mostRequests {
+		parts := func() int {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.parts)
+		}
+		if n := parts(); n != mostRequests {
 			t.Errorf("%d namespaces have a part, want %d", n, mostRequests)
 		}
 		<-time.After(2*remembered + time.Second)
 		synctest.Wait()
-		if n := len(r.parts); n != 0 {
+		if n := parts(); n != 0 {
 			t.Errorf("%d namespaces still have a part", n)
 		}
 		end()
