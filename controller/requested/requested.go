@@ -109,6 +109,10 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 		return
 	}
 	one := r.of[uid]
+	if one != nil && time.Since(one.at) > remembered { // that one has failed
+		r.drop(one)
+		one = nil
+	}
 	if one == nil {
 		if one = r.remember(v); one == nil {
 			r.untold.Inc()

@@ -54,6 +54,20 @@ func TestWhoseRequestItWasIsToldOnceTheWatchShowsTheDeletion(t *testing.T) {
 	})
 }
 
+// TestARequestThatFailedHidesNoLaterOne: the earlier one is forgotten within two minutes, and the object may go at the later one before that.
+func TestARequestThatFailedHidesNoLaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, told := recording(t, 1)
+		r.Saw("configmaps-1", "anna", "Background")
+		<-time.After(remembered + time.Second)
+		r.Saw("configmaps-1", "ben", "Foreground")
+		r.Deleted("configmaps-1")
+		if want := []string{"configmaps-1: deleted at the request of ben (Foreground)"}; !slices.Equal(*told, want) {
+			t.Errorf("told %q, want %q", *told, want)
+		}
+	})
+}
+
 func TestOfSeveralRequestsNoneIsTakenForTheOne(t *testing.T) {
 	r, told := recording(t, 1)
 	for _, user := range []string{"anna", "ben", "anna", "a\nname\x1b[2J", "dora"} {
