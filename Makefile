@@ -25,7 +25,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
+.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ test: verify unit chart e2e ## all tests: unit, scripts, model, simulation, and 
 unit: ## unit tests, scripts, model and a bounded simulation, with the race detector
 	@test -n "$(RACE)" || echo 'Without the race detector: there is no C compiler.'
 	$(GO) test $(RACE) ./...
-	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench's
+	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench-process's
 	cd e2e/cmd/image && $(GO) test ./...
 	cd e2e/cmd/chart && $(GO) test ./...
 
@@ -116,12 +116,19 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 	cd e2e && $(CONFORMANCE) --want 9 \
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
+BENCH = cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir
+bench: build ## collection and namespaces beside kube-controller-manager and plain requests, 45 minutes at most; writes bin/bench.md
+	$(BENCH) --out $(CURDIR)/bin/bench.md --only='^(background, |foreground, |orphan, |start, |empty namespace|namespace with|[0-9]+ namespaces|another client)' $(BENCH_ARGS)
+
+bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing, 45 minutes at most; writes bin/bench-webhook.md
+	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
+
 # What is measured in a process, beside controller/graph, which takes gigabytes.
 BENCHED = ./policies ./webhook ./controller/brake ./controller/insight ./controller/policyfacts
-bench: build ## Weir beside kube-controller-manager and the plain-request floor; writes bin/bench.md
+bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir, 45 minutes at most; writes bin/bench-process.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
-	cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir --out $(CURDIR)/bin/bench.md $(BENCH_ARGS)
+	$(BENCH) --out $(CURDIR)/bin/bench-process.md --only='^(memory|CPU of following|shadow|asking)' $(BENCH_ARGS)
 
 OBJECTS ?= 1000000
 SCALE_ARGS ?=

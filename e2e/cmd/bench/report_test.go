@@ -236,3 +236,39 @@ func TestReportTellsWhatQuestionsCost(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
+
+// TestEachRowIsOfOneTargetOfTheMakefile: a row of none is never measured, and a row of two is measured twice.
+func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := regexp.MustCompile(`--out \$\(CURDIR\)/bin/bench\S*\.md --only='([^']+)'`).FindAllStringSubmatch(string(makefile), -1)
+	if len(only) != 3 {
+		t.Fatalf("%d targets that measure, want 3", len(only))
+	}
+	names := []string{memoryName, "start, co-owners", neighbourName, apartName, braked, followingName, shadowName, leftName, askingName, "back-fill"}
+	for _, w := range works {
+		names = append(names, w.name)
+	}
+	for _, d := range (&bench{options: options{namespaceN: 20000, namespaces: 100}}).drainings() {
+		names = append(names, d.name)
+	}
+	for _, a := range admittings {
+		names = append(names, a.name)
+	}
+	for _, e := range enforcings {
+		names = append(names, e.name)
+	}
+	for _, name := range names {
+		targets := 0
+		for _, m := range only {
+			if regexp.MustCompile(m[1]).MatchString(name) {
+				targets++
+			}
+		}
+		if targets != 1 {
+			t.Errorf("%q is measured by %d targets", name, targets)
+		}
+	}
+}
