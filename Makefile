@@ -28,7 +28,7 @@ IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 .PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/weir and bin/kubectl-weir
 	$(GO) build -trimpath -o bin/weir .
@@ -117,15 +117,15 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 
 BENCH = cd e2e && $(GO) run ./cmd/bench --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir
-bench: build ## collection and namespaces beside kube-controller-manager and plain requests, 45 minutes at most; writes bin/bench.md
+bench: build ## collection and namespaces beside kube-controller-manager and plain requests; writes bin/bench.md
 	$(BENCH) --out $(CURDIR)/bin/bench.md --only='^(background, |foreground, |orphan, |start, |empty namespace|namespace with|[0-9]+ namespaces|another client)' $(BENCH_ARGS)
 
-bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing, 45 minutes at most; writes bin/bench-webhook.md
+bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing; writes bin/bench-webhook.md
 	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
 
 # What is measured in a process, beside controller/graph, which takes gigabytes.
 BENCHED = ./policies ./webhook ./controller/brake ./controller/insight ./controller/policyfacts
-bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir, 45 minutes at most; writes bin/bench-process.md
+bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir; writes bin/bench-process.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
 	$(BENCH) --out $(CURDIR)/bin/bench-process.md --only='^(memory|CPU of following|shadow|asking)' $(BENCH_ARGS)

@@ -140,7 +140,7 @@ func (r *Record) remember(v graph.View) *request {
 	if len(r.of) >= mostRequests {
 		return nil
 	}
-	if v.Namespace != "" { // who may delete what is in no namespace has the rights of the cluster
+	if v.Namespace != "" { // objects without a namespace share the bounds of all
 		if of == nil {
 			if len(r.parts) >= mostRequests {
 				return nil

@@ -62,7 +62,7 @@ func (b *bench) compareDraining(ctx context.Context, d draining, r *report) erro
 		return err
 	}
 	for round := range b.roundsOf(true) {
-		for _, s := range taking(b.drainers, round, true) {
+		for _, s := range inRound(b.drainers, round, true) {
 			if d.owned > 0 && s.Name == b.collectingDrainer.Name { // what is owned is garbage, too
 				s = b.collectingDrainer
 			}

@@ -68,7 +68,7 @@ func (r *report) head() string {
 	if r.bench.quick {
 		s.WriteString("; quick: one round only of trees, custom resources and namespaces")
 	} else if r.bench.weir != "" {
-		s.WriteString(", of which the reference takes part in the first one only, of trees, custom resources and namespaces")
+		s.WriteString("; of trees, custom resources and namespaces one round by the reference")
 	}
 	s.WriteString(".\n")
 	fmt.Fprintf(&s, "The reference is kube-controller-manager with one controller, with its request limits lifted and --concurrent-gc-syncs=%d, and --concurrent-namespace-syncs=%d.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", r.bench.gcSyncs, namespaceSyncs)

@@ -201,9 +201,9 @@ func (b *bench) roundsOf(slow bool) int {
 	return b.rounds
 }
 
-// taking are the systems that take part in a round, from 0. A slow work takes the reference two or three times as long as Weir: it does it once,
-// unless it is measured alone.
-func taking(systems []load.System, round int, slow bool) []load.System {
+// inRound are the systems that are measured in a round, which counts from 0. A slow work takes the reference two or three times as long as Weir,
+// so the reference does it in the first round only, unless it is measured alone.
+func inRound(systems []load.System, round int, slow bool) []load.System {
 	if slow && round > 0 {
 		return systems[:1]
 	}
@@ -218,7 +218,7 @@ func (b *bench) compare(ctx context.Context, w work, r *report) error {
 		return err
 	}
 	for round := range b.roundsOf(w.slow) {
-		for _, s := range taking(b.systems, round, w.slow) {
+		for _, s := range inRound(b.systems, round, w.slow) {
 			got, err := b.cascade(ctx, w, s, b.n)
 			if err != nil {
 				return fmt.Errorf("by %s: %w", s.Name, err)
