@@ -188,7 +188,8 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took
 	return ns != nil, err
 }
 
-// present are the objects that the graph has and that do not terminate yet.
+// present are the objects that the graph has and that do not terminate yet. Where labels decide about the wave, only those whose labels
+// are known as they are now: the next pass lists the others live.
 func (p *pass) present(at part) iter.Seq[graph.Ref] {
 	views := slices.Values(p.early[at.kind])
 	if p.early == nil {
@@ -197,7 +198,10 @@ func (p *pass) present(at part) iter.Seq[graph.Ref] {
 	split := len(p.parts(at.kind)) > 1
 	return func(yield func(graph.Ref) bool) {
 		for v := range views {
-			if !v.Deleting && (!split || p.sorted[at.kind][v.UID].wave == at.wave) && !yield(v.Ref) {
+			if v.Deleting || split && p.sorted[at.kind][v.UID] != (sorted{v.ResourceVersion, at.wave}) {
+				continue
+			}
+			if !yield(v.Ref) {
 				return
 			}
 		}

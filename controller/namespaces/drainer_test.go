@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/namespaces"
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
@@ -148,6 +150,64 @@ func TestAnotherNamespaceOfTheSameNameIsNotDrained(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnotherNamespaceIsNotHitByTheSecondPiece of what is deleted: more objects are there than are chosen at a time, and the namespace is
+// another one by the time the rest is chosen. Requests with the uids of the first one's objects hit nothing of the second.
+func TestAnotherNamespaceIsNotHitByTheSecondPiece(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("v1", "secrets", "Secret", true, clustertest.AllVerbs)
+		c.Found("shop", "first")
+		for i := range namespaces.MostChosen {
+			c.Fill("v1", "configmaps", "ConfigMap", "shop", fmt.Sprintf("c-%d", i))
+		}
+		c.Fill("v1", "secrets", "Secret", "shop", "s")
+		c.Start()
+		var exchanged atomic.Bool
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method != http.MethodDelete || exchanged.Swap(true) {
+				return nil
+			}
+			c.API.Remove("namespaces/shop")
+			c.API.Remove("secrets/shop/s")
+			c.Found("shop", "second")
+			c.API.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: s, uid: another}}")
+			<-time.After(time.Second) // the graph has it
+			return nil
+		})
+		c.Asked("")
+		c.End("shop")
+		c.Pass(5 * time.Minute)
+		if n := len(c.Asked("DELETE")); n != namespaces.MostChosen {
+			t.Errorf("%d deletes, want the %d that were chosen when the namespace was the first one", n, namespaces.MostChosen)
+		}
+		c.MustBeThere("namespaces/shop", "secrets/shop/s")
+	})
+}
+
+// TestAnotherNamespaceIsNotHitByWhatWasListed: a kind that cannot be watched is listed live, and by then the namespace may be another one.
+func TestAnotherNamespaceIsNotHitByWhatWasListed(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "get", "list"})
+		c.Found("shop", "first")
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "settings")
+		c.Start()
+		listed := false
+		c.Reply(once(func(r apitest.Request) bool {
+			return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/shop/tokens")
+		}, func() {
+			listed = true
+			c.API.Remove("namespaces/shop")
+			c.Found("shop", "second")
+			c.Fill("example.com/v1", "tokens", "Token", "shop", "t")
+		}))
+		c.End("shop")
+		c.Pass(5 * time.Minute)
+		if !listed {
+			t.Fatal("nothing was listed live")
+		}
+		c.MustBeThere("namespaces/shop", "tokens.example.com/shop/t")
+	})
 }
 
 func TestAConflictAtTheEndIsTriedAgainOnWhatIsThere(t *testing.T) {
