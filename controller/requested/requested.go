@@ -5,9 +5,10 @@
 // that an object was deleted, which a watch has shown, as the graph knows its name, and beside that who asked, as the review said. It is
 // evidence; the proof is the audit log of the API server.
 //
-// Whoever may delete in one namespace may do so often, so each namespace has a part of what is remembered and told, and no more of it.
+// Whoever may delete in one namespace, or objects of one kind that have none, may do so often: each of them has a part of what is remembered
+// and told, and no more of it.
 //
-// Goroutines: none. Locks: one, which is held for the time of a look into a map.
+// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a second at most as a whole.
 package requested
 
 import (
@@ -28,8 +29,10 @@ import (
 )
 
 const (
-	// mostRequests bounds the requests that are remembered, and mostOfNamespace those about objects in one namespace. More are not.
-	mostRequests, mostOfNamespace = 1000, 200
+	// mostRequests bounds the requests that are remembered, and mostOfPart those of one part. More are not.
+	mostRequests, mostOfPart = 1000, 200
+	// forgetEvery is how often old requests are looked for at the most, where there is no room for another.
+	forgetEvery = time.Second
 	// remembered is for how long a request is: the API server gives up on a DELETE after 34 s (RB 6.18).
 	remembered = time.Minute
 	// mostUsers is how many users are named who asked for the same, and mostName how much of a name, in bytes.
@@ -37,8 +40,8 @@ const (
 	// EventsASecond are written, after eventsAtOnce.
 	EventsASecond = 10
 	eventsAtOnce  = 500
-	// ofNamespaceASecond, after ofNamespaceAtOnce, are about objects in one namespace.
-	ofNamespaceASecond, ofNamespaceAtOnce = 1, 50
+	// ofPartASecond, after ofPartAtOnce, are of one part.
+	ofPartASecond, ofPartAtOnce = 1, 50
 )
 
 // namespaces take along what is in them, whatever depends on them.
@@ -46,18 +49,32 @@ var namespaces = schema.GroupResource{Resource: "namespaces"}
 
 // Record remembers requests.
 type Record struct {
-	find   func(types.UID) (graph.View, bool)
-	limit  *rate.Limiter
-	open   atomic.Int64 // how many are remembered: most of the time none is
-	untold prometheus.Counter
+	find       func(types.UID) (graph.View, bool)
+	limit      *rate.Limiter
+	open       atomic.Int64 // how many are remembered: most of the time none is
+	unreported prometheus.Counter
 
-	mu    sync.Mutex
-	say   func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
-	of    map[types.UID]*request
-	parts map[string]*part // by namespace
+	mu        sync.Mutex
+	say       func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
+	of        map[types.UID]*request
+	parts     map[origin]*part
+	forgotten time.Time // when old requests were last looked for
 }
 
-// part is what one namespace has of the bounds.
+// origin is where the objects of a part are: a namespace, or outside of all, a kind.
+type origin struct {
+	namespace string
+	kind      schema.GroupResource // of objects without a namespace only
+}
+
+func originOf(v graph.View) origin {
+	if v.Namespace != "" {
+		return origin{namespace: v.Namespace}
+	}
+	return origin{kind: v.Kind}
+}
+
+// part is what one origin has of the bounds.
 type part struct {
 	open  int // how many of its requests are remembered
 	limit *rate.Limiter
@@ -74,19 +91,19 @@ type request struct {
 // New makes one that tells nothing yet. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{
-		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[string]*part{},
-		untold: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_deletion_requests_untold_total",
-			Help: "Requests to delete objects with dependents, or namespaces, that the webhook saw and no Event tells of, because there were too many at once.",
+		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[origin]*part{},
+		unreported: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_deletion_requests_unreported_total",
+			Help: "Reviews of DELETE requests, for objects with dependents and for namespaces, that no Event reports because there were too many at once.",
 		}),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (r *Record) Describe(ch chan<- *prometheus.Desc) { r.untold.Describe(ch) }
+func (r *Record) Describe(ch chan<- *prometheus.Desc) { r.unreported.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (r *Record) Collect(ch chan<- prometheus.Metric) { r.untold.Collect(ch) }
+func (r *Record) Collect(ch chan<- prometheus.Metric) { r.unreported.Collect(ch) }
 
 // Tell has say be told of each object that was deleted, and by whose request. It must not block.
 func (r *Record) Tell(say func(v graph.View, text string)) {
@@ -115,7 +132,7 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 	}
 	if one == nil {
 		if one = r.remember(v); one == nil {
-			r.untold.Inc()
+			r.unreported.Inc()
 			return
 		}
 	}
@@ -132,31 +149,34 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 // remember makes room for a request about an object; nil: there is none. The lock is held.
 func (r *Record) remember(v graph.View) *request {
 	now := time.Now()
-	of := r.parts[v.Namespace]
-	if len(r.of) >= mostRequests || of == nil && len(r.parts) >= mostRequests || of != nil && of.open >= mostOfNamespace {
-		r.forget(now)
-		of = r.parts[v.Namespace]
-	}
-	if len(r.of) >= mostRequests {
-		return nil
-	}
-	if v.Namespace != "" { // objects without a namespace share the bounds of all
-		if of == nil {
-			if len(r.parts) >= mostRequests {
-				return nil
-			}
-			of = &part{limit: rate.NewLimiter(ofNamespaceASecond, ofNamespaceAtOnce)}
-			r.parts[v.Namespace] = of
-		}
-		if of.open >= mostOfNamespace {
+	from := originOf(v)
+	if !r.room(from) {
+		if now.Sub(r.forgotten) < forgetEvery {
 			return nil
 		}
-		of.open++
+		if r.forget(now); !r.room(from) {
+			return nil
+		}
 	}
+	if r.parts[from] == nil {
+		r.parts[from] = &part{limit: rate.NewLimiter(ofPartASecond, ofPartAtOnce)}
+	}
+	r.parts[from].open++
 	one := &request{object: v, at: now}
 	r.of[v.UID] = one
 	r.open.Store(int64(len(r.of)))
 	return one
+}
+
+// room tells whether one more request can be remembered. The lock is held.
+func (r *Record) room(from origin) bool {
+	if len(r.of) >= mostRequests {
+		return false
+	}
+	if of := r.parts[from]; of != nil {
+		return of.open < mostOfPart
+	}
+	return len(r.parts) < mostRequests
 }
 
 // Deleted is told of each object that a watch has shown to terminate, or to be gone.
@@ -170,9 +190,9 @@ func (r *Record) Deleted(uid types.UID) {
 	if one != nil {
 		of := r.drop(one)
 		if time.Since(one.at) <= remembered {
-			tell = (of == nil || of.limit.Allow()) && r.limit.Allow()
+			tell = of.limit.Allow() && r.limit.Allow()
 			if !tell {
-				r.untold.Inc()
+				r.unreported.Inc()
 			}
 		}
 	}
@@ -182,14 +202,12 @@ func (r *Record) Deleted(uid types.UID) {
 	}
 }
 
-// drop forgets a request, and returns the part of its namespace, if it has one. The lock is held.
+// drop forgets a request, and returns its part. The lock is held.
 func (r *Record) drop(one *request) *part {
 	delete(r.of, one.object.UID)
 	r.open.Store(int64(len(r.of)))
-	of := r.parts[one.object.Namespace]
-	if of != nil {
-		of.open--
-	}
+	of := r.parts[originOf(one.object)]
+	of.open--
 	return of
 }
 
@@ -209,16 +227,17 @@ func (r *Record) Run(ctx context.Context) error {
 	}
 }
 
-// forget drops the requests that are old, and the parts of namespaces that have all of theirs left. The lock is held.
+// forget drops the requests that are old, and the parts that have all of theirs left. The lock is held.
 func (r *Record) forget(now time.Time) {
+	r.forgotten = now
 	for _, one := range r.of {
 		if now.Sub(one.at) > remembered {
 			r.drop(one)
 		}
 	}
-	for namespace, of := range r.parts {
-		if of.open == 0 && of.limit.TokensAt(now) >= ofNamespaceAtOnce {
-			delete(r.parts, namespace)
+	for from, of := range r.parts {
+		if of.open == 0 && of.limit.TokensAt(now) >= ofPartAtOnce {
+			delete(r.parts, from)
 		}
 	}
 }

@@ -94,68 +94,108 @@ func TestOnlyWhatTakesOthersAlongIsTold(t *testing.T) {
 func TestRequestsAreRememberedInABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
-		saw := func(kind string, n int) {
+		const namespaces = 20 // of which none reaches its own bounds
+		uid := func(name string, i int) types.UID {
+			return types.UID(fmt.Sprintf("configmaps@%d-%s-%d", i%namespaces, name, i))
+		}
+		saw := func(name string, n int) {
 			for i := range n {
-				r.Saw(types.UID(fmt.Sprintf("%s-%d", kind, i)), strings.Repeat("ä", 10_000), "Background")
+				r.Saw(uid(name, i), strings.Repeat("ä", 10_000), "Background")
 			}
 		}
-		deleted := func(kind string, n int) {
+		deleted := func(name string, n int) {
 			for i := range n {
-				r.Deleted(types.UID(fmt.Sprintf("%s-%d", kind, i)))
+				r.Deleted(uid(name, i))
 			}
 		}
-		saw("nodes@", 2*mostRequests)
+		saw("old", 2*mostRequests)
 		if n := len(r.of); n != mostRequests {
 			t.Errorf("%d requests are remembered, want %d", n, mostRequests)
 		}
 		<-time.After(remembered + time.Second)
-		saw("crds@", mostRequests-200)
+		saw("new", mostRequests-200)
 		if n := len(r.of); n != mostRequests-200 {
 			t.Errorf("%d requests are remembered once the others are old, want %d", n, mostRequests-200)
 		}
-		deleted("crds@", mostRequests-200)
+		deleted("new", mostRequests-200)
 		if n := len(*told); n != eventsAtOnce {
 			t.Errorf("%d Events at once, want %d", n, eventsAtOnce)
 		}
 		if n := len((*told)[0]); n > 2*mostName {
 			t.Errorf("an Event of %d bytes", n)
 		}
-		var untold dto.Metric
-		if err := r.untold.Write(&untold); err != nil {
+		var unreported dto.Metric
+		if err := r.unreported.Write(&unreported); err != nil {
 			t.Fatal(err)
 		}
-		if n, want := untold.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
+		if n, want := unreported.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
 			t.Errorf("%v requests count as not told of, want %v", n, want)
 		}
 	})
 }
 
-// TestManyDeletesInOneNamespaceKeepNoOtherFromBeingTold: who may delete in one could hide else who deleted in another.
-func TestManyDeletesInOneNamespaceKeepNoOtherFromBeingTold(t *testing.T) {
+// TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported: who may delete in one namespace, or objects of one kind, could hide else who
+// deleted elsewhere.
+func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
+	for name, prefix := range map[string]string{"a namespace": "configmaps@1", "a kind without namespaces": "nodes@"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, told := recording(t, 1)
+				const deletes = 3000
+				for i := range deletes {
+					uid := types.UID(fmt.Sprintf("%s-%d", prefix, i))
+					r.Saw(uid, "eve", "Background")
+					r.Deleted(uid)
+				}
+				if n := len(*told); n != ofPartAtOnce {
+					t.Errorf("%d Events at once, want %d", n, ofPartAtOnce)
+				}
+				for i := range deletes { // and nothing comes of these
+					r.Saw(types.UID(fmt.Sprintf("%s-refused-%d", prefix, i)), "eve", "Background")
+				}
+				if n := len(r.of); n != mostOfPart {
+					t.Errorf("%d requests are remembered, want %d", n, mostOfPart)
+				}
+				*told = nil
+				for _, uid := range []types.UID{"configmaps@2-1", "volumes@-1", "namespaces@-1"} {
+					r.Saw(uid, "anna", "Background")
+					r.Deleted(uid)
+				}
+				if len(*told) != 3 {
+					t.Errorf("reported of what was deleted elsewhere: %q", *told)
+				}
+			})
+		})
+	}
+}
+
+// TestOldRequestsMakeRoomAtOnce, where there is none, and are looked for once a second at most: a flood of reviews costs no walk each.
+func TestOldRequestsMakeRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
-		const deletes = 3000
-		for i := range deletes {
-			uid := types.UID(fmt.Sprintf("configmaps@1-%d", i))
-			r.Saw(uid, "eve", "Background")
-			r.Deleted(uid)
+		fill := func() {
+			for i := range 2 * mostOfPart {
+				r.Saw(types.UID(fmt.Sprintf("configmaps@1-%d-%s", i, time.Now())), "eve", "Background")
+			}
 		}
-		if n := len(*told); n != ofNamespaceAtOnce {
-			t.Errorf("%d Events at once of one namespace, want %d", n, ofNamespaceAtOnce)
+		fill()
+		<-time.After(remembered + time.Millisecond)
+		r.Saw("configmaps@1-new", "anna", "Background")
+		r.Deleted("configmaps@1-new")
+		if len(*told) != 1 {
+			t.Errorf("%q is reported, want the request that came once the others were old", *told)
 		}
-		for i := range deletes { // and nothing comes of these
-			r.Saw(types.UID(fmt.Sprintf("configmaps@1-refused-%d", i)), "eve", "Background")
+		fill()
+		last := r.forgotten
+		<-time.After(forgetEvery / 2)
+		fill()
+		if r.forgotten != last {
+			t.Error("old requests were looked for twice within a second")
 		}
-		if n := len(r.of); n != mostOfNamespace {
-			t.Errorf("%d requests of one namespace are remembered, want %d", n, mostOfNamespace)
-		}
-		*told = nil
-		r.Saw("configmaps@2-1", "anna", "Background")
-		r.Saw("nodes@-1", "ben", "Background")
-		r.Deleted("configmaps@2-1")
-		r.Deleted("nodes@-1")
-		if len(*told) != 2 {
-			t.Errorf("told of what was deleted elsewhere: %q", *told)
+		<-time.After(forgetEvery)
+		fill()
+		if r.forgotten == last {
+			t.Error("old requests were not looked for again")
 		}
 	})
 }
