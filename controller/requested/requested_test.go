@@ -194,7 +194,7 @@ func TestOldRequestsMakeRoomAtOnce(t *testing.T) {
 		}
 		<-time.After(forgetEvery)
 		fill()
-		if r.forgotten == last {
+		if r.forgotten.Equal(last) {
 			t.Error("old requests were not looked for again")
 		}
 	})
