@@ -187,6 +187,9 @@ func TestReferenceNeedsTwoRequestsForEachObject(t *testing.T) {
 			if result.Requests["DELETE"] != 100 || result.Requests["GET"] != 100 || result.PerObject() != 2 {
 				t.Errorf("requests %v, want one GET and one DELETE for each of 100", result.Requests)
 			}
+			if result.UnderWay <= 0 || result.UnderWay > 30 { // it has 20 workers
+				t.Errorf("%.2f requests under way on average", result.UnderWay)
+			}
 			if err := running.Stop(); err != nil {
 				t.Error(err)
 			}

@@ -25,6 +25,8 @@ type Result struct {
 	// Requests are those of the population's resource by verb, without the
 	// driver's own; nil for the floor, whose requests are the driver's.
 	Requests Counts
+	// UnderWay is how many of them the API server had under way at a time, on average.
+	UnderWay float64
 }
 
 // Rate is dependents per second.
@@ -81,6 +83,10 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return Result{}, err
 	}
+	spent, err := requestSeconds(ctx, metrics, about(p.Layout.Kind))
+	if err != nil {
+		return Result{}, err
+	}
 	result, err := Measure(ctx, cfg, p, policy, func(ctx context.Context) error {
 		return in.Delete(ctx, p.Owner.Name, metav1.DeleteOptions{
 			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &p.Owner.UID},
@@ -93,6 +99,11 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return result, err
 	}
+	seconds, err := requestSeconds(ctx, metrics, about(p.Layout.Kind))
+	if err != nil {
+		return result, err
+	}
+	result.UnderWay = seconds.minus(spent).Total() / result.Took.Seconds()
 	result.Requests = after.minus(before)
 	result.Requests["DELETE"]-- // the owner's, sent here
 	result.Requests["LIST"]--   // follow's

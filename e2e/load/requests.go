@@ -67,22 +67,34 @@ func Requests(ctx context.Context, metrics func(context.Context) (string, error)
 // countRequests reads from the API server itself what it was asked since it
 // started, as far as it is wanted.
 func countRequests(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
+	return sumRequests(ctx, metrics, "apiserver_request_total", wanted)
+}
+
+// requestSeconds is for how many seconds these were under way in the API server, all together: divided by the time that has passed, how many were
+// at a time.
+func requestSeconds(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
+	return sumRequests(ctx, metrics, "apiserver_request_duration_seconds_sum", wanted)
+}
+
+// sumRequests sums a metric of requests by verb.
+func sumRequests(ctx context.Context, metrics func(context.Context) (string, error), name string, wanted func(request) bool) (Counts, error) {
 	text, err := metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	families, err := parseMetrics(family(text, "apiserver_request_total"))
+	families, err := parseMetrics(family(text, name))
 	if err != nil {
 		return nil, err
 	}
-	counts := Counts{}
-	for _, m := range families["apiserver_request_total"].GetMetric() {
+	sums := Counts{}
+	for _, m := range families[name].GetMetric() {
 		l := labels(m)
 		if r := (request{l["verb"], l["group"], l["resource"], l["subresource"], l["code"]}); wanted(r) {
-			counts[r.verb] += m.GetCounter().GetValue()
+			// A part of a histogram has no type by itself.
+			sums[r.verb] += m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 		}
 	}
-	return counts, nil
+	return sums, nil
 }
 
 // family leaves of metrics the lines of one family, which is a small part: to parse all takes long, and is done while others are measured.

@@ -23,6 +23,7 @@ import (
 
 type options struct {
 	weir      string
+	before    string
 	plugin    string
 	weirFlags []string
 	crds      string
@@ -64,6 +65,7 @@ func run(ctx context.Context, args []string) error {
 	o := options{only: regexp.MustCompile("")}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.StringVar(&o.weir, "weir", "", "the weir binary; empty measures the reference alone")
+	flags.StringVar(&o.before, "weir-before", "", "an older weir binary, which takes the place of the reference wherever that collects beside Weir")
 	flags.StringVar(&o.plugin, "kubectl-weir", "", "the kubectl-weir binary; empty leaves out what people ask")
 	flags.Func("weir-flag", "flag for weir (repeatable)", func(v string) error {
 		o.weirFlags = append(o.weirFlags, v)
@@ -120,6 +122,9 @@ func tell(text, file string) error {
 	return os.WriteFile(file, []byte(text), 0o644)
 }
 
+// weirBefore is what the older Weir is called.
+const weirBefore = "weir before"
+
 // quickMemory still tells a leak of a hundred bytes an object from noise.
 const quickMemory = 20000
 
@@ -134,7 +139,7 @@ func command(flags *flag.FlagSet) string {
 	s := "go run ./cmd/bench"
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "weir", "kubectl-weir", "crds", "chart", "out", "dir":
+		case "weir", "weir-before", "kubectl-weir", "crds", "chart", "out", "dir":
 			s += fmt.Sprintf(" --%s=%s", f.Name, filepath.Base(f.Value.String()))
 		case "only", "weir-flag", "tree-tool":
 			s += " --" + f.Name + "=…"
@@ -147,18 +152,16 @@ func command(flags *flag.FlagSet) string {
 
 func newBench(ctx context.Context, o options) (*bench, error) {
 	b := &bench{options: o, started: time.Now()}
-	if o.weir != "" {
-		// Before the plane boots: a wrong path should cost nothing.
-		path, err := filepath.Abs(o.weir)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(path); err != nil {
+	if o.before != "" && o.weir == "" {
+		return nil, errors.New("--weir-before needs --weir")
+	}
+	// Before the plane boots: a wrong path should cost nothing.
+	var err error
+	for _, path := range []*string{&b.weir, &b.before} {
+		if *path, err = found(*path); err != nil {
 			return nil, fmt.Errorf("find weir: %w", err)
 		}
-		b.weir = path
 	}
-	var err error
 	if _, err = plane.Build(ctx, os.Stderr, plane.ControllerManager); err != nil {
 		return nil, err
 	}
@@ -171,6 +174,17 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// found is the whole path of a program that must be there; "" stays.
+func found(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 func (b *bench) prepare(ctx context.Context) error {
@@ -195,6 +209,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.drainers = []load.System{lifted}
 	if b.weir != "" {
 		b.systems = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, b.weirFlags...), b.lifted}
+		if b.before != "" {
+			b.systems[1] = load.Weir(b.plane, b.before, b.kubeconfig, b.weirFlags...)
+			b.systems[1].Name = weirBefore
+		}
 		// Said outright: it may be turned off by b.weirFlags for the others.
 		flags := append(slices.Clone(b.weirFlags), "--drain-namespaces=true")
 		b.drainers = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, flags...), lifted}

@@ -67,10 +67,13 @@ func (r *report) head() string {
 	fmt.Fprintf(&s, "%s; everything on one machine. %d dependents, medians of %d rounds", load.Machine(), r.bench.n, r.bench.rounds)
 	if r.bench.quick {
 		s.WriteString("; quick: one round only of trees, custom resources and namespaces")
-	} else if r.bench.weir != "" {
+	} else if r.bench.weir != "" && r.bench.before == "" {
 		s.WriteString("; of trees, custom resources and namespaces one round by the reference")
 	}
 	s.WriteString(".\n")
+	if r.bench.before != "" {
+		s.WriteString("Beside Weir an older one collects, not the reference.\n")
+	}
 	fmt.Fprintf(&s, "The reference is kube-controller-manager with one controller, with its request limits lifted and --concurrent-gc-syncs=%d, and --concurrent-namespace-syncs=%d.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", r.bench.gcSyncs, namespaceSyncs)
 	fmt.Fprintf(&s, "The floor is the same work by plain requests from %d clients. A share is a system's rate divided by the mean of the floors right before and after it;\nwhere floors differ much, something else ran on the machine.\n\n", load.Clients)
 	return s.String()

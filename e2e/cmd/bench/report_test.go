@@ -272,3 +272,16 @@ func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderWeirTakesTurnsInEachRound: it stands beside the new one, and rounds differ; the reference is slow, and is measured once.
+func TestOlderWeirTakesTurnsInEachRound(t *testing.T) {
+	for second, want := range map[string]int{weirBefore: 2, "reference": 1} {
+		systems := []load.System{{Name: "weir"}, {Name: second}}
+		if got := len(inRound(systems, 0, true)); got != 2 {
+			t.Errorf("%s: %d systems in the first round, want 2", second, got)
+		}
+		if got := len(inRound(systems, 1, true)); got != want {
+			t.Errorf("%s: %d systems in the second round, want %d", second, got, want)
+		}
+	}
+}
