@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"controller/events":      {"controller/graph", "controller/request", "policies", "policies/v1alpha1"},
 	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},
 	"controller/fixture":     {"controller/graph", "policies/apitest"},
-	"controller/follow":      {"controller/await", "controller/graph", "controller/kinds", "controller/policyfacts", "controller/slim", "policies", "policies/v1alpha1"},
+	"controller/follow":      {"controller/await", "controller/graph", "controller/kinds", "controller/policyfacts", "controller/metaonly", "policies", "policies/v1alpha1"},
 	"controller/namespaces": {"controller/await", "controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",
 		"policies", "policies/live", "policies/v1alpha1"},
 	"controller/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
@@ -451,7 +451,7 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 var sleepers = map[string]string{
 	"controller/beside/migration_test.go work": "work that takes its time to end",
 	"controller/brake/guard_test.go lets":      "another collector, which asks again later and later",
-	"controller/slim/conn_test.go Read":        "a connection on which bytes come later",
+	"controller/metaonly/conn_test.go Read":    "a connection on which bytes come later",
 }
 
 // TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for the thing itself.

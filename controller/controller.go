@@ -279,7 +279,7 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 	o := c.options
 	var left func(types.UID)
 	if !o.Companion {
-		left = func(uid types.UID) { c.workers.Again(uid) }
+		left = func(uid types.UID) { c.workers.Requeue(uid) }
 	}
 	var alone time.Duration
 	var other func(bool)
@@ -372,9 +372,9 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	if c.brake != nil {
 		requested := func(types.UID) {}
 		if c.enforced != nil {
-			requested = c.enforced.Again
+			requested = c.enforced.Requeue
 		}
-		wg.Go(func() { c.brake.Run(ctx, c.workers.Again, requested) })
+		wg.Go(func() { c.brake.Run(ctx, c.workers.Requeue, requested) })
 	}
 	switch {
 	case c.canary == nil:

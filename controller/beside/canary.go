@@ -43,7 +43,7 @@ var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "w
 
 // Reporter tells users of the canary.
 type Reporter interface {
-	// OtherCollector says in an Event on the canary that another collector works, or that this cannot be told.
+	// OtherCollector says in an Event on the canary that another collector works, or that this cannot be determined.
 	OtherCollector(canary graph.Ref, text string)
 	// CollectorSilent says that the built-in collector does not work, and that it does again.
 	CollectorSilent(canary graph.Ref, silent bool, text string)
@@ -248,7 +248,7 @@ func (c *Canary) Watch(ctx context.Context) error {
 		if err == nil {
 			var is fate
 			if is, err = c.goes(ctx, p.uid, calmLook, calmLook, calmLook); is == deleted {
-				err = c.again(ctx)
+				err = c.replant(ctx)
 			}
 		}
 		switch {
@@ -265,8 +265,8 @@ func (c *Canary) Watch(ctx context.Context) error {
 	}
 }
 
-// again plants a canary where one was deleted.
-func (c *Canary) again(ctx context.Context) error {
+// replant plants a canary where one was deleted.
+func (c *Canary) replant(ctx context.Context) error {
 	p, err := c.plant(ctx)
 	if err != nil {
 		return err

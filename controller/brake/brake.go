@@ -43,9 +43,9 @@ type Options struct {
 type Brake struct {
 	Options
 	metrics *metrics
-	// again has garbage be decided about once more, againRequested what was deleted by request.
-	again, againRequested func(types.UID)
-	begun                 chan struct{} // has one element when something begins to be held
+	// again has garbage be decided about once more, requeueRequested what was deleted by request.
+	requeue, requeueRequested func(types.UID)
+	begun                     chan struct{} // has one element when something begins to be held
 
 	mu     sync.Mutex
 	ledger *Ledger
@@ -182,10 +182,10 @@ func (b *Brake) Deleted(a graph.Action) {
 	b.ledger.Gone(a)
 }
 
-// Run keeps the HeldCollections until ctx ends. again is told of each object that a person lets go, requested of those among them that were
+// Run keeps the HeldCollections until ctx ends. requeue is told of each object that a person lets go, requested of those among them that were
 // deleted by request.
-func (b *Brake) Run(ctx context.Context, again, requested func(types.UID)) {
-	b.again, b.againRequested = again, requested
+func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
+	b.requeue, b.requeueRequested = requeue, requested
 	if b.Limits.Off() {
 		b.begin(ctx) // nothing waits for it: what was asked for is held by finalizers
 	}

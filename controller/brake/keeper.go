@@ -263,7 +263,7 @@ func (k *keeper) end(r *record) {
 	}
 	for found, _, next := k.inferred(r.key(), 0); ; found, _, next = k.inferred(r.key(), next) {
 		for _, i := range found {
-			k.again(i.UID)
+			k.requeue(i.UID)
 		}
 		if next == 0 {
 			return
@@ -286,12 +286,12 @@ func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
 	if !k.carryOut(r, items) {
 		return false
 	}
-	again := k.again
+	requeue := k.requeue
 	if r.requested {
-		again = k.againRequested
+		requeue = k.requeueRequested
 	}
 	for _, i := range items {
-		again(i.uid)
+		requeue(i.uid)
 	}
 	r.applied = spec.Digest
 	r.outcome = fmt.Sprintf("A person has decided that %s deleted, by the digest %s.", words.Count(len(items), "object is", "objects are"), spec.Digest)

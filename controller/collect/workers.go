@@ -231,8 +231,8 @@ func (w *Workers) held(a graph.Action) bool {
 	return true
 }
 
-// Again has an object be decided about once more.
-func (w *Workers) Again(uid types.UID) { w.queue.Add(uid) }
+// Requeue has an object be decided about once more.
+func (w *Workers) Requeue(uid types.UID) { w.queue.Add(uid) }
 
 // look answers the claim of an action by a live read.
 func (w *Workers) look(ctx context.Context, a graph.Action) {

@@ -103,7 +103,7 @@ func (c *canary) unconfigured(err error) {
 // particular: nothing has been written yet.
 func (c *canary) now() (reach, *policies.Set, <-chan struct{}) {
 	if c == nil {
-		return notTold, nil, nil
+		return notConfigured, nil, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

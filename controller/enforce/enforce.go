@@ -141,8 +141,8 @@ func ordererOf(o Options) orderer {
 // Terminating is told of every object that is seen to terminate, when the graph has it.
 func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
 
-// Again has the deletion of an object be decided about once more.
-func (e *Enforcer) Again(uid types.UID) { e.propagator.again(uid) }
+// Requeue has the deletion of an object be decided about once more.
+func (e *Enforcer) Requeue(uid types.UID) { e.propagator.requeue(uid) }
 
 // Reached is nil once the API server has asked the webhook and was answered, for good, and where it is not tried. Before that it says
 // what stands in the way.

@@ -293,8 +293,8 @@ func backFilled(now progress, generation int64) metav1.Condition {
 	return c
 }
 
-// notTold is where this process does not have the API server ask.
-var notTold = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
+// notConfigured is what is reached where this process writes no webhook configuration, so that the API server asks nothing.
+var notConfigured = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
 
 // enforcedBy is what was seen, where it was seen of the policies in force: what is new is asked about first.

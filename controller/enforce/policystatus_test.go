@@ -125,7 +125,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		seen = enforcedBy(reachOf(nil, "1", notKnocked), &policies.Set{}, state.Set())
 		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
-		if r := enforcedBy(notTold, state.Set(), state.Set()); r != notTold {
+		if r := enforcedBy(notConfigured, state.Set(), state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
 		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}

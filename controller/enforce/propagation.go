@@ -191,7 +191,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	}
 	gvk := s.requester.KindOf(v.Kind)
 	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
-	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Holding(uid)}
+	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Incomplete(uid)}
 	if enforcement.KeepsSome() {
 		state.dependents = s.store.Dependents(uid)
 	}
@@ -227,8 +227,8 @@ func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionStat
 	to.uncounted = !complete && to.goes <= e.Limit.Most
 }
 
-// again has a deletion be decided about once more, at once.
-func (s *propagator) again(uid types.UID) {
+// requeue has a deletion be decided about once more, at once.
+func (s *propagator) requeue(uid types.UID) {
 	s.queue.Forget(uid)
 	s.queue.Add(uid)
 }

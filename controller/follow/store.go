@@ -237,11 +237,11 @@ func (s *Store) Dependents(uid types.UID) []graph.View {
 	return s.graph.Dependents(uid)
 }
 
-// Holding names the kinds that may hold dependents of an object that were never seen.
-func (s *Store) Holding(uid types.UID) string {
+// Incomplete names the kinds that may hold dependents of an object that were never seen.
+func (s *Store) Incomplete(uid types.UID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graph.Holding(uid)
+	return s.graph.Incomplete(uid)
 }
 
 // Finalized copies the objects that carry a finalizer, piece by piece.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/controller/slim"
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -107,12 +107,12 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 	if err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
-	connections, err := slim.Connections(config)
+	connections, err := metaonly.Connections(config)
 	if err != nil {
 		return nil, err
 	}
 	w := NewWatcher(d, m, s, ignored, log, reg)
-	w.watches, err = slim.New(m, config, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
+	w.watches, err = metaonly.New(m, config, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
 	return w, err
 }
 

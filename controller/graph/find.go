@@ -63,7 +63,7 @@ func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 }
 
 // Dependents copies the objects with references to the object with a uid, sorted by uid. Whether they are all there are
-// depends on which kinds are listed: see Holding.
+// depends on which kinds are listed: see Incomplete.
 func (g *Graph) Dependents(uid types.UID) []View {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -112,14 +112,14 @@ func (g *Graph) SomeDependents(uid types.UID, n int) (views []View) {
 	return views
 }
 
-// Holding names the kinds among which dependents of an object may be that were never seen, because their first list is
+// Incomplete names the kinds among which dependents of an object may be that were never seen, because their first list is
 // not complete; empty when there are none.
-func (g *Graph) Holding(uid types.UID) string {
+func (g *Graph) Incomplete(uid types.UID) string {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return ""
 	}
-	return g.holding(true, g.slots[g.nodes.at(g.entries.at(entryID).node).slot].Namespaced)
+	return g.incompleteKinds(true, g.slots[g.nodes.at(g.entries.at(entryID).node).slot].Namespaced)
 }
 
 // Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and returns the next cursor,

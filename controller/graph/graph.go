@@ -28,10 +28,10 @@ type Graph struct {
 	typeInfos  []typeInfo // by id in types
 	resolved   map[typeKey]typeInfo
 
-	slots     []slot
-	slotIDs   map[schema.GroupResource]uint32
-	held      int    // kinds that hold
-	heldKinds string // which, and how
+	slots           []slot
+	slotIDs         map[schema.GroupResource]uint32
+	incomplete      int    // kinds that are incomplete
+	incompleteState string // which these are, and why
 
 	textVersions    map[uint32]string   // node → resourceVersion, where it is not a plain number
 	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it

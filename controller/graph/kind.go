@@ -77,9 +77,9 @@ func (s *slot) listing() bool {
 	return s.served && s.Collected && (s.state == Listing || s.state == Slow)
 }
 
-// holds tells whether dependents of this kind may exist that the graph has not seen, although it
+// incomplete tells whether dependents of this kind may exist that the graph has not seen, although it
 // should in time.
-func (s *slot) holds() bool {
+func (s *slot) incomplete() bool {
 	return s.listing() || s.served && s.Collected && (s.state == Failing || s.behind != "")
 }
 
@@ -118,7 +118,7 @@ func (g *Graph) serve(resources []Resource) {
 		id := g.slotOf(r.GroupResource())
 		s := &g.slots[id]
 		if s.Namespaced != r.Namespaced {
-			g.heldKinds = "?" // owners of the kind may have dependents of other kinds now
+			g.incompleteState = "?" // owners of the kind may have dependents of other kinds now
 		}
 		s.Resource, s.served = r, true
 		if r.Collected && s.state == Unwatched {
@@ -154,7 +154,7 @@ func (g *Graph) serve(resources []Resource) {
 			}
 		})
 	}
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 // resolveType brings one type's resolution up to date and tells whether it changed.
@@ -171,17 +171,17 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	return before != after
 }
 
-// holding lists the kinds that make it impossible to say that an owner has no more dependents:
+// incompleteKinds lists the kinds that make it impossible to say that an owner has no more dependents:
 // "" when there is none. Kinds that fail, or are behind, count only if failing is set; a namespaced owner
 // cannot have dependents of a cluster-scoped kind.
-func (g *Graph) holding(failing, namespacedOnly bool) string {
-	if g.held == 0 {
+func (g *Graph) incompleteKinds(failing, namespacedOnly bool) string {
+	if g.incomplete == 0 {
 		return ""
 	}
 	var names []string
 	for i := range g.slots {
 		s := &g.slots[i]
-		if s.holds() && (s.listing() || failing) && (s.Namespaced || !namespacedOnly) {
+		if s.incomplete() && (s.listing() || failing) && (s.Namespaced || !namespacedOnly) {
 			names = append(names, s.missing())
 		}
 	}
@@ -189,7 +189,7 @@ func (g *Graph) holding(failing, namespacedOnly bool) string {
 	return strings.Join(names, ", ")
 }
 
-// missing names a kind that holds, and says why if that is more than its first list taking its time.
+// missing names a kind that is incomplete, and says why if that is more than its first list taking its time.
 func (s *slot) missing() string {
 	name := s.GroupResource().String()
 	switch {
@@ -201,20 +201,20 @@ func (s *slot) missing() string {
 	return name
 }
 
-// holdsChanged recounts the kinds that hold. Owners that are waiting to be released depend on them.
-func (g *Graph) holdsChanged() {
-	held, listing := 0, 0
+// incompleteChanged recounts the kinds that are incomplete. Owners that are waiting to be released depend on them.
+func (g *Graph) incompleteChanged() {
+	incomplete, listing := 0, 0
 	for i := range g.slots {
-		if g.slots[i].holds() {
-			held++
+		if g.slots[i].incomplete() {
+			incomplete++
 		}
 		if g.slots[i].listing() {
 			listing++
 		}
 	}
-	kinds := g.listingKinds()
-	if kinds != g.heldKinds {
-		g.heldKinds, g.held = kinds, held
+	state := g.describeIncomplete()
+	if state != g.incompleteState {
+		g.incompleteState, g.incomplete = state, incomplete
 		for _, id := range slices.Sorted(maps.Keys(g.ending)) {
 			g.mark(id)
 		}
@@ -224,11 +224,11 @@ func (g *Graph) holdsChanged() {
 	}
 }
 
-// listingKinds is a fingerprint of which kinds hold, why, and whom.
-func (g *Graph) listingKinds() string {
+// describeIncomplete is a fingerprint of which kinds are incomplete, why, and for which owners.
+func (g *Graph) describeIncomplete() string {
 	var b strings.Builder
 	for i := range g.slots {
-		if s := &g.slots[i]; s.holds() {
+		if s := &g.slots[i]; s.incomplete() {
 			b.WriteString(s.missing())
 			b.WriteByte(byte('0' + s.state))
 			if s.Namespaced {

@@ -23,7 +23,7 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 			g.forgetLookup(id)
 		}
 	})
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 // sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner that
@@ -59,7 +59,7 @@ func (g *Graph) listFailed(ev ListFailed) {
 	if ev.Forbidden {
 		s.state = Forbidden
 	}
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 func (g *Graph) listSlow(ev ListSlow) {
@@ -68,7 +68,7 @@ func (g *Graph) listSlow(ev ListSlow) {
 		return
 	}
 	s.state, s.reason = Slow, ev.Reason
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 // behind notes why a kind that was listed cannot be followed now; "" when it can again.
@@ -78,7 +78,7 @@ func (g *Graph) behind(kind schema.GroupResource, reason string) {
 		return
 	}
 	s.behind = reason
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 func (g *Graph) stopped(kind schema.GroupResource) {
@@ -89,5 +89,5 @@ func (g *Graph) stopped(kind schema.GroupResource) {
 	if s.served && s.Collected {
 		s.state = Listing // stopped to be started again
 	}
-	g.holdsChanged()
+	g.incompleteChanged()
 }

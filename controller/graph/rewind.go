@@ -26,7 +26,7 @@ func (g *Graph) rewind(reason string) {
 			s.state = Listing
 		}
 	}
-	g.holdsChanged()
+	g.incompleteChanged()
 }
 
 // relisted ends what rewind began: everything is decided about again.

@@ -165,7 +165,7 @@ func (w *World) blocked(v *graph.View, now time.Time) []Cause {
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
-		} else if kinds := w.Graph.Holding(v.UID); kinds != "" {
+		} else if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
 			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
 		}
 		return []Cause{c}
@@ -242,7 +242,7 @@ func (w *World) orphaning(v *graph.View) Cause {
 		c.uids = append(c.uids, d.UID)
 	}
 	c.Objects = left[:min(len(left), someNames)]
-	switch kinds := w.Graph.Holding(v.UID); {
+	switch kinds := w.Graph.Incomplete(v.UID); {
 	case len(left) == 0 && kinds != "":
 		c.What = "its dependents are being orphaned: whether some are left is not known, because these could not be read: " + kinds
 	case len(left) == 0:

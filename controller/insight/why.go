@@ -118,7 +118,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		a.State = "is not being deleted"
 		a.Causes = append(w.stays(&v), facts.refused()...)
 		a.Causes = append(a.Causes, facts.told([]Cause{{uids: []types.UID{uid}}}, &v, now)...)
-		a.Causes = append(a.Causes, w.again(&v, facts.Events, now)...)
+		a.Causes = append(a.Causes, w.recreated(&v, facts.Events, now)...)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -233,8 +233,8 @@ func (w *World) successors(v *graph.View) (out []string) {
 	return out
 }
 
-// again tells of an object whose controller lives: deleting it brings it back, and it may be back.
-func (w *World) again(v *graph.View, events []corev1.Event, now time.Time) []Cause {
+// recreated tells of an object whose controller lives: deleting it brings it back, and it may be back.
+func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) []Cause {
 	for _, o := range v.Owners {
 		owner, m := w.Meta(o.UID), w.Meta(v.UID)
 		if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || m == nil || owner.DeletionTimestamp != nil {

@@ -82,7 +82,7 @@ func (f *Follower) current(s scope) (*kept, error) {
 		}
 		f.worlds = slices.Delete(f.worlds, at, at+1)
 	}
-	k, err := f.again(s)
+	k, err := f.rebuild(s)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func (k *kept) take(c *change) bool {
 	return k.all || len(k.world.OwnerKindsOf(c.object.UID)) == 0
 }
 
-// again makes a World of all that is known.
-func (f *Follower) again(s scope) (*kept, error) {
+// rebuild makes a World of all that is known.
+func (f *Follower) rebuild(s scope) (*kept, error) {
 	f.mu.Lock()
 	if f.lost != "" && len(f.kinds) == 0 {
 		defer f.mu.Unlock()

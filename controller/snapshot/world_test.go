@@ -138,7 +138,7 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := c.again(scope{kept.Namespace, kept.Namespace == ""})
+		again, err := c.rebuild(scope{kept.Namespace, kept.Namespace == ""})
 		if err != nil {
 			t.Fatal(err)
 		}

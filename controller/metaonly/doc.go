@@ -1,4 +1,4 @@
-// Package slim watches the metadata of objects, and decodes no more of it than Weir looks at.
+// Package metaonly watches the metadata of objects, and decodes no more of it than Weir looks at.
 //
 // What the API server sends of an object is mostly managedFields, labels and annotations, and every change of any object in the
 // cluster comes by. So a watch here decodes an object's names, uid, versions, owners and finalizers, and skips the rest where
@@ -6,4 +6,4 @@
 // client-go's, too: it only chooses which bytes to hand over. Lists and single reads are client-go's alone.
 //
 // There are no locks and no goroutines of its own.
-package slim
+package metaonly

@@ -1,4 +1,4 @@
-package slim
+package metaonly
 
 import (
 	"bytes"
@@ -155,8 +155,8 @@ func BenchmarkWatchedObject(b *testing.B) {
 	frame := frameOf(b, "MODIFIED", usual())
 	info := theirs(b)
 	for name, s := range map[string]struct{ frames, objects runtime.Decoder }{
-		"client-go": {info.StreamSerializer.Serializer, info.Serializer},
-		"slim":      {events{info.StreamSerializer.Serializer}, objects{info.Serializer}},
+		"client-go":     {info.StreamSerializer.Serializer, info.Serializer},
+		"metadata-only": {events{info.StreamSerializer.Serializer}, objects{info.Serializer}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,4 +1,4 @@
-package slim
+package metaonly
 
 import (
 	"encoding/binary"
@@ -83,15 +83,15 @@ func TestWatchAsksAsClientGoDoes(t *testing.T) {
 		asked = append(asked, fmt.Sprint(r.Method, r.URL, r.Header["Accept"], r.Header["User-Agent"]))
 		stream()(w, r)
 	}
-	slim := serving(t, record)
-	theirs := slim.(*client).Interface
+	ours := serving(t, record)
+	theirs := ours.(*client).Interface
 	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, {Group: "apps", Version: "v1", Resource: "replicasets"}} {
 		for _, o := range []metav1.ListOptions{
 			{}, {ResourceVersion: "5", TimeoutSeconds: new(int64(300)), AllowWatchBookmarks: true},
 			{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "a=b"},
 		} {
 			asked = nil
-			for _, c := range []metadata.Interface{slim, theirs} {
+			for _, c := range []metadata.Interface{ours, theirs} {
 				w, err := c.Resource(kind).Watch(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-package slim
+package metaonly
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // accept asks for metadata alone, in what this package reads; JSON is for servers that have nothing else.
 const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind are slim.
+// client is a metadata client whose watches of a whole kind decode no more than Weir looks at.
 type client struct {
 	metadata.Interface
 	rest *rest.RESTClient
