@@ -255,7 +255,7 @@ func TestWhyNamesWhoHasToAct(t *testing.T) {
 	}
 	w.mustSay(w.mustAsk("tree", "cm", "leaf"), "! deployments.apps/web: terminating, waits for its dependents", "▶ configmaps/leaf: terminating, finalizers example.com/hold, blocks")
 	w.mustSay(w.mustAsk("pending"), "3 wait for the component behind the finalizer example.com/hold", "deployments.apps/"+w.namespace+"/web", "the kubelet of its node")
-	w.mustSay(w.mustAsk("orphans"), "These are kept, because their owners cannot be told:\n  configmaps/"+w.namespace+"/unserved")
+	w.mustSay(w.mustAsk("orphans"), "These are kept, because their owners cannot be determined:\n  configmaps/"+w.namespace+"/unserved")
 	w.unfinalize("leaf", "data")
 	other.unfinalize("elsewhere")
 	w.awaitGone("web", "web-1", "leaf")
@@ -282,7 +282,7 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 		t.Errorf("exit code %d, want 3, and not a word of what may not be listed:\n%s", code, out)
 	}
 	out, said, _ := w.ask(kubeconfig, "orphans", "-n", w.namespace)
-	w.mustSay(out, "These are kept, because their owners cannot be told:\n  configmaps/"+w.namespace+"/doubt")
+	w.mustSay(out, "These are kept, because their owners cannot be determined:\n  configmaps/"+w.namespace+"/doubt")
 	w.mustSay(said, "incomplete: secrets could not be read: ")
 
 	w.aggregate(w.serveHanging())

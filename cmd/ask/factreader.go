@@ -60,7 +60,7 @@ func (r *factReader) get(ctx context.Context, kind schema.GroupVersionResource, 
 	return u
 }
 
-// gone tells whether a cluster-scoped object is not there; nil if that cannot be told.
+// gone tells whether a cluster-scoped object is not there; nil if that cannot be determined.
 func (r *factReader) gone(ctx context.Context, kind schema.GroupVersionResource, name string) *bool {
 	_, err := r.client.Resource(kind).Get(ctx, name, metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)

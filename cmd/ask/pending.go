@@ -39,7 +39,7 @@ can go. Nothing has to be installed in the cluster.`,
 func orphansCommand() *cobra.Command {
 	return survey(&cobra.Command{
 		Use:   "orphans",
-		Short: "Show objects whose owners are gone or cannot be told, and what a collector does with each",
+		Short: "Show objects whose owners are gone or cannot be determined, and what a collector does with each",
 		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
 collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir orphans -A`,

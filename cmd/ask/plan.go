@@ -39,7 +39,7 @@ listed with your own rights, and what you may not list is said to be unknown.
   -  is deleted
   !  is deleted, and waits: for a finalizer that another component removes, or for ever
   ~  is kept, and loses its reference to an owner that goes
-  ?  is kept because something about its owners cannot be told
+  ?  is kept because something about its owners cannot be determined
 
 Where Weir's policies are in the cluster, and you may read them, they are judged as at the delete, by you.
 

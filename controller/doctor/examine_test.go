@@ -81,14 +81,14 @@ func TestExamine(t *testing.T) {
 		"a policy is broken": {Companion, func(f *Facts) {
 			f.Policies = &[]Policy{{Name: "DeletionPolicy/safe", Bad: []Bad{{"Ready", "Invalid", "spec: no", true}, {"Resolved", "NotServed", "podz", false}}}}
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
-		"the API server asks no webhook": {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
-		"nobody is to be asked, either":  {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
-		"the definitions are not there":  {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
-		"the webhook is not reached":     {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
-		"whether it is cannot be told":   {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
-		"in shadow mode there is none":   {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
-		"HeldCollections are not there":  {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
-		"nor in replace mode":            {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: no user is told there what is held, nor can decide"}},
+		"the API server asks no webhook":     {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
+		"nobody is to be asked, either":      {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
+		"the definitions are not there":      {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
+		"the webhook is not reached":         {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
+		"whether it is cannot be determined": {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
+		"in shadow mode there is none":       {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
+		"HeldCollections are not there":      {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
+		"nor in replace mode":                {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: no user is told there what is held, nor can decide"}},
 		"nor where others are held": {Companion, func(f *Facts) {
 			*f.Definitions, f.Flags.BrakeUsers = (*f.Definitions)[:4], []string{"system:gc"}
 		}, []string{"problem brake: does not serve heldcollections"}},

@@ -95,7 +95,7 @@ type Policy struct {
 	Bad  []Bad  `json:"bad,omitempty"`
 }
 
-// Bad is a condition of a policy that is False, or that cannot be told.
+// Bad is a condition of a policy that is False, or that cannot be determined.
 type Bad struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`

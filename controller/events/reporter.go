@@ -173,7 +173,7 @@ func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 	}
 }
 
-// OtherCollector says on the canary that another garbage collector works, or that this cannot be told.
+// OtherCollector says on the canary that another garbage collector works, or that this cannot be determined.
 func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
 	r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonOtherCollector, text)
 }

@@ -76,7 +76,7 @@ func TestWhyAndPlanAgree(t *testing.T) {
 	}
 }
 
-// TestWhyAndOrphansAgree: about what is to be deleted, loses a reference, or cannot be told.
+// TestWhyAndOrphansAgree: about what is to be deleted, loses a reference, or cannot be determined.
 func TestWhyAndOrphansAgree(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := randomCluster(rng)

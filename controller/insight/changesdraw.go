@@ -10,7 +10,7 @@ import (
 
 // outcomes are what they are called in a sentence about an object.
 var outcomes = map[Outcome]string{
-	Deleted: "is deleted", Released: "is kept and loses a reference", Unknown: "is kept, because its owners cannot be told", Stuck: "is stuck",
+	Deleted: "is deleted", Released: "is kept and loses a reference", Unknown: "is kept, because its owners cannot be determined", Stuck: "is stuck",
 }
 
 // Draw writes changes. What the plan comes to now is the last line.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// contest says of which objects it cannot be told whether they go: all their owners go, one of them keeps the object and another takes it along,
+// contest says for which objects it cannot be determined whether they go: all their owners go, one of them keeps the object and another takes it along,
 // and two workers act on these at the same time. If the reference to the one that takes it along is removed first, the other is there still and
 // then releases the object, which stays. If the object is released first, what is left is the reference to an owner that is gone, and it goes.
 // Kubernetes' own collector is in the same race where one of two owners is deleted with orphan.

@@ -137,7 +137,7 @@ func (p *Plan) Summary() string {
 	add(t.Later, "goes only after that", "go only after that")
 	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
-	add(t.Unknown, "is kept because its owners cannot be told for certain", "are kept because their owners cannot be told for certain")
+	add(t.Unknown, "is kept because its owners cannot be determined for certain", "are kept because their owners cannot be determined for certain")
 	add(t.Stuck, "never goes as things are", "never go as things are")
 	if len(parts) == 0 {
 		parts = []string{"nothing is deleted"}

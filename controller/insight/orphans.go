@@ -71,7 +71,7 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 	for _, fate := range []struct{ name, title string }{
 		{"delete", "A garbage collector deletes these"},
 		{"release", "A garbage collector takes references off these, and keeps them"},
-		{"keep", "These are kept, because their owners cannot be told"},
+		{"keep", "These are kept, because their owners cannot be determined"},
 	} {
 		n := 0
 		for _, o := range all {
@@ -98,7 +98,7 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 		}
 	}
 	if len(all) == 0 {
-		b.WriteString("No object names an owner that is gone or cannot be told.\n")
+		b.WriteString("No object names an owner that is gone or cannot be determined.\n")
 	}
 	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err

@@ -184,7 +184,7 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	if len(v.Owners) == 0 || v.Deleting {
 		return "" // no dependent, or told of when it began to be deleted
 	}
-	// An owner that can never be told keeps its object with every collector.
+	// An owner that can never be determined keeps its object with every collector.
 	lives := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool {
 		return slices.Contains([]string{"present", "waiting", "orphaning", "unresolvable"}, o.Verdict)
 	})

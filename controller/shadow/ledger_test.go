@@ -120,7 +120,7 @@ func TestWhatGoesWithoutADecision(t *testing.T) {
 		"before an owner was looked up":            {graph.Lookup, view("1", owned("unknown", "absent")), "sooner 1"},
 		"an owner lives":                           {graph.Keep, view("1", owned("present", "absent")), "others 1"},
 		"one of two is not known":                  {graph.Keep, view("1", owned("present", "unknown")), "others 1"},
-		"an owner cannot be told":                  {graph.Keep, view("1", owned("unresolvable", "absent")), "others 1"},
+		"an owner cannot be determined":            {graph.Keep, view("1", owned("unresolvable", "absent")), "others 1"},
 		"to be released by one, and another lives": {graph.Release, view("1", owned(orphaned, "present")), "others 1"},
 		"its owner still lets its dependents go":   {graph.Release, view("1", owned("orphaning")), "others 1"},
 		"its owner was orphaned":                   {graph.Release, view("1", owned(orphaned)), "kept 1; kept configmaps shop/leaf on purpose: " + afterOrphaning},

@@ -34,7 +34,7 @@ type fate struct {
 	Total int              `json:"total"`
 }
 
-// orphans are the objects whose owners are gone or cannot be told, by what becomes of them.
+// orphans are the objects whose owners are gone or cannot be determined, by what becomes of them.
 func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "fates", func(w *insight.World) any {
 		p.Follower.Elsewhere(w, w.Sought())

@@ -22,7 +22,7 @@ const (
 // What became of objects with owners that were deleted without a decision to do so, and of namespaces that went before Weir would have let them.
 const (
 	Sooner = "sooner" // Weir would have deleted it too, and had not decided yet, or not found out about an owner, or what is in it
-	Others = "others" // an owner of it lives, or can never be told: a user or a controller deleted it
+	Others = "others" // an owner of it lives, or can never be determined: a user or a controller deleted it
 	Kept   = "kept"   // Weir kept it, in doubt, and no owner of it is known to live, or it was not empty: a difference
 )
 

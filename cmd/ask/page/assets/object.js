@@ -90,7 +90,7 @@ export function object(named, params) {
       el("p", { class: "summary", id: "summary" }, plan.summary),
       commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}`),
       choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w)),
-      el("p", { class: "key" }, ...["- is deleted", "! is deleted, and waits", "~ is kept, and loses a reference", "? is kept: its owners cannot be told"].map((k) => el("span", {}, k))),
+      el("p", { class: "key" }, ...["- is deleted", "! is deleted, and waits", "~ is kept, and loses a reference", "? is kept: its owners cannot be determined"].map((k) => el("span", {}, k))),
     ];
   }
 

@@ -31,12 +31,12 @@ export function pending(params) {
 const fates = {
   delete: "A garbage collector deletes these",
   release: "A garbage collector takes references off these, and keeps them",
-  keep: "These are kept, because their owners cannot be told",
+  keep: "These are kept, because their owners cannot be determined",
 };
 
-// orphans are the objects whose owners are gone, or cannot be told.
+// orphans are the objects whose owners are gone, or cannot be determined.
 export function orphans(params) {
   return survey("orphans", "Lost owners", params, ({ fates: all }) => all.length ? all.map((f) => el("section", {}, el("h2", {}, fates[f.fate]),
     el("ul", {}, f.items.map((o) => el("li", {}, linkTo(o), `: ${o.why}${o.stray ? ` (an object with that uid is in the namespace ${o.stray})` : ""}`))), rest(f.total, f.items) ?? ""))
-    : [el("p", {}, "No object names an owner that is gone or cannot be told.")]);
+    : [el("p", {}, "No object names an owner that is gone or cannot be determined.")]);
 }
