@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +27,14 @@ const mostChosen = 10_000
 // same is false if the namespace is gone or another by now. It is read after objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	d := &deletes{p: p, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	d := p.deletes()
 	read := p.early == nil
 	for _, kind := range step.Kinds {
 		k := p.part(part{kind, step.Wave})
 		k.Tried = true
 		read = read || k.Listed && !k.Blind
 	}
+	defer d.wait()
 	for refs := range p.choose(step) {
 		if read {
 			ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
@@ -41,10 +43,14 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 			}
 			p.ns = ns
 		}
-		d.all(ctx, refs)
+		d.send(ctx, refs)
 		if ctx.Err() != nil {
-			return true, nil // whoever goes on after this step sees it, too
+			break
 		}
+	}
+	d.wait()
+	if ctx.Err() != nil {
+		return true, nil // whoever goes on after this step sees it, too
 	}
 	p.early = nil
 	for _, kind := range step.Kinds {
@@ -59,34 +65,57 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	for kind, r := range d.refusals {
 		p.part(part{kind, step.Wave}).Refused = r.String()
 	}
-	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.tried, "refused", len(d.kept), "kinds", len(step.Kinds), "why", step.Why)
+	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused, "kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
 	return true, nil
 }
 
-// deletes are those of one step, and what was refused of them.
+// deletes are those of one step, and what was refused of them. A slow one holds up none of what is chosen after it.
 type deletes struct {
 	p     *pass
-	tried int // and not refused for so long that they were not tried again
+	group errgroup.Group // of the requests, which fail no others
 
 	mu       sync.Mutex
+	accepted int // objects
+	refused  int // objects, and collections of kinds that cannot be listed
 	kept     map[types.UID]bool
 	refusals map[schema.GroupResource]*drain.Refusals
 }
 
-// all deletes objects, but those whose delete was refused a moment ago.
-func (d *deletes) all(ctx context.Context, refs []chosen) {
-	refs = slices.DeleteFunc(refs, func(c chosen) bool {
-		why, still := d.p.refused.still(c.Ref)
-		if still {
-			d.keep(c.Ref, why)
-		}
-		return still
-	})
-	d.p.each(len(refs), func(i int) { d.take(refs[i].Ref, d.p.deleteObject(ctx, refs[i])) })
+func (p *pass) deletes() *deletes {
+	d := &deletes{p: p, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	d.group.SetLimit(p.Requester.Limiter.Places())
+	return d
 }
 
-// take takes in what became of a delete.
+// send deletes objects, but those whose delete was refused a moment ago. It returns when the last delete is under way.
+func (d *deletes) send(ctx context.Context, refs []chosen) {
+	for _, c := range refs {
+		if d.refusedBefore(c.Ref) {
+			continue
+		}
+		d.group.Go(func() error {
+			d.take(c.Ref, d.p.deleteObject(ctx, c))
+			return nil
+		})
+	}
+}
+
+// wait returns when no delete is under way any more.
+func (d *deletes) wait() { _ = d.group.Wait() }
+
+// refusedBefore tells whether an object's delete was refused a moment ago, so that it is not to be sent again yet.
+func (d *deletes) refusedBefore(ref graph.Ref) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	why, still := d.p.refused.still(ref)
+	if still {
+		d.keep(ref, why)
+	}
+	return still
+}
+
+// take takes in what became of a delete; of a whole kind if the object has no uid.
 func (d *deletes) take(ref graph.Ref, err error) {
 	refused := false
 	switch request.OutcomeOf(err) {
@@ -96,21 +125,23 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !refused {
-		d.tried++
+	switch {
+	case refused:
+		d.p.refused.note(ref, err.Error())
+		d.keep(ref, err.Error())
+	case ref.UID != "":
+		d.accepted++
 		delete(d.p.refused, ref.UID)
-		return
 	}
-	d.p.refused.note(ref, err.Error())
-	d.keep(ref, err.Error())
 }
 
-// keep notes why an object stays, once.
+// keep notes why an object stays, once. It is called under the lock.
 func (d *deletes) keep(ref graph.Ref, why string) {
 	if ref.UID != "" && d.kept[ref.UID] {
 		return
 	}
 	d.kept[ref.UID] = true
+	d.refused++
 	if d.refusals[ref.Kind] == nil {
 		d.refusals[ref.Kind] = &drain.Refusals{}
 	}
@@ -248,18 +279,13 @@ func (p *pass) recount(step drain.Step) (settled bool) {
 
 // each calls f for 0 … n-1, as many at once as requests can be under way.
 func (d *Drainer) each(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, d.Requester.Limiter.Places()) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
+	var group errgroup.Group
+	group.SetLimit(d.Requester.Limiter.Places())
+	for i := range n {
+		group.Go(func() error {
+			f(i)
+			return nil
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	_ = group.Wait()
 }

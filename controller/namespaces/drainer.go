@@ -84,7 +84,7 @@ type Drainer struct {
 	mu      sync.Mutex
 	leading bool
 	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
-	signals map[string]chan struct{} // closed and replaced when the content of a namespace changes
+	signals map[string]*await.Change // of the content of a namespace, where it is waited for
 	begun   map[string]*progress     // the namespaces under way
 	records *rate.Limiter            // of Events that tell what was deleted
 	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
@@ -144,7 +144,7 @@ func New(o Options) *Drainer {
 	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
-	d.ending, d.signals, d.begun = map[string]ending{}, map[string]chan struct{}{}, map[string]*progress{}
+	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
 	d.recentlyDeleted = map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	d.others.left = map[string]types.UID{}
@@ -162,7 +162,7 @@ func (d *Drainer) changed(names []string) {
 	d.mu.Lock()
 	for _, name := range names {
 		if c := d.signals[name]; c != nil {
-			close(c)
+			c.Notify()
 			delete(d.signals, name)
 		}
 	}
@@ -179,10 +179,10 @@ func (d *Drainer) signal(name string) <-chan struct{} {
 	defer d.mu.Unlock()
 	c := d.signals[name]
 	if c == nil {
-		c = make(chan struct{})
+		c = &await.Change{}
 		d.signals[name] = c
 	}
-	return c
+	return c.Next()
 }
 
 // Run drains with n goroutines until ctx ends, and joins them.

@@ -185,6 +185,31 @@ func TestAnotherNamespaceIsNotHitByTheSecondPiece(t *testing.T) {
 	})
 }
 
+// TestOneSlowDeleteHoldsUpNoOther, be it one of more objects than are chosen at a time.
+func TestOneSlowDeleteHoldsUpNoOther(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("v1", "secrets", "Secret", true, clustertest.AllVerbs)
+		c.Found("shop", "first")
+		for i := range namespaces.MostChosen {
+			c.Fill("v1", "configmaps", "ConfigMap", "shop", fmt.Sprintf("c-%d", i))
+		}
+		c.Fill("v1", "secrets", "Secret", "shop", "s")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/c-7") {
+				<-time.After(20 * time.Second)
+			}
+			return nil
+		})
+		c.End("shop")
+		<-time.After(10 * time.Second)
+		c.MustBeThere("namespaces/shop", "configmaps/shop/c-7")
+		c.MustBeGone("secrets/shop/s", "configmaps/shop/c-8")
+		c.Pass(time.Minute)
+		c.MustBeGone("namespaces/shop")
+	})
+}
+
 // TestAnotherNamespaceIsNotHitByWhatWasListed: a kind that cannot be watched is listed live, and by then the namespace may be another one.
 func TestAnotherNamespaceIsNotHitByWhatWasListed(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
