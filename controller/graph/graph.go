@@ -106,6 +106,7 @@ const (
 	released         // deleting, and was orphaning before: what still refers to it is released, not collected
 	marked           // in Graph.dirty
 	ruled            // deleting, and in Graph.rulings
+	overdue          // accepted, and before the last round that gives up
 )
 
 const ending = foreground | orphan
@@ -364,17 +365,26 @@ func (g *Graph) accept(a Action) {
 }
 
 func (g *Graph) clearAccepted(n *node) {
-	n.flags &^= accepted
+	n.flags &^= accepted | overdue
 	g.accepted--
 }
 
-// giveUpAccepted makes objects decidable again whose accepted request never showed.
+// giveUpAccepted makes objects decidable again whose accepted request has not shown since the last call. What was accepted since then is
+// given until the next: the request of a moment ago would be sent twice.
 func (g *Graph) giveUpAccepted() {
-	for id := uint32(1); id < g.nodes.next && g.accepted > 0; id++ {
-		if n := g.nodes.at(id); n.flags&accepted != 0 {
-			g.clearAccepted(n)
-			g.mark(id)
+	left := g.accepted
+	for id := uint32(1); id < g.nodes.next && left > 0; id++ {
+		n := g.nodes.at(id)
+		if n.flags&accepted == 0 {
+			continue
 		}
+		left--
+		if n.flags&overdue == 0 {
+			n.flags |= overdue
+			continue
+		}
+		g.clearAccepted(n)
+		g.mark(id)
 	}
 }
 

@@ -42,6 +42,7 @@ type mKind struct {
 type mObject struct {
 	graph.Object
 	accepted bool
+	overdue  bool // accepted before the last round that gives up
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
 	holder   string          // the model's
@@ -216,7 +217,9 @@ func (m *model) apply(ev graph.Event) {
 		}
 	case graph.Accepted:
 		if o := m.object(ev.Action.Object.Kind, ev.Action.Object.UID); o != nil {
-			o.accepted = o.accepted || o.ResourceVersion == ev.Action.Object.ResourceVersion
+			if !o.accepted && o.ResourceVersion == ev.Action.Object.ResourceVersion {
+				o.accepted, o.overdue = true, false
+			}
 		}
 	case graph.Ruled:
 		if o := m.object(ev.Kind, ev.UID); o != nil && o.Deleting && slices.Contains(o.Finalizers, ev.Finalizer) {
@@ -475,7 +478,9 @@ func (m *model) recheck(round uint64) {
 		}
 	}
 	for i := range m.objects {
-		m.objects[i].accepted = m.objects[i].accepted && round%64 != 0
+		if o := &m.objects[i]; o.accepted && round%64 == 0 {
+			o.accepted, o.overdue = !o.overdue, !o.overdue
+		}
 	}
 }
 
