@@ -32,11 +32,11 @@ func doctorCommand() *cobra.Command {
 garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
 and why, whether the API server asks the webhook (by a dry-run delete of the Lease weir-canary), who holds the migration
 Lease, and whether what the cluster's collector deletes is held by the brake, if the controller's Deployment has flags for
-that. It can be run before Weir is installed, and when something is wrong. Nothing is changed, but with --try.
+that. It can be run before Weir is installed, and when something is wrong. It changes nothing, except with --try.
 With --webhook it only finds out whether the API server asks the webhook, which helm test does.
 
-The permissions are those of the ServiceAccount weir-controller where it exists, and else your own. It fails if there is a
-problem; what cannot be read is unknown, which is none.`,
+It uses the permissions of the ServiceAccount weir-controller if that exists, and your own otherwise. It fails if there is a
+problem. What cannot be read is reported as unknown, and is no problem.`,
 		Example: `  weir doctor
   weir doctor --mode replace --try
   weir doctor -n weir-system --webhook

@@ -183,9 +183,9 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "how many existing objects get the finalizer in a second at most; 0: as many as the API server grants, after all other work of Weir")
-	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "in what time each kind in the graph is compared with the API once; what is found is repaired and counted; 0 for never")
-	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without it Weir waits until none does: "+
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as the API server grants, after all other work of Weir")
+	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "how often each kind in the graph is compared with the API; differences are repaired and counted; 0: never")
+	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
 	f.brakeFlags.register(fs)

@@ -24,11 +24,11 @@ func releaseCommand() *cobra.Command {
 	var f releaseFlags
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Take weir's finalizer off everything, to uninstall weir or to get on without it",
-		Long: `Take weir's finalizer off everything, to uninstall weir or to get on without it: first delete weir's webhook
-configurations, then take the finalizer weir.dev/propagation and the annotation weir.dev/armed-at off each object of each
-kind. What is being deleted and waits for weir goes on as the other finalizers say. Last, the Leases and ConfigMaps go in
-which the controller said how it was. Nothing else is changed, and policies stay.
+		Short: "Remove weir's finalizer from all objects, to uninstall weir or to run without it",
+		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete weir's webhook
+configurations, then remove the finalizer weir.dev/propagation and the annotation weir.dev/armed-at from each object of each
+kind. An object that is being deleted and waits for weir then waits for its other finalizers only. Last, delete the Leases
+and ConfigMaps in which the controller keeps its state. Nothing else is changed, and policies stay.
 
 It can be interrupted and run again at any time. It refuses to begin while a controller holds its Lease, because that
 would put the finalizer back. A controller that runs without leader election is not noticed: stop it first.

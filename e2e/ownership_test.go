@@ -121,7 +121,7 @@ func TestChangesOfReferencesNeedPermission(t *testing.T) {
 			err = patch(`{"metadata":{"ownerReferences":null}}`)
 			return err != nil && strings.Contains(err.Error(), "denied the request"), nil // not by RBAC, which takes a moment
 		})
-		for _, want := range []string{`may be changed only by who may delete it: user "lacks-` + w.namespace + `" may not delete secrets`, `verbs: ["delete"]`} {
+		for _, want := range []string{`may be changed only by a user who may delete it: user "lacks-` + w.namespace + `" may not delete secrets`, `verbs: ["delete"]`} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v\ndoes not have\n%s", err, want)
 			}

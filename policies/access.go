@@ -76,7 +76,7 @@ func (j *ownerJudge) mayChange(c *compiled) {
 	}
 	if yes, known := j.ask(c, a); known && !yes {
 		j.v.add(c, finding{code: 403,
-			text: fmt.Sprintf("the owner references of %s may be changed only by who may delete it: %s", q.what(), a.lacks(q.User.Name)),
+			text: fmt.Sprintf("the owner references of %s may be changed only by a user who may delete it: %s", q.what(), a.lacks(q.User.Name)),
 			way:  a.rule(),
 		}, c.actions)
 	}

@@ -142,7 +142,7 @@ func (c *Cascade) TooMany(l *Lookup, read int) {
 		}
 		c.failed[p.key] = true
 		c.v.add(p, finding{code: 403,
-			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %d were looked at", c.does(), gr, read),
+			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %d were read", c.does(), gr, read),
 			way:  "Delete fewer of them at a time, or have inCascades of the policy set to Ignore",
 		}, p.actions)
 	}

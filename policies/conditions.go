@@ -39,9 +39,9 @@ func (c *compiled) checkConditions() {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
 		switch {
 		case cel.NeverTrue(expression, admissioncel.ObjectVarName):
-			c.mistake(at, "it can never be true, so the policy would be about nothing: object is null at a DELETE, as which conditions are always asked. The object is oldObject")
+			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE, where object is null. Use oldObject")
 		case cel.LooksInto(expression, admissioncel.ObjectVarName):
-			c.warn(at, "object is null at a DELETE, as which conditions are always asked: what looks into it fails. The object is oldObject")
+			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
 		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
 			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")

@@ -92,7 +92,7 @@ func someCondition(t *rapid.T) string {
 func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 	for rest, want := range map[string]string{
 		"protection: {maxDependents: 0}; object.spec.replicas > 1":                             "5: error: it can never be true",
-		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "5: warning: object is null at a DELETE",
+		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "5: warning: conditions are evaluated as for a DELETE",
 		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                          "",
 		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                   "",
 		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":               "5: error: a policy with propagation cannot ask about the request",

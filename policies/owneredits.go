@@ -76,7 +76,7 @@ func (c *Cascade) Owner(l OwnerLookup, obj map[string]any, err error) {
 	}
 }
 
-// isDoomed tells whether the edit leaves the object without an owner, or with one that could not be vouched for. One that was
+// isDoomed tells whether the edit leaves the object without an owner, or with one that could not be verified. One that was
 // there before and is gone is no user's fault, as long as another is there.
 func (c *Cascade) isDoomed() bool {
 	was := identities(object(c.q.OldObject))

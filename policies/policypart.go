@@ -74,9 +74,9 @@ func (c *compiled) warnOfRisk() {
 	everything := slices.ContainsFunc(c.resources, func(r v1alpha1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
 	switch {
 	case everything && !selects:
-		c.risk = "while Weir does not answer, everything of these API groups is refused, whatever the cluster needs of it: name resources, or select some objects"
+		c.risk = "while Weir does not answer, all requests about these API groups are refused, also those that the cluster itself needs: name resources, or select some objects"
 	case ofPods:
-		c.risk = "while Weir does not answer, what the policy is about is refused for pods, those included that Weir, or the network, waits for: leave pods out, or set failurePolicy to Ignore"
+		c.risk = "while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs: leave pods out, or set failurePolicy to Ignore"
 	case c.part == PartEverywhere:
 		c.risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster needs to come up"
 	}

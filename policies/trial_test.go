@@ -108,7 +108,7 @@ func TestOwnerReferencesOnTrial(t *testing.T) {
 	for field, c := range map[string]struct{ text, patched string }{
 		"blockOwnerDeletion: Deny":              {"may not block the deletion of its owner", ""},
 		"blockOwnerDeletion: RequirePermission": {"may not block the deletion of its owner", ""},
-		"changes: RequirePermission":            {"may be changed only by who may delete it", ""},
+		"changes: RequirePermission":            {"may be changed only by a user who may delete it", ""},
 		"blockOwnerDeletion: Clear":             {"blockOwnerDeletion of the reference of", "[{replace /metadata/ownerReferences/0/blockOwnerDeletion false}]"},
 	} {
 		for actions, deny := range map[string]bool{"[Deny]": true, "[Warn, Audit]": false} {

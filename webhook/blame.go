@@ -83,7 +83,7 @@ func (b *blamer) again(key policies.PolicyKey) {
 
 func (b *blamer) say(key policies.PolicyKey, why string) {
 	if policy := b.object(key); policy != nil {
-		b.tell(policy, "could not be judged about a request, of which failurePolicy decides: "+bounded(why))
+		b.tell(policy, "could not be evaluated for a request, about which failurePolicy decides: "+bounded(why))
 	}
 }
 

@@ -42,12 +42,12 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 		"few, of which one is protected": {readMetadata.single, 3, "true", "1 configmaps", readMetadata.single},
 		"many":                           {1999, -1, "true", "", 4},
 		"many, the last is protected":    {1999, 1998, "true", "1 configmaps", 4},
-		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were looked at", readMetadata.pages},
+		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were read", readMetadata.pages},
 		"too many, one of the first":     {5000, 9, "true", "1 configmaps", readMetadata.pages},
-		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were looked at", readMetadata.pages},
+		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were read", readMetadata.pages},
 		"few, and all of them":           {readFull.single, -1, "has(oldObject.data)", "", readFull.single},
 		"many, and all of them":          {300, 299, "!has(oldObject.data)", "1 configmaps", 16},
-		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were looked at", readFull.pages},
+		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were read", readFull.pages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixtureOf(t, cascading(c.objects), func(b *fixture) {

@@ -45,7 +45,7 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	asked := time.Now()
 	now, err := c.read(ctx)
 	if err != nil {
-		c.log.say("could not find out who collects garbage, so no foreground deletion is let through whose dependents are to be kept", "err", err.Error())
+		c.log.say("could not find out who collects garbage, so foreground deletions whose dependents are to be kept are refused", "err", err.Error())
 		now = policies.CollectorUnknown
 	}
 	c.mu.Lock()

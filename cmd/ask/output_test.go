@@ -111,7 +111,7 @@ configmaps/shop/held is being deleted, for 0s.
 	"why cm leaf": `
 configmaps/shop/leaf is not being deleted.
 
-1. It stays as long as its owner: owned by ConfigMap shop/boss.
+1. It stays as long as its owner exists: owned by ConfigMap shop/boss.
    To see more: kubectl weir tree -n shop configmaps leaf
 `,
 	"why cm lost": `

@@ -20,10 +20,10 @@ func whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
-		Long: `Say why an object is there, or still there: what it waits for, who has to act, what that rests on, and which command
-shows more. Evidence is told as what was found; it proves no more than it says. Nothing has to be installed in the cluster.
+		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence, and which command
+shows more. The answer names the evidence as it was found, which proves no more than it says. Nothing has to be installed in the cluster.
 
-Of an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has made since.
+For an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has created since.
 
 With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
 (dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion

@@ -191,11 +191,11 @@ func (r *record) message() string {
 	case f.going > 0:
 		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0 && r.requested:
-		parts = append(parts, "What is held is not known while everything is listed again.")
+		parts = append(parts, "It is not known what is held while everything is listed again.")
 	case f.open > 0 && r.writer != "":
-		parts = append(parts, fmt.Sprintf("Nothing is held now, but of %d owners it is not known whether they are there, or who wrote the references to them.", f.open))
+		parts = append(parts, fmt.Sprintf("Nothing is held now, but for %d owners it is not known whether they exist, or which client wrote the references to them.", f.open))
 	case f.open > 0:
-		parts = append(parts, fmt.Sprintf("Nothing is held now, but of %d owners it is not known whether they are there.", f.open))
+		parts = append(parts, fmt.Sprintf("Nothing is held now, but for %d owners it is not known whether they exist.", f.open))
 	default:
 		parts = append(parts, "Nothing is held any more.")
 	}

@@ -37,8 +37,8 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 		not  string
 	}{
 		"nothing":                    {kind, findings{}, []string{"Nothing is held any more."}, "Held"},
-		"owners that are not known":  {kind, findings{open: 4}, []string{"of 4 owners it is not known whether they are there."}, "who wrote"},
-		"references of no writer":    {faulty, findings{open: 4}, []string{"of 4 owners it is not known whether they are there, or who wrote the references to them."}, "Held"},
+		"owners that are not known":  {kind, findings{open: 4}, []string{"for 4 owners it is not known whether they exist."}, "wrote"},
+		"references of no writer":    {faulty, findings{open: 4}, []string{"for 4 owners it is not known whether they exist, or which client wrote the references to them."}, "Held"},
 		"what goes by a decision":    {kind, findings{going: 3, open: 4}, []string{"decided to delete, 3 objects are not gone yet. Nothing else waits for a decision."}, "not known"},
 		"objects":                    {kind, some, []string{"Held: 2 objects, and 7 with all", "owners of the kind widgets.example.com", "1: their owners were not found", "; 1: their owners went because the definition", "kubectl patch held widgets.example.com ", `"digest":"feed"`, "by helm"}, "at least"},
 		"more than could be counted": {kind, part, []string{"3 objects are not gone yet. Held: 2 objects, and at least 7 with all"}, "Nothing else"},

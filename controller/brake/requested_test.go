@@ -127,7 +127,7 @@ func TestNothingIsKnownOfRequestsWhileEverythingIsListed(t *testing.T) {
 	b.Requested(mapRef("a"), "p", 1, 20)
 	b.Store.Apply(graph.Rewound{Reason: "restored"})
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: b.findRequested(configMaps)}
-	if !r.seen.any() || r.message() != "What is held is not known while everything is listed again." {
+	if !r.seen.any() || r.message() != "It is not known what is held while everything is listed again." {
 		t.Errorf("%t, %s", r.seen.any(), r.message())
 	}
 	if len(b.roots) != 1 {

@@ -164,7 +164,7 @@ func (c *cascades) report(while time.Duration) {
 		}
 	}
 	if missed > 0 {
-		c.log.Info("objects were deleted of whose cascade nothing is recorded: there are too many cascades at once", "objects", missed)
+		c.log.Info("objects were deleted whose cascade is not recorded: there are too many cascades at once", "objects", missed)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestBrakeUsersAreThoseWhoCollect(t *testing.T) {
 	}{
 		"who collects is named":     {[]Manager{{"a", "*", "system:gc"}}, OK, "what ada, system:gc deletes is held past the limits, by the webhook"},
 		"who does not, need not be": {[]Manager{{"a", "*", "system:gc"}, {"b", "*,-garbagecollector", "bob"}}, OK, "what ada, system:gc deletes"},
-		"the second is not":         {[]Manager{{"a", "*", "system:gc"}, {"b", "*", "bob"}}, Warning, "b deletes as bob, which is none of the users whose deletes are held (ada, system:gc): its are not"},
+		"the second is not":         {[]Manager{{"a", "*", "system:gc"}, {"b", "*", "bob"}}, Warning, "b deletes as bob, which is none of the users whose deletes are held (ada, system:gc): its deletes are not held"},
 		"they are not seen":         {nil, Unknown, "what ada, system:gc deletes is held past the limits, by the webhook; whether the cluster's garbage collector is one of them is not known"},
 	} {
 		f := well(Companion)

@@ -88,7 +88,7 @@ func TestExamine(t *testing.T) {
 		"whether it is cannot be determined": {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
 		"in shadow mode there is none":       {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
 		"HeldCollections are not there":      {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
-		"nor in replace mode":                {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: no user is told there what is held, nor can decide"}},
+		"nor in replace mode":                {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: users cannot see what is held, nor decide about it"}},
 		"nor where others are held": {Companion, func(f *Facts) {
 			*f.Definitions, f.Flags.BrakeUsers = (*f.Definitions)[:4], []string{"system:gc"}
 		}, []string{"problem brake: does not serve heldcollections"}},

@@ -70,7 +70,7 @@ func (f *Facts) brakeUsers() Finding {
 	}
 	for _, m := range *f.Managers {
 		if m.collects() && !slices.Contains(f.Flags.BrakeUsers, m.User) {
-			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is none of the users whose deletes are held (%s): its are not", m.Name, m.User, users)
+			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is none of the users whose deletes are held (%s): its deletes are not held", m.Name, m.User, users)
 			b.Do = "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in controller.brake.users"
 			return b
 		}
@@ -100,7 +100,7 @@ func (f *Facts) held() []Finding {
 		return nil
 	}
 	h := Finding{About: "brake", Grade: Warning, Do: "install the chart, or kubectl apply -f policies/crds",
-		Says: "the API server does not serve " + heldKind + ": no user is told there what is held, nor can decide, and Weir forgets it when it ends"}
+		Says: "the API server does not serve " + heldKind + ": users cannot see what is held, nor decide about it, and Weir forgets it when it ends"}
 	if f.Mode == Replace || len(f.Flags.BrakeUsers) > 0 {
 		h.Grade = Problem // it has limits
 	}

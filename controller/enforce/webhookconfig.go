@@ -167,7 +167,7 @@ func (c *configurator) awaitKinds(ctx context.Context) {
 func (c *configurator) apply(ctx context.Context) error {
 	set, kept := c.policies.Set(), c.kept()
 	if len(kept) == 0 && set.Wildcard() {
-		return errors.New("the kinds are not known that the API server serves")
+		return errors.New("the kinds that the API server serves are not known")
 	}
 	rules := set.Webhooks(kept)
 	var by called

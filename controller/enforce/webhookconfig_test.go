@@ -154,7 +154,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		policy(delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
 		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations")
 		policy("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
-		step("a '*' before it is known what there is", "the kinds are not known that the API server serves")
+		step("a '*' before it is known what there is", "the kinds that the API server serves are not known")
 		resources := func() string {
 			t.Helper()
 			have, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), policies.WebhookConfigurations, metav1.GetOptions{})

@@ -52,11 +52,11 @@ func TestWhyAndPlanAgree(t *testing.T) {
 			told[what]++
 			all := outcomeOf(w, uid, owners...)
 			switch what {
-			case "nothing owns it", "a reference to an owner cannot be resolved, so it is kept", "it stays also without its owner, because a reference to another cannot be resolved":
+			case "nothing owns it", "a reference to an owner cannot be resolved, so it is kept", "it stays even without its owner, because a reference to another owner cannot be resolved":
 				if all == Deleted {
 					t.Errorf("%s is deleted, and why says: %s", uid, a.Causes[0].What)
 				}
-			case "it stays as long as its owner", "it stays as long as one of its owners":
+			case "it stays as long as its owner exists", "it stays as long as one of its owners exists":
 				if all != Deleted && all != Stuck {
 					t.Errorf("%s fares like this when all its owners go: %q; and why says: %s", uid, all, a.Causes[0].What)
 				}

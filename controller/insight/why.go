@@ -206,11 +206,11 @@ func (w *World) asLongAs(uid types.UID) string {
 	}
 	switch {
 	case unresolved:
-		return "it stays also without its owner, because a reference to another cannot be resolved: "
+		return "it stays even without its owner, because a reference to another owner cannot be resolved: "
 	case len(owners) > 1:
-		return "it stays as long as one of its owners: "
+		return "it stays as long as one of its owners exists: "
 	}
-	return "it stays as long as its owner: "
+	return "it stays as long as its owner exists: "
 }
 
 // successors are objects that have the name of an owner that is gone, and are not it: a reference is to a uid.

@@ -213,7 +213,7 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took
 	took(p.Requester.DeleteCollection(ctx, kind, p.ns.Name))
 	ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
 	if ns == nil && err == nil {
-		p.Log.Info("a namespace went while what cannot be listed in it was deleted, and if another has its name by now, that may be hit",
+		p.Log.Info("a namespace was removed while content that cannot be listed was deleted in it; if a new namespace has its name, content of that one may have been deleted",
 			"namespace", p.ns.Name, "uid", p.ns.UID, "kind", kind.String())
 	}
 	return ns != nil, err

@@ -225,9 +225,9 @@ type Protection struct {
 	InCascades InCascades `json:"inCascades,omitempty"`
 }
 
-// Brake holds deletions by which very much would also be deleted, whoever asked for them, and also those that came while the webhook was down. The object
+// Brake holds a deletion by which more than a limit would also be deleted, whichever client asked for it, also while the webhook was down. The object
 // stays, terminating, and nothing is deleted because of it before a person has decided: see HeldCollection. Of several policies that match
-// the least limit holds. It does not apply to what propagation does not apply to, nor in a namespace that is being deleted.
+// the lowest limit applies. It applies where propagation applies, and not in a namespace that is being deleted.
 type Brake struct {
 	// maxObjects is how many objects may be deleted because of the deletion, the deleted one not counted: dependents and theirs. A deletion by
 	// which more would be deleted is held. 0 holds a deletion by which any would be. Orphaned objects are not counted.

@@ -37,8 +37,8 @@ type DrainPolicy struct {
 type DrainPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// waves are the names of the waves in their order, for kubectl get, which shows one of a list only. Left out, no
-	// controller has seen the policy yet.
+	// waves are the names of the waves in their order, joined, because kubectl get shows only one item of a list. It is empty
+	// until a controller has seen the policy.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048

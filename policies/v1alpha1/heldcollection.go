@@ -68,14 +68,14 @@ const (
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
-	// conclusion is from what it follows that the objects are garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
+	// conclusion says what makes the objects garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
 	// separated by commas. DeleteRequested is none: the objects were deleted by request, and a policy holds what would also be deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Conclusion string `json:"conclusion,omitempty"`
 
-	// message says it in a sentence, with the limit that was exceeded and what became of a decision.
+	// message says so in a sentence, with the limit that was exceeded and the outcome of a decision.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -94,8 +94,8 @@ type HeldCollectionStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// digest stands for the set of objects whose owners are gone, or of those that were deleted by request, by their uids;
-	// of the latter also for how much would go with each.
+	// digest identifies the set of objects, by uid, whose owners are gone, or that were deleted by request. For those that
+	// were deleted by request it also covers how much would be deleted with each.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

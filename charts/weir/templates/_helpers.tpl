@@ -61,7 +61,7 @@ whichever of the two a network plugin looks at. Empty where nothing is looked up
 
 {{/*
 weir.selfUsers: the users that Weir acts under. Their requests are never judged, or Weir would refuse its own deletes, and
-stamp again what it releases.
+add the finalizer again where it removes it.
 */}}
 {{- define "weir.selfUsers" -}}
 {{- $users := list -}}

@@ -163,7 +163,7 @@ metadata:
   labels: {{ include "weir.labels" . | nindent 4 }}
 spec:
   minAvailable: {{ .values.podDisruptionBudget.minAvailable }}
-  # A pod that is not ready does nobody any good: it must not hold up the draining of its node.
+  # A pod that is not ready serves no request: it must not hold up the draining of its node.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{ include "weir.selector" . | nindent 6 }}

@@ -31,10 +31,10 @@ type admitting struct {
 }
 
 var admittings = []admitting{
-	{"DELETE, a policy that shapes nothing", deletions, `propagation: {default: Background}`, nil, false, "", deleteAll},
+	{"DELETE, a policy that changes no propagation", deletions, `propagation: {default: Background}`, nil, false, "", deleteAll},
 	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, "", deleteAll},
 	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, "", touch},
-	{"UPDATE of data, a policy that stamps others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, "", touch},
+	{"UPDATE of data, a policy that adds the finalizer to others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, "", touch},
 	{"CREATE, the finalizer is added", deletions, `propagation: {default: Foreground}`, enforced, false, load.AddsFinalizer, func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
 		return load.More(ctx, cfg, p, n, enforced)
 	}},

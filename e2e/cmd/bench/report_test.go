@@ -109,7 +109,7 @@ func TestReportTellsWhatAWebhookCosts(t *testing.T) {
 	want := `
 | requests | without a webhook, objects/s (least–most) | empty webhook | its CPU each, µs | weir | CPU each, µs | weir / empty, by round | weir / the same patch always, by round | calls each |
 |---|---|---|---|---|---|---|---|---|
-| DELETE, a policy that shapes nothing | 1500 (1000–2000) | 1000 | 120 | 800 | 150 | 0.90 (0.90, 1.00, 0.70) |  | 1.00 |
+| DELETE, a policy that changes no propagation | 1500 (1000–2000) | 1000 | 120 | 800 | 150 | 0.90 (0.90, 1.00, 0.70) |  | 1.00 |
 | UPDATE of data, owner references are judged | 1900 (1800–2000) | not asked |  | 1900 | 0 | 1.00 (1.00) of without |  | 0.00 |
 | CREATE, the finalizer is added | 2000 (2000–2000) | 1000 | 120 | 800 | 150 | 0.80 (0.80) | 0.80 (0.80) | 1.00 |
 `

@@ -40,7 +40,7 @@ func (a about) labels() map[string]string {
 		"org.opencontainers.image.version":  a.version,
 	}
 	if a.program == "weir" {
-		l["org.opencontainers.image.description"] = "Decides by policy what falls when something in a cluster is deleted, and carries it out"
+		l["org.opencontainers.image.description"] = "Decides by policy what else is deleted when an object in a cluster is, and deletes it"
 	}
 	if a.revision != "" {
 		l["org.opencontainers.image.revision"] = a.revision

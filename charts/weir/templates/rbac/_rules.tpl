@@ -9,7 +9,7 @@
 
 {{/* weir.readRules: what both workloads may see. */}}
 {{- define "weir.readRules" -}}
-# The ownership graph: who owns what, which decides what falls. Only metadata is asked for, but RBAC cannot say that.
+# The ownership graph: who owns what, which decides what is deleted. Only metadata is asked for, but RBAC cannot say that.
 {{- include "weir.withVerbs" (dict "rules" .Values.rbac.read.rules "verbs" (list "get" "list" "watch")) }}
 # Which namespaces a selector means, and which kinds there are and when they change.
 - apiGroups: [""]
