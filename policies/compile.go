@@ -143,7 +143,7 @@ var everybody = []string{"system:authenticated", "system:unauthenticated", "syst
 func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
 	for i, g := range m.ExcludeGroups {
 		if slices.Contains(everybody, g) {
-			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("almost every user is in the group %s: the policy applies to hardly any request", g))
+			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
 		}
 	}
 	for i, r := range m.ExcludeResources {

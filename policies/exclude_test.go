@@ -219,7 +219,7 @@ func TestLintWarnsOfWhatExcludesTooMuchOrTooLittle(t *testing.T) {
 	for match, want := range map[string]string{
 		about + ", excludeUsers: [alice], excludeGroups: [dev]":                                                                 "",
 		about + ", kubernetesControllers: Judge":                                                                                "a rollout, or a Job that has had its time, waits for ever",
-		about + ", excludeGroups: [dev, 'system:authenticated']":                                                                "applies to hardly any request",
+		about + ", excludeGroups: [dev, 'system:authenticated']":                                                                "applies to none of their requests",
 		about + ", excludeResources: [{apiGroups: [apps], resources: [statefulsets]}]":                                          "there is nothing to exclude",
 		about + ", excludeResources: [{apiGroups: ['*'], resources: [deployments]}]":                                            "the policy is about nothing",
 		"resources: [{apiGroups: [apps], resources: ['*']}], excludeResources: [{apiGroups: [apps], resources: [deployments]}]": "",

@@ -43,7 +43,7 @@ type Options struct {
 type Brake struct {
 	Options
 	metrics *metrics
-	// again has garbage be decided about once more, requeueRequested what was deleted by request.
+	// requeue has garbage be decided about once more, requeueRequested what was deleted by request.
 	requeue, requeueRequested func(types.UID)
 	begun                     chan struct{} // has one element when something begins to be held
 

@@ -286,18 +286,18 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		w.queue.AddRateLimited(uid)
 	case request.Throttled:
 		log.V(1).Info("throttled, will try again later", "action", a.Verb.String(), "err", err.Error())
-		w.requeue(uid, err)
+		w.retry(uid, err)
 	case request.Cancelled:
 		w.queue.Forget(uid)
 	default:
 		log.Info("request failed, will try again", "action", a.Verb.String(), "outcome", outcome, "err", err.Error())
 		w.reporter.Refused(a, outcome, err, w.queue.NumRequeues(uid))
-		w.requeue(uid, err)
+		w.retry(uid, err)
 	}
 }
 
-// requeue tries an object later: after its own backoff, or when the server said, whichever is later.
-func (w *Workers) requeue(uid types.UID, err error) {
+// retry tries an object later: after its own backoff, or when the server said, whichever is later.
+func (w *Workers) retry(uid types.UID, err error) {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		w.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, request.MostPause))
 		return

@@ -144,7 +144,7 @@ func (c *canary) see(r reach, of *policies.Set) {
 		c.metrics.reachable.WithLabelValues(r.reason).Set(0)
 	}
 	if r.status != was.status || r.reason != was.reason {
-		c.log.Info("whether the API server asks the webhook has changed", "enforced", string(r.status), "reason", r.reason, "message", r.message)
+		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason, "message", r.message)
 		c.tell(r.status, r.reason, r.message)
 	}
 }

@@ -369,8 +369,8 @@ func (g *Graph) clearAccepted(n *node) {
 	g.accepted--
 }
 
-// giveUpAccepted makes objects decidable again whose accepted request has not shown since the last call. What was accepted since then is
-// given until the next: the request of a moment ago would be sent twice.
+// giveUpAccepted makes objects decidable again whose request was accepted before the last call and has not shown yet. What was accepted since
+// then is left alone until the next: the request of a moment ago would be sent twice.
 func (g *Graph) giveUpAccepted() {
 	left := g.accepted
 	for id := uint32(1); id < g.nodes.next && left > 0; id++ {

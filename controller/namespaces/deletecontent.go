@@ -27,30 +27,15 @@ const mostChosen = 10_000
 // same is false if the namespace is gone or another by now. It is read after objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	d := p.deletes()
 	read := p.early == nil
 	for _, kind := range step.Kinds {
 		k := p.part(part{kind, step.Wave})
 		k.Tried = true
 		read = read || k.Listed && !k.Blind
 	}
-	defer d.wait()
-	for refs := range p.choose(step) {
-		if read {
-			ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-			if ns == nil {
-				return false, err
-			}
-			p.ns = ns
-		}
-		d.send(ctx, refs)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	d.wait()
-	if ctx.Err() != nil {
-		return true, nil // whoever goes on after this step sees it, too
+	d := p.deletes()
+	if same, err := p.deleteChosen(ctx, step, d, read); !same || ctx.Err() != nil {
+		return same, err // whoever goes on after this step sees that ctx ended, too
 	}
 	p.early = nil
 	for _, kind := range step.Kinds {
@@ -67,6 +52,24 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	}
 	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused, "kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
+	return true, nil
+}
+
+// deleteChosen deletes what is chosen, and returns when no delete is under way any more. The namespace is read after each choice, if it is to be.
+func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes, read bool) (same bool, err error) {
+	defer d.wait()
+	for refs := range p.choose(step) {
+		if read {
+			ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
+			if ns == nil {
+				return false, err
+			}
+			p.ns = ns
+		}
+		if d.send(ctx, refs); ctx.Err() != nil {
+			break
+		}
+	}
 	return true, nil
 }
 
@@ -137,10 +140,12 @@ func (d *deletes) take(ref graph.Ref, err error) {
 
 // keep notes why an object stays, once. It is called under the lock.
 func (d *deletes) keep(ref graph.Ref, why string) {
-	if ref.UID != "" && d.kept[ref.UID] {
-		return
+	if ref.UID != "" {
+		if d.kept[ref.UID] {
+			return
+		}
+		d.kept[ref.UID] = true
 	}
-	d.kept[ref.UID] = true
 	d.refused++
 	if d.refusals[ref.Kind] == nil {
 		d.refusals[ref.Kind] = &drain.Refusals{}

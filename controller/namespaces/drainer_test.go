@@ -152,16 +152,21 @@ func TestAnotherNamespaceOfTheSameNameIsNotDrained(t *testing.T) {
 	}
 }
 
+// foundTwoPieces makes a namespace whose content is chosen in two pieces: the Secret is the second.
+func foundTwoPieces(c *clustertest.Cluster) {
+	c.Serve("v1", "secrets", "Secret", true, clustertest.AllVerbs)
+	c.Found("shop", "first")
+	for i := range namespaces.MostChosen {
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", fmt.Sprintf("c-%d", i))
+	}
+	c.Fill("v1", "secrets", "Secret", "shop", "s")
+}
+
 // TestAnotherNamespaceIsNotHitByTheSecondPiece of what is deleted: more objects are there than are chosen at a time, and the namespace is
 // another one by the time the rest is chosen. Requests with the uids of the first one's objects hit nothing of the second.
 func TestAnotherNamespaceIsNotHitByTheSecondPiece(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
-		c.Serve("v1", "secrets", "Secret", true, clustertest.AllVerbs)
-		c.Found("shop", "first")
-		for i := range namespaces.MostChosen {
-			c.Fill("v1", "configmaps", "ConfigMap", "shop", fmt.Sprintf("c-%d", i))
-		}
-		c.Fill("v1", "secrets", "Secret", "shop", "s")
+		foundTwoPieces(c)
 		c.Start()
 		var exchanged atomic.Bool
 		c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -188,12 +193,7 @@ func TestAnotherNamespaceIsNotHitByTheSecondPiece(t *testing.T) {
 // TestOneSlowDeleteHoldsUpNoOther, be it one of more objects than are chosen at a time.
 func TestOneSlowDeleteHoldsUpNoOther(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
-		c.Serve("v1", "secrets", "Secret", true, clustertest.AllVerbs)
-		c.Found("shop", "first")
-		for i := range namespaces.MostChosen {
-			c.Fill("v1", "configmaps", "ConfigMap", "shop", fmt.Sprintf("c-%d", i))
-		}
-		c.Fill("v1", "secrets", "Secret", "shop", "s")
+		foundTwoPieces(c)
 		c.Start()
 		c.Reply(func(r apitest.Request) *apitest.Reply {
 			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/c-7") {

@@ -69,13 +69,13 @@ const (
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
 	// conclusion says what makes the objects garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
-	// separated by commas. DeleteRequested is none: the objects were deleted by request, and a policy holds what would also be deleted.
+	// separated by commas. With DeleteRequested the objects are no garbage: they were deleted by request, and a policy holds what would also be deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Conclusion string `json:"conclusion,omitempty"`
 
-	// message says so in a sentence, with the limit that was exceeded and the outcome of a decision.
+	// message describes what is held, with the limit that was exceeded and the outcome of a decision.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
