@@ -154,7 +154,7 @@ func (w *fixture) brokenPolicies() {
 	}
 	for condition, says := range map[string]string{
 		"oldObject.metadata.name ==": "Syntax error",
-		"object.spec.replicas > 1":   "object is null at a DELETE",
+		"object.spec.replicas > 1":   "where object is null",
 	} {
 		o := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
