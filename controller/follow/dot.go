@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/dot"
 )
 
 // GraphPath is where the graph is served, on the metrics port: the reference's path (RB 9.7).
@@ -30,13 +31,13 @@ func GraphHandler(s *Store) http.Handler {
 		} else {
 			views = s.Views()
 		}
-		var dot bytes.Buffer
-		if err := graph.WriteDOT(&dot, views); err != nil {
+		var drawing bytes.Buffer
+		if err := dot.Write(&drawing, views); err != nil {
 			http.Error(w, "draw the graph: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/vnd.graphviz")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = dot.WriteTo(w) // the client went away: nothing to tell it
+		_, _ = drawing.WriteTo(w) // the client went away: nothing to tell it
 	})
 }

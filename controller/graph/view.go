@@ -31,6 +31,11 @@ type OwnerView struct {
 	Verdict string // present, waiting, orphaning, absent, unknown, asked or unresolvable
 }
 
+// Gone tells whether the owner is known to be of no use to the object any more: it is not there, or leaves its dependents to themselves.
+func (o OwnerView) Gone() bool {
+	return o.Verdict == absent.String() || o.Verdict == orphaning.String()
+}
+
 // Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at the
 // end. What happens between two calls shows in one of them: the caller need not hold up the graph.
 func (g *Graph) Views(from uint32, n int) ([]View, uint32) {

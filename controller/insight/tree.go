@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/dot"
 	"github.com/weir-dev/weir/controller/words"
 )
 
@@ -275,7 +276,7 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 
 // DOT draws what hangs together with an object for Graphviz.
 func (w *World) DOT(out io.Writer, uid types.UID) error {
-	return graph.WriteDOT(out, w.Graph.Connected(uid))
+	return dot.Write(out, w.Graph.Connected(uid))
 }
 
 // askedNamespace is that of the object that was asked about.

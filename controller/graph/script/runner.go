@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/dot"
 )
 
 // Runner plays lines on a graph. The zero value is not ready: use New.
@@ -186,7 +187,7 @@ func (r *Runner) dot(words []string) (string, error) {
 		views = r.Graph.Connected(uids...)
 	}
 	var b strings.Builder
-	err := graph.WriteDOT(&b, views)
+	err := dot.Write(&b, views)
 	return b.String(), err
 }
 

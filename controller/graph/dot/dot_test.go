@@ -1,4 +1,4 @@
-package graph_test
+package dot_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/graph/encoding"
-	"gonum.org/v1/gonum/graph/encoding/dot"
+	encoder "gonum.org/v1/gonum/graph/encoding/dot"
 	"gonum.org/v1/gonum/graph/multi"
 
 	gonum "gonum.org/v1/gonum/graph"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/graph/dot"
 )
 
 // TestDrawingIsReadBackAsItWas draws an object, its dependent and an owner that is not there under hostile
@@ -64,11 +65,11 @@ func drawAndRead(t *testing.T, name, uid string) {
 	views := []graph.View{dependent, view(owner, name, ref(owner, "present"))}
 
 	var text bytes.Buffer
-	if err := graph.WriteDOT(&text, views); err != nil {
+	if err := dot.Write(&text, views); err != nil {
 		t.Fatal(err)
 	}
 	read := drawn{multi.NewDirectedGraph()}
-	if err := dot.UnmarshalMulti(text.Bytes(), read); err != nil {
+	if err := encoder.UnmarshalMulti(text.Bytes(), read); err != nil {
 		t.Fatalf("name %q, uid %q: %v\n%s", name, uid, err, text.String())
 	}
 	want := map[string]map[string]string{}

@@ -1,4 +1,6 @@
-package graph
+// Package dot draws objects and their owners for Graphviz: what the leader serves at the path of kube-controller-manager's debug page, what kubectl
+// weir prints with -o dot, and the drawings of the scripts. It is pure, and keeps nothing.
+package dot
 
 import (
 	"cmp"
@@ -8,19 +10,21 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/graph"
+	gonum "gonum.org/v1/gonum/graph"
 	"gonum.org/v1/gonum/graph/encoding"
-	"gonum.org/v1/gonum/graph/encoding/dot"
+	encoder "gonum.org/v1/gonum/graph/encoding/dot"
 	"gonum.org/v1/gonum/graph/iterator"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
 )
 
-// WriteDOT draws objects and their owners for Graphviz, in the format of kube-controller-manager's
+// Write draws objects and their owners in the format of kube-controller-manager's
 // debug page (RB 9.8): edges lead from dependents to owners; objects that own nothing and that nothing
 // owns are left out; owners that are not among the views are drawn as missing.
-func WriteDOT(w io.Writer, views []View) error {
-	text, err := dot.Marshal(newDrawing(views), "full", "", "  ")
+func Write(w io.Writer, views []graph.View) error {
+	text, err := encoder.Marshal(newDrawing(views), "full", "", "  ")
 	if err != nil {
 		return fmt.Errorf("draw %d objects: %w", len(views), err)
 	}
@@ -37,10 +41,10 @@ type drawing struct {
 	byUID    map[types.UID]*vertex
 }
 
-func newDrawing(views []View) *drawing {
+func newDrawing(views []graph.View) *drawing {
 	d := &drawing{byUID: map[types.UID]*vertex{}}
 	views = slices.Clone(views)
-	slices.SortStableFunc(views, func(a, b View) int {
+	slices.SortStableFunc(views, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Ref.String(), b.Ref.String()))
 	})
 	for i := range views {
@@ -86,7 +90,7 @@ type vertex struct {
 	missing, beingDeleted, deletingDependents, virtual bool
 }
 
-func vertexOf(v *View) *vertex {
+func vertexOf(v *graph.View) *vertex {
 	return &vertex{
 		uid: v.UID, gvk: schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName},
 		place: v.Namespace, name: v.Name, beingDeleted: v.Deleting, deletingDependents: v.Foreground,
@@ -95,13 +99,12 @@ func vertexOf(v *View) *vertex {
 
 // missing is an owner as a reference has it. Virtual, unless it is known not to be there: no watch has
 // seen it, and it may exist.
-func missing(o OwnerView) *vertex {
+func missing(o graph.OwnerView) *vertex {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
 		gv = schema.GroupVersion{Version: o.APIVersion}
 	}
-	known := o.Verdict == absent.String() || o.Verdict == orphaning.String()
-	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !known}
+	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !o.Gone()}
 }
 
 // DOTID and Attributes quote all there is: what the encoder leaves as it is may look like HTML, or like
@@ -146,21 +149,21 @@ func (v *vertex) Attributes() []encoding.Attribute {
 
 // The methods by which the encoder walks a drawing.
 
-var _ graph.Directed = (*drawing)(nil)
+var _ gonum.Directed = (*drawing)(nil)
 
 func (v *vertex) ID() int64 { return v.id }
 
-func (d *drawing) Node(id int64) graph.Node { return d.vertices[id] }
+func (d *drawing) Node(id int64) gonum.Node { return d.vertices[id] }
 
-func (d *drawing) Nodes() graph.Nodes { return nodesOf(d.vertices) }
+func (d *drawing) Nodes() gonum.Nodes { return nodesOf(d.vertices) }
 
-func (d *drawing) From(id int64) graph.Nodes {
+func (d *drawing) From(id int64) gonum.Nodes {
 	owners := slices.Clone(d.vertices[id].owners)
 	slices.SortFunc(owners, func(a, b *vertex) int { return cmp.Compare(a.id, b.id) })
 	return nodesOf(slices.Compact(owners))
 }
 
-func (d *drawing) To(id int64) graph.Nodes {
+func (d *drawing) To(id int64) gonum.Nodes {
 	var dependents []*vertex
 	for _, v := range d.vertices {
 		if slices.Contains(v.owners, d.vertices[id]) {
@@ -178,15 +181,15 @@ func (d *drawing) HasEdgeBetween(a, b int64) bool {
 	return d.HasEdgeFromTo(a, b) || d.HasEdgeFromTo(b, a)
 }
 
-func (d *drawing) Edge(from, to int64) graph.Edge {
+func (d *drawing) Edge(from, to int64) gonum.Edge {
 	if !d.HasEdgeFromTo(from, to) {
 		return nil
 	}
 	return link{d.vertices[from], d.vertices[to]}
 }
 
-func nodesOf(vertices []*vertex) graph.Nodes {
-	nodes := make([]graph.Node, len(vertices))
+func nodesOf(vertices []*vertex) gonum.Nodes {
+	nodes := make([]gonum.Node, len(vertices))
 	for i, v := range vertices {
 		nodes[i] = v
 	}
@@ -195,6 +198,6 @@ func nodesOf(vertices []*vertex) graph.Nodes {
 
 type link struct{ from, to *vertex }
 
-func (l link) From() graph.Node         { return l.from }
-func (l link) To() graph.Node           { return l.to }
-func (l link) ReversedEdge() graph.Edge { return link{l.to, l.from} }
+func (l link) From() gonum.Node         { return l.from }
+func (l link) To() gonum.Node           { return l.to }
+func (l link) ReversedEdge() gonum.Edge { return link{l.to, l.from} }
