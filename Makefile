@@ -188,10 +188,11 @@ fuzz: ## fuzz the graph, the watches, the policy compiler and the webhook: FUZZ_
 	  done; \
 	done
 
-generate: ## write what is generated: the references of commands, metrics and the API, deep copies, CRDs, the chart's copies
+generate: ## write what is generated: the references of commands, metrics, values and the API, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...
 	cp policies/crds/*.yaml charts/weir/files/crds/
 	cp policies/*.yaml charts/weir/files/policies/
+	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
 
 verify: ## formatting, vet, module files, generated files
 	@test -z "$$(gofmt -l certs charts cmd controller e2e main.go policies webhook | tee /dev/stderr)"
@@ -205,7 +206,8 @@ verify: ## formatting, vet, module files, generated files
 	cd e2e/certs && $(GO) vet ./...
 	$(GO) mod tidy -diff
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir "$$dir/reference" && $(GO) run ./cmd/reference "$$dir/reference" "$$dir/metrics.md" && \
-	  diff -r "$$dir/reference" docs/reference && diff "$$dir/metrics.md" docs/metrics.md
+	  diff -r "$$dir/reference" docs/reference && diff "$$dir/metrics.md" docs/metrics.md && \
+	  (cd charts && $(GO) run ./values weir/values.yaml "$$dir/values.md") && diff "$$dir/values.md" docs/values.md
 
 # It is not in verify, for which the generators would have to be built.
 generated: ## that what is made of the API's types is as they are

@@ -52,8 +52,8 @@ func TestValuesSchemaAndDocumentationNameTheSameValues(t *testing.T) {
 		documented = append(documented, m[1])
 	}
 	slices.Sort(documented)
-	if diff := cmp.Diff(set, documented); diff != "" {
-		t.Errorf("values.yaml and docs/values.md (-values +documented):\n%s", diff)
+	if diff := cmp.Diff(set, documented); diff != "" { // what a section is, the schema says here, and the style of values.yaml there
+		t.Errorf("values.yaml and docs/values.md, which make generate makes (-values +documented):\n%s", diff)
 	}
 }
 

@@ -115,7 +115,7 @@ func (c *Comparer) compare(ctx context.Context, k follow.Followed) {
 		c.log.Error(nil, "the graph was wrong, which is a bug: it is repaired", "kind", k.GVR.String(), "objects", found)
 		return
 	}
-	c.metrics.comparisons.WithLabelValues("level").Inc()
+	c.metrics.comparisons.WithLabelValues("equal").Inc()
 }
 
 // once lists a kind and repairs what is at fault with it. more: there were more suspects than are looked into at once.

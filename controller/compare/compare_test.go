@@ -198,7 +198,7 @@ func TestComparisonHasNoFalseAlarms(t *testing.T) {
 		}
 		results := fixture.Counts(t, c.registry, "weir_graph_comparisons_total")
 		t.Logf("%d changes, comparisons: %v", steps, results)
-		if results["level"] < 5 {
+		if results["equal"] < 5 {
 			t.Errorf("too few comparisons: %v", results)
 		}
 	})
@@ -326,7 +326,7 @@ func TestKindThatWasNeverListedIsNotCompared(t *testing.T) {
 		if found := c.faults(t); len(found) > 0 {
 			t.Errorf("found %v", found)
 		}
-		if diff := cmp.Diff(map[string]float64{"level": 2, "skipped": 2}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
+		if diff := cmp.Diff(map[string]float64{"equal": 2, "skipped": 2}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
 			t.Errorf("comparisons of Secrets and of ConfigMaps (-want +have):\n%s", diff)
 		}
 	})
@@ -377,12 +377,12 @@ func TestListThatBreaksOffIsNotHeldAgainstTheGraph(t *testing.T) {
 				})
 				c.begin(t)
 				<-time.After(c.every + passTime)
-				if diff := cmp.Diff(map[string]float64{"level": 1, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
+				if diff := cmp.Diff(map[string]float64{"equal": 1, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
 					t.Errorf("comparisons of Secrets and of ConfigMaps (-want +have):\n%s", diff)
 				}
 				breaks.Store(false)
 				<-time.After(c.every)
-				if diff := cmp.Diff(map[string]float64{"level": 3, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
+				if diff := cmp.Diff(map[string]float64{"equal": 3, "skipped": 1}, fixture.Counts(t, c.registry, "weir_graph_comparisons_total")); diff != "" {
 					t.Errorf("comparisons with the next turn (-want +have):\n%s", diff)
 				}
 				if found := c.faults(t); len(found) > 0 || !slices.Equal(before, c.objects()) {

@@ -18,7 +18,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		comparisons: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_graph_comparisons_total",
-			Help: "Comparisons of a kind in the graph with the API, by result: level, faulty, or skipped if it could not be made.",
+			Help: "Comparisons of a kind in the graph with the API, by result: equal, faulty, or skipped if it could not be made.",
 		}, []string{"result"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_graph_faults_total",

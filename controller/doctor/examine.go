@@ -209,7 +209,7 @@ func (f *Facts) leader() Finding {
 		l.Grade, l.Says = Warning, "no controller of Weir holds the Lease weir-controller: Weir does not run here, or not with --leader-elect"
 	case f.WeirLease.Expired:
 		l.Grade, l.Says = Problem, fmt.Sprintf("%s held the Lease weir-controller, and has not renewed it for %s", f.WeirLease.Holder, f.WeirLease.Renewed.Round(time.Second))
-		l.Do = "see the logs of weir-controller; if Weir is not to come back, weir release takes its finalizer off everything"
+		l.Do = "see the logs of weir-controller; if Weir is not to come back, weir release removes its finalizer from all objects"
 	default:
 		l.Grade, l.Says = OK, f.WeirLease.Holder+" leads"
 	}

@@ -162,7 +162,7 @@ func TestWhatToDo(t *testing.T) {
 		"nor in shadow mode":      {Shadow, func(f *Facts) { (*f.Managers)[0].Controllers = "-namespace,*" }, "namespace controller", "turn it on, or run Weir in replace mode"},
 		"nor in replace mode":     {Replace, func(f *Facts) { f.Flags.LeavesNamespaces = true }, "namespace controller", "turn it on, or run Weir with --drain-namespaces"},
 		"it cannot be seen":       {Replace, func(f *Facts) { f.Managers, f.ManagerLease, f.Canary = &none, nil, nil }, "garbage collector", "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"},
-		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired = true }, "controller", "see the logs of weir-controller; if Weir is not to come back, weir release takes its finalizer off everything"},
+		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired = true }, "controller", "see the logs of weir-controller; if Weir is not to come back, weir release removes its finalizer from all objects"},
 		"the Lease is free":       {Replace, migrating(&Lease{}), "migration Lease", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"},
 		"its holder is gone":      {Replace, migrating(&Lease{Holder: "x", Expired: true}), "migration Lease", "see that a controller of Weir leads: it takes the Lease over"},
 		"another holds it":        {Replace, migrating(&Lease{Holder: "x"}), "migration Lease", "end that process, or run it without the garbage collector and the namespace controller, when Weir is to take over"},

@@ -24,7 +24,7 @@ const LeaseName = "weir-controller"
 // releaseTimeout bounds each request of a release: an API that hangs is to be named, not waited for.
 const releaseTimeout = time.Minute
 
-// Release takes Weir's finalizer off everything, so that nothing waits for a Weir that is no more: to uninstall it, and
+// Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is no more: to uninstall it, and
 // to break glass. It keeps no notes: one that was interrupted is begun again, and finds what is left.
 type Release struct {
 	Config *rest.Config
