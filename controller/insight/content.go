@@ -25,11 +25,16 @@ type share struct {
 	objects []Object
 }
 
-// shares tells apart who has to act on objects: those with most objects first. deleter is who deletes what is not being deleted yet.
-func (w *World) shares(all iter.Seq[graph.View], deleter string, now time.Time) []*share {
+// shares tells apart who has to act on objects: those with most objects first. deleter is who deletes what is not being deleted yet. Which objects
+// stand for all is a matter of their names, and not of the order in which the graph has them.
+func (w *World) shares(all []graph.View, deleter string, now time.Time) []*share {
+	slices.SortFunc(all, func(a, b graph.View) int {
+		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
 	byActor := map[string]*share{}
 	var out []*share
-	for v := range all {
+	for _, v := range all {
 		causes := []Cause{{Actor: deleter}}
 		if v.Deleting {
 			causes = w.waits(&v, now)
@@ -91,7 +96,7 @@ func (w *World) draining(v *graph.View, now time.Time) []Cause {
 		c.What = "content is left in the namespace: " + strings.Join(counts, ", ")
 		return []Cause{c}
 	}
-	return w.left(c, "content is left in the namespace: ", w.in(v.Name, kinds), now)
+	return w.left(c, "content is left in the namespace: ", slices.Collect(w.in(v.Name, kinds)), now)
 }
 
 // instancesLeft is a terminating definition that has instances.
@@ -120,11 +125,11 @@ func (w *World) instancesLeft(v *graph.View, now time.Time) []Cause {
 		return []Cause{c}
 	}
 	c.finalizer = ""
-	return w.left(c, "the definition waits for its instances: ", slices.Values(all), now)
+	return w.left(c, "the definition waits for its instances: ", all, now)
 }
 
 // left makes a cause for each who has to act on objects. The first also has what like says.
-func (w *World) left(like Cause, what string, all iter.Seq[graph.View], now time.Time) (out []Cause) {
+func (w *World) left(like Cause, what string, all []graph.View, now time.Time) (out []Cause) {
 	for n, s := range w.shares(all, like.Actor, now) {
 		s.cause.What, s.cause.Look, s.cause.about = what+kindsOf(s.objects), like.Look, like.about
 		if n == 0 {

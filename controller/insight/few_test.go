@@ -81,3 +81,36 @@ func TestInstancesAreCountedToTheLast(t *testing.T) {
 		t.Errorf("no %q in %+v", want, a.Causes)
 	}
 }
+
+// TestAnAnswerDoesNotDependOnTheOrderOfLists: which objects stand for the content of a namespace that is being deleted is the same, in whichever
+// order the graph came to know them.
+func TestAnAnswerDoesNotDependOnTheOrderOfLists(t *testing.T) {
+	deleted := &metav1.Time{Time: time.Unix(1, 0)}
+	var first string
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		w := NewWorld("", []graph.Resource{
+			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+			{Resource: "namespaces", Kind: "Namespace", Version: "v1", Versions: []string{"v1"}, Collected: true},
+		})
+		w.List(schema.GroupResource{Resource: "namespaces"}, "1", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "ns", DeletionTimestamp: deleted}}})
+		var objects []metav1.PartialObjectMetadata
+		for _, i := range order {
+			name := fmt.Sprint("c", i)
+			objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "x", Name: name, UID: types.UID(name), DeletionTimestamp: deleted, Finalizers: []string{"example.com/hold"},
+			}})
+		}
+		w.List(schema.GroupResource{Resource: "configmaps"}, "1", objects)
+		a, _ := w.Why("ns", Facts{}, time.Unix(2, 0))
+		var out strings.Builder
+		if err := a.Draw(&out, Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = out.String()
+		}
+		if out.String() != first || !strings.Contains(first, "configmaps/x/c0 has the finalizer example.com/hold") {
+			t.Errorf("in the order %d:\n%s\nin the first:\n%s", order, &out, first)
+		}
+	}
+}

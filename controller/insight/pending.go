@@ -177,7 +177,7 @@ func (w *World) blocked(v *graph.View, now time.Time) []Cause {
 		}
 	}
 	var out []Cause
-	for _, s := range w.shares(slices.Values(views), "the garbage collector", now) {
+	for _, s := range w.shares(views, "the garbage collector", now) {
 		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), look
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
