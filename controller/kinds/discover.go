@@ -25,8 +25,6 @@ var Ignored = sets.New(
 	schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
 )
 
-var namespaces = schema.GroupResource{Resource: "namespaces"}
-
 // Discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
 // them: an aggregated API that is down has not ceased to exist. An answer without namespaces is an error: every cluster has them.
 //
@@ -44,7 +42,7 @@ func Discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.Group
 		return nil, nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
 	}
 	found = resourcesOf(groups, lists, ignored)
-	if !slices.ContainsFunc(found, func(r graph.Resource) bool { return r.GroupResource() == namespaces }) {
+	if !slices.ContainsFunc(found, func(r graph.Resource) bool { return r.GroupResource() == Namespaces }) {
 		// A 404 for /api is an empty group to the client, and whoever sent it is no API server.
 		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer has no namespaces")
 	}

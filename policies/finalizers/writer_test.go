@@ -217,3 +217,42 @@ func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
 		t.Errorf("tried %d times, want %d", n, mostTries)
 	}
 }
+
+// TestWhatWasJudgedIsChangedAsItWas: a decision about an object as it was is carried out on nothing else: an object that has changed since is
+// left alone, without a read and a second try, as is one that has gone.
+func TestWhatWasJudgedIsChangedAsItWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		had       string // what the object has at the judgement
+		meanwhile func(*apitest.Server)
+		put, take Result
+	}{
+		"as it was": {"", func(*apitest.Server) {}, Done, Already},
+		"with ours": {", finalizers: [weir.dev/propagation]", func(*apitest.Server) {}, Already, Done},
+		"changed":   {"", func(api *apitest.Server) { api.Put("configmaps", stored(configMaps, ", labels: {a: b}")) }, Changed, Already},
+		"changed, with ours": {", finalizers: [weir.dev/propagation]", func(api *apitest.Server) {
+			api.Put("configmaps", stored(configMaps, ", labels: {a: b}, finalizers: [weir.dev/propagation]"))
+		}, Already, Changed},
+		"gone": {"", func(api *apitest.Server) { api.Remove("configmaps/shop/a") }, Gone, Already},
+	} {
+		for verb, result := range map[string]Result{"put": c.put, "take": c.take} {
+			api := apitest.New()
+			api.Put("configmaps", stored(configMaps, c.had))
+			s, judged := writer(t, api), seen(t, api, configMaps)
+			c.meanwhile(api)
+			api.Requests()
+			var got Result
+			var err error
+			if verb == "put" {
+				got, err = s.PutUnchanged(t.Context(), configMaps, judged, wanted)
+			} else {
+				got, err = s.TakeUnchanged(t.Context(), configMaps, judged)
+			}
+			if got != result || err != nil {
+				t.Errorf("%s %s: %s, %v; want %s", verb, name, got, err, result)
+			}
+			if sent := api.Requests(); len(sent) > 1 || len(sent) == 0 != (result == Already) {
+				t.Errorf("%s %s: %v", verb, name, sent)
+			}
+		}
+	}
+}
