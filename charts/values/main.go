@@ -94,7 +94,7 @@ func sentence(comment string) string {
 	return strings.Join(words, " ")
 }
 
-// inline is a default as it may be written behind --set-json, or in one line of YAML.
+// inline is a default in one line of YAML.
 func inline(value *yaml.Node) (string, error) {
 	flow(value)
 	data, err := yaml.Marshal(value)

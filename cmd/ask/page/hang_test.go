@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/snapshot"
+	"github.com/weir-dev/weir/policies/apitest"
 )
 
 // TestListsThatHangHoldUpNoAnswer: a kind whose list never comes is left out, and said to be. Questions wait for it only when the
@@ -20,36 +18,17 @@ import (
 func TestListsThatHangHoldUpNoAnswer(t *testing.T) {
 	over := make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		verbs := metav1.Verbs{"list", "watch", "get", "delete"}
-		var said any
-		switch r.URL.Path {
-		case "/api":
-			said = metav1.APIVersions{Versions: []string{"v1"}}
-		case "/apis":
-			said = metav1.APIGroupList{}
-		case "/api/v1":
-			said = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
-				{Name: "namespaces", Kind: "Namespace", Verbs: verbs}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: verbs},
-			}}
-		default:
+		said := discovered(apitest.Request{Path: r.URL.Path})
+		if said == nil {
 			<-over // as what stands behind an aggregated API may do
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(said)
+		_ = json.NewEncoder(w).Encode(said.Body)
 	}))
 	defer api.Close()
 	defer close(over)
-	config := &rest.Config{Host: api.URL}
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	follower, err := (&snapshot.Reader{Config: config, Discovery: client}).Follow(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Listen(Options{Follower: follower}, 0)
+	p, err := Listen(Options{Follower: follow(t, &rest.Config{Host: api.URL})}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/snapshot"
@@ -43,16 +44,9 @@ func newTown(t *testing.T) *town {
 	w.put("leaf", "boss")
 	w.put("twig", "leaf")
 	w.put("lost", "never")
-	config := w.api.Config()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	follower, err := (&snapshot.Reader{Config: config, Discovery: client}).Follow(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	follower := follow(t, w.api.Config())
 	t.Cleanup(follower.Close)
+	var err error
 	w.Page, err = Listen(Options{
 		Cluster: "town", Follower: follower,
 		Object: func(_ context.Context, _ schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
@@ -74,6 +68,20 @@ func newTown(t *testing.T) *town {
 	}
 	t.Cleanup(func() { _ = w.listener.Close() })
 	return w
+}
+
+// follow follows all of a cluster.
+func follow(t *testing.T, config *rest.Config) *snapshot.Follower {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower, err := (&snapshot.Reader{Config: config, Discovery: client}).Follow(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return follower
 }
 
 // discovered answers what the cluster serves.
@@ -339,13 +347,11 @@ func TestPlansAreKept(t *testing.T) {
 		t.Error("the plan is the same, and the tree is not")
 	}
 	w.ask(http.StatusGone, "near", "plan", first) // another of the same question has its place
-	for i, name := range []string{"leaf", "twig", "new"} {
+	for _, name := range []string{"leaf", "twig", "new"} {
 		plan(name, "orphan", "")
 		w.ask(200, "near", "plan", second)
-		if i == 2 {
-			plan("lost", "foreground", "")
-		}
 	}
+	plan("lost", "foreground", "") // one more than are kept
 	w.ask(http.StatusGone, "near", "plan", second)
 	if len(w.plans) != mostPlans {
 		t.Errorf("%d plans are kept, want %d", len(w.plans), mostPlans)
@@ -362,7 +368,7 @@ func TestQuestionsWaitForTheirTurn(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for _, path := range []string{"/api/pending", "/api/orphans", "/api/object?" + "kind=configmaps&namespace=shop&name=boss", "/api/plan?cascade=orphan&kind=configmaps&namespace=shop&name=boss"} {
+	for _, path := range []string{"/api/pending", "/api/orphans", "/api/object?kind=configmaps&namespace=shop&name=boss", "/api/plan?cascade=orphan&kind=configmaps&namespace=shop&name=boss"} {
 		if answer := w.send(w.request(path).WithContext(gone)); answer.Code != http.StatusBadGateway {
 			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 		}
