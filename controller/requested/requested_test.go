@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -124,11 +126,7 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 		if n := len((*told)[0]); n > 2*mostName {
 			t.Errorf("an Event of %d bytes", n)
 		}
-		var unreported dto.Metric
-		if err := r.unreported.Write(&unreported); err != nil {
-			t.Fatal(err)
-		}
-		if n, want := unreported.GetCounter().GetValue(), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
+		if n, want := unreported(t, r), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
 			t.Errorf("%v requests count as not told of, want %v", n, want)
 		}
 	})
@@ -228,4 +226,110 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 		end()
 		running.Wait()
 	})
+}
+
+// TestNothingIsRememberedWhereNothingIsReported: a process that writes no Events keeps nothing of what it is asked.
+func TestNothingIsRememberedWhereNothingIsReported(t *testing.T) {
+	r, _ := recording(t, 1)
+	r.Tell(nil)
+	for i := range 2 * mostRequests {
+		r.Saw(types.UID(fmt.Sprintf("configmaps-%d", i)), "anna", "Background")
+	}
+	if len(r.of) != 0 || len(r.parts) != 0 || unreported(t, r) != 0 {
+		t.Errorf("%d requests of %d places are remembered, %v count as not told of", len(r.of), len(r.parts), unreported(t, r))
+	}
+	r.Deleted("configmaps-1") // and has nothing to call
+}
+
+// TestWhatIsBeingDeletedWasAskedForBefore: a second delete of an object that terminates changes nothing, so whoever sends it is not named.
+func TestWhatIsBeingDeletedWasAskedForBefore(t *testing.T) {
+	var told []string
+	r := New(func(uid types.UID) (graph.View, bool) {
+		return graph.View{Ref: graph.Ref{Kind: namespaces, Name: "shop", UID: uid}, Deleting: true, Dependents: 3}, true
+	})
+	r.Tell(func(_ graph.View, text string) { told = append(told, text) })
+	r.Saw("shop", "eve", "Background")
+	r.Deleted("shop")
+	if len(told) != 0 || len(r.of) != 0 {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestEventsAreWrittenAgainAsTimePasses: one a second for a place that has used up its own, and for all together no more than theirs.
+func TestEventsAreWrittenAgainAsTimePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, told := recording(t, 1)
+		deleted := func(place, n int, name string) {
+			for i := range n {
+				uid := types.UID(fmt.Sprintf("configmaps@%d-%s-%d", place, name, i))
+				r.Saw(uid, "anna", "Background")
+				r.Deleted(uid)
+			}
+		}
+		deleted(1, 2*ofPartAtOnce, "first")
+		*told = nil
+		<-time.After(3 * time.Second)
+		deleted(1, 20, "second")
+		if len(*told) != 3*ofPartASecond {
+			t.Errorf("%d Events in three seconds, want %d", len(*told), 3*ofPartASecond)
+		}
+		for place := range 2 * eventsAtOnce / ofPartAtOnce { // all that there is for all
+			deleted(100+place, ofPartAtOnce, "third")
+		}
+		*told = nil
+		<-time.After(2 * time.Second)
+		for place := range 100 {
+			deleted(1000+place, 1, "fourth")
+		}
+		if len(*told) != 2*EventsASecond {
+			t.Errorf("%d Events of all places in two seconds, want %d", len(*told), 2*EventsASecond)
+		}
+	})
+}
+
+// TestNamesAreCutBetweenLetters: a user's name is whatever an authenticator makes of it.
+func TestNamesAreCutBetweenLetters(t *testing.T) {
+	for _, name := range []string{strings.Repeat("ä", mostName), strings.Repeat("€", mostName), "x" + strings.Repeat("𝄞", mostName), strings.Repeat("a", mostName+1)} {
+		got := short(name)
+		if !utf8.ValidString(got) || len(got) > mostName+len("…") || len(got) < mostName-3 || !strings.HasSuffix(got, "…") {
+			t.Errorf("%.8q…: %d bytes, ending in %q", name, len(got), got[len(got)-6:])
+		}
+	}
+	if got := short(strings.Repeat("a", mostName)); strings.Contains(got, "…") {
+		t.Errorf("what has room is cut: %d bytes", len(got))
+	}
+}
+
+// TestReviewsAndWatchesAtTheSameTime: reviews come on goroutines of the server, and what watches show on those of kinds. Each request is told of
+// once, or counted.
+func TestReviewsAndWatchesAtTheSameTime(t *testing.T) {
+	r, _ := recording(t, 1)
+	var told atomic.Int64
+	r.Tell(func(graph.View, string) { told.Add(1) })
+	var running sync.WaitGroup
+	const places, each = 8, 200
+	for place := range places {
+		running.Go(func() {
+			for i := range each {
+				uid := types.UID(fmt.Sprintf("configmaps@%d-%d", place, i))
+				r.Saw(uid, "anna", "Background")
+				running.Go(func() { r.Deleted(uid) })
+				r.Deleted(uid)
+			}
+		})
+	}
+	running.Wait()
+	if got, counted := told.Load(), unreported(t, r); float64(got)+counted != places*each || len(r.of) != 0 || r.open.Load() != 0 {
+		t.Errorf("%d requests are told of and %v counted, of %d; %d are left", got, counted, places*each, len(r.of))
+	}
+}
+
+// unreported is how many requests count as not told of.
+func unreported(t *testing.T, r *Record) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := r.unreported.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
 }

@@ -37,8 +37,14 @@ type town struct {
 
 func newTown(t *testing.T) *town {
 	t.Helper()
+	return newTownOf(t, discovered)
+}
+
+// newTownOf is one whose API server answers in another way.
+func newTownOf(t *testing.T, answer func(apitest.Request) *apitest.Reply) *town {
+	t.Helper()
 	w := &town{T: t, api: apitest.New()}
-	w.api.Intercept(discovered)
+	w.api.Intercept(answer)
 	w.api.Put("namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: ns}}`)
 	w.put("boss", "")
 	w.put("leaf", "boss")
