@@ -13,24 +13,31 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// mostCompleted is how many names are offered.
-const mostCompleted = 500
+const (
+	// mostCompleted is how many names are offered.
+	mostCompleted = 500
+	// completing is what a request may take while a user waits for the shell, where no other time is asked for.
+	completing = "2s"
+)
 
-// complete offers types for the first argument, and names of objects for the others. What fails offers nothing: no user reads
-// messages while typing.
-func (a *asking) complete(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// complete offers types for the first argument, and names of objects for the others. What fails, or takes too long, offers nothing: no user
+// reads messages while typing.
+func (a *asking) complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if *a.flags.Timeout == "0" {
+		*a.flags.Timeout = completing
+	}
 	kind, name, slashed := strings.Cut(typed, "/")
 	switch {
 	case len(args) == 0 && !slashed:
 		return a.completeTypes(typed), cobra.ShellCompDirectiveNoFileComp
 	case slashed:
 		var out []string
-		for _, n := range a.completeNames(kind, name) {
+		for _, n := range a.completeNames(cmd.Context(), kind, name) {
 			out = append(out, kind+"/"+n)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completeNames(args[0], typed), cobra.ShellCompDirectiveNoFileComp
+	return a.completeNames(cmd.Context(), args[0], typed), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *asking) completeTypes(typed string) (out []string) {
@@ -54,7 +61,7 @@ func (a *asking) completeTypes(typed string) (out []string) {
 	return out
 }
 
-func (a *asking) completeNames(kind, typed string) (out []string) {
+func (a *asking) completeNames(ctx context.Context, kind, typed string) (out []string) {
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {
 		return nil
@@ -87,7 +94,7 @@ func (a *asking) completeNames(kind, typed string) (out []string) {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		in = client.Resource(gvr).Namespace(cmp.Or(namespace, "default"))
 	}
-	list, err := in.List(context.Background(), metav1.ListOptions{Limit: mostCompleted})
+	list, err := in.List(ctx, metav1.ListOptions{Limit: mostCompleted})
 	if err != nil {
 		return nil
 	}
