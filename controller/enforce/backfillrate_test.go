@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -36,7 +37,7 @@ func TestBackFillTellsItsRateAndWhatIsLeft(t *testing.T) {
 			go func() { done <- b.newPass(nil).run(t.Context()) }()
 			<-changed // a hundred are done
 			now, changed := b.progress()
-			c := backFilled(now, 1)
+			c := backFilled(policies.Status{Ready: true}, now, 1)
 			if now.tallies["p"].carrying != 100 || !strings.HasSuffix(c.Message, "status.stamped says how far: "+want) {
 				t.Errorf("%v: %q, want %q", now.tallies, c.Message, want)
 			}

@@ -175,11 +175,17 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	} else {
 		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
 	}
-	if t, ok := f.filled.tallies[s.Policy.Name]; s.Policy.Kind == "DeletionPolicy" && (ok || f.filled.done) && (s.Propagates || !s.Ready) {
+	t, ok := f.filled.tallies[s.Policy.Name]
+	switch counted := ok || f.filled.done; {
+	case !s.Ready: // how many objects it is about, and carry the finalizer, stays what was counted last
+		if meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionBackFilled) != nil {
+			set(backFilled(s, f.filled, generation))
+		}
+	case s.Policy.Kind == "DeletionPolicy" && counted && s.Propagates:
 		want.Matched, want.Stamped = &t.matched, &t.carrying
-		set(backFilled(f.filled, generation))
-	} else if s.Brakes && f.filled.done {
-		set(backFilled(f.filled, generation))
+		set(backFilled(s, f.filled, generation))
+	case s.Brakes && f.filled.done:
+		set(backFilled(s, f.filled, generation))
 	}
 	want.withdraw(s)
 	if c, ok := f.counts[s.Policy]; ok {
@@ -280,10 +286,16 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 	return c
 }
 
-func backFilled(now progress, generation int64) metav1.Condition {
+// notInForce is what the other conditions of a policy say that cannot be compiled.
+const notInForce = "the policy is not in force: the condition Ready says why"
+
+func backFilled(s policies.Status, now progress, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
-	if !now.done {
+	switch {
+	case !s.Ready:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotReady, notInForce
+	case !now.done:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonInProgress
 		c.Message = "the finalizer is being added to objects that existed before; status.stamped says how far"
 		if s := now.speed.String(); s != "" {
@@ -309,7 +321,7 @@ func enforcedBy(seen reach, of, inForce *policies.Set) reach {
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
 	c = metav1.Condition{Type: v1alpha1.ConditionEnforced, ObservedGeneration: generation}
 	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotReady, "the policy is not in force: the condition Ready says why"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotReady, notInForce
 		return c, true
 	}
 	c.Status, c.Reason, c.Message = r.status, r.reason, r.message

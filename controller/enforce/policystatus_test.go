@@ -105,7 +105,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("between two passes nothing is forgotten", nil, false, 0, good, ready, progress, "3 of 5")
 		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", ready,
 			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs")
-		step("done", map[string]tally{"good": {matched: 5, carrying: 5}}, true, 2, good, ready, done, "5 of 5")
+		step("done", map[string]tally{"good": {matched: 5, carrying: 5}}, true, 1, good, ready, done, "5 of 5")
 		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
 		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
 		seen = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)

@@ -129,7 +129,7 @@ var (
 // mostWords is how much of an error is shown, in bytes.
 const mostWords = 1024
 
-// plainly is an error that anybody may read, and that is the same each time.
+// plainly is an error that all users may read, and that is the same each time.
 func plainly(text string) string {
 	text = pathOfURL.ReplaceAllString(text, "$1")
 	text = ownAddress.ReplaceAllString(text, "$1 $2 ")

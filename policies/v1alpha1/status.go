@@ -21,7 +21,7 @@ const (
 	ReasonCanStopTheCluster = "CanStopTheCluster"
 
 	// ConditionBackFilled is True once every object that existed before the policy carries the finalizer that the
-	// policy asks for, and no other does.
+	// policy asks for, and no other does. Of a policy that is not in force it is Unknown.
 	ConditionBackFilled = "BackFilled"
 	// ReasonDone: the finalizer is on all objects that should have it, and on no others.
 	ReasonDone = "Done"
