@@ -71,7 +71,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	r := release.Release{
 		Config: config, LeaseNamespace: f.leaseNamespace, Force: f.force, DryRun: f.dryRun,
 		Progress: func(now release.Released) {
-			say(progress, "%d of %d kinds, %d objects seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
+			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
 		},
 	}
 	if f.dryRun {

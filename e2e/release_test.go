@@ -174,7 +174,7 @@ func TestReleaseTakesTheFinalizerOffEverything(t *testing.T) {
 		t.Errorf("it did not come far: %s", p.Tail(20))
 	}
 	w.until("it tells how far it is", func(context.Context) (bool, error) {
-		return strings.Contains(p.Tail(20), " objects seen, "), nil
+		return strings.Contains(p.Tail(20), " seen, "), nil
 	})
 	p.Kill()
 	close(goOn)

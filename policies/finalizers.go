@@ -272,7 +272,7 @@ func (s Enforcement) Keeps(gr schema.GroupResource) bool {
 // Enforce says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
 // object as it is now as OldObject, and no one as User: what was asked is in its finalizers.
 func (s *Set) Enforce(q Question) Enforcement {
-	q.Operation, q.Object, q.object, q.Options, q.anybody = Delete, nil, nil, nil, true
+	q.Operation, q.Object, q.object, q.Options, q.anyUser = Delete, nil, nil, nil, true
 	q.Part = "" // what an object carries is decided by all policies
 	v := verdict{set: s, q: &q}
 	ask := s.askDeletions(&q, &v)

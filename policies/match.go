@@ -122,7 +122,7 @@ func (m *matcher) selects(q *Question) (bool, error) {
 	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) || len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
 		return false, nil
 	}
-	if !q.anybody && m.exempt.has(q.User) {
+	if !q.anyUser && m.exempt.has(q.User) {
 		return false, nil
 	}
 	if m.namespaces == nil {

@@ -50,8 +50,8 @@ type Question struct {
 	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest hold the metadata and
 	// what names the kind; conditions see all of them.
 	Object, OldObject map[string]any
-	// anybody: it is about what an object is, and not about who asks.
-	anybody bool
+	// anyUser: it is about what an object is, and not about who asks.
+	anyUser bool
 	// What FromRequest has not decoded; nil where Object and OldObject are whole.
 	object, oldObject *text
 	// Options are the request's: DeleteOptions at a DELETE.
@@ -258,7 +258,7 @@ func KindOf(obj map[string]any) (apiVersion, kind string) {
 func (q *Question) asDelete() *Question {
 	d := *q
 	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
-	d.oldObject, d.object, d.anybody = q.object, nil, true
+	d.oldObject, d.object, d.anyUser = q.object, nil, true
 	return &d
 }
 

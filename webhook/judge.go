@@ -163,7 +163,7 @@ func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies
 }
 
 // confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is found by their names, which
-// anybody can guess, and is told in a refusal.
+// any user can guess, and is told in a refusal.
 func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 	gr := q.Resource.GroupResource()
 	if q.Operation != policies.Delete || q.Subresource != "" || gr != namespaces && gr != definitions {

@@ -28,7 +28,7 @@ const (
 )
 
 // askPod asks the controller of the cluster's Weir, by a port-forward: the API server decides who may, and the pod is told nothing of
-// the user. A token must not be sent to a pod, which may be anybody's who can create one with these labels.
+// the user. A token must not be sent to a pod, which may be of any user who can create one with these labels.
 func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	namespace := cmp.Or(*s.flags.Namespace, weirNamespace)
 	config, err := s.flags.ToRESTConfig()

@@ -46,7 +46,7 @@ type Limiter struct {
 const (
 	leastLimit = 2
 	startLimit = 16
-	// MostPause bounds for how long anybody is left alone who asks for it.
+	// MostPause bounds for how long a kind is left alone whose server asks for it.
 	MostPause = 2 * time.Minute
 )
 

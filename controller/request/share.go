@@ -27,7 +27,7 @@ type share struct {
 	late     int           // of these: those that have not been answered for long
 	spared   int           // of these, and not late: those that have what was left over
 	failures int           // since the last answer
-	backoff  time.Duration // the last rest without anybody asking for one
+	backoff  time.Duration // the last rest for which no server asked
 	pause    time.Time     // rests until then
 	alarm    *time.Timer   // rings when it is over
 	failing  string        // what happens to requests about the kind; "" if it is well

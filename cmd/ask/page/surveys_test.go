@@ -62,7 +62,7 @@ func TestSurveysSendABoundedShare(t *testing.T) {
 	}
 }
 
-// TestOrphansOfEachFate: what is deleted, what is let go of, and what is kept are told apart.
+// TestOrphansOfEachFate: what is deleted, what is released, and what is kept are told apart.
 func TestOrphansOfEachFate(t *testing.T) {
 	w := newTown(t)
 	w.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: half, uid: half, ownerReferences: [
