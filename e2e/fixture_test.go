@@ -36,7 +36,7 @@ type fixture struct {
 // processors for some seconds to start, and half a gigabyte.
 var (
 	sharedFixtures = make(chan struct{}, 4)
-	ownClusters    = make(chan struct{}, 2)
+	ownClusters    = make(chan struct{}, 4)
 )
 
 // enter waits for a place, and gives it back when the test ends. No test waits at
