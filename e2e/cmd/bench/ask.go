@@ -30,9 +30,11 @@ const smallNamespace = 1000
 // mostToolTime is how long another tool may take for an answer.
 const mostToolTime = 3 * time.Minute
 
-// measureAsking asks about a small namespace in a cluster that is full, and about what takes all of that along. It comes after
-// fill.
+// measureAsking asks about a small namespace in a cluster that is full, and about what takes all of that along.
 func (b *bench) measureAsking(ctx context.Context, r *report) error {
+	if err := b.fill(ctx, r); err != nil {
+		return err
+	}
 	small, err := load.Populate(ctx, b.plane.Config, load.Tree(smallNamespace))
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ type backFilled struct {
 	plainly time.Duration
 }
 
+const backFillName = "back-fill"
+
 // floorPatches is how many objects are patched for the floor: all are there still, without the finalizer.
 const floorPatches = 10000
 

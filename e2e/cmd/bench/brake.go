@@ -21,10 +21,10 @@ type brakedSample struct{ plain, with turn }
 // measureBrake has the built-in collector, whose limits are lifted, collect what its owner's delete asks for: all of it goes, and the API server asks
 // the webhook before each delete.
 func (b *bench) measureBrake(ctx context.Context, r *report) error {
-	for round := range b.roundsOf(false) {
+	for round := range b.inTime(b.roundsOf(false)) {
 		x, err := b.braking(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w", braked, err)
+			return err
 		}
 		r.braked = append(r.braked, x)
 		b.say("%s, round %d: without %.0f/s, with %.0f/s: %.2f; the first after %s, with %s", braked, round+1, x.plain.Rate(), x.with.Rate(), x.with.Rate()/x.plain.Rate(),

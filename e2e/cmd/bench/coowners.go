@@ -16,6 +16,8 @@ type start struct {
 	within time.Duration
 }
 
+const coOwnersName = "start, co-owners"
+
 // coOwnersTime is for how long requests are counted.
 const coOwnersTime = 30 * time.Second
 

@@ -128,7 +128,7 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 	if e.once {
 		rounds = 1
 	}
-	for round := range rounds {
+	for round := range b.inTime(rounds) {
 		for _, mode := range b.modesOf(e, round) {
 			x, err := b.enforcing(ctx, e, mode, user)
 			if err != nil {

@@ -26,7 +26,7 @@ func (b *bench) measureFollowing(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.rounds {
+	for round := range b.inTime(b.rounds) {
 		for _, s := range b.systems {
 			f, err := b.followed(ctx, s, loose)
 			if err != nil {

@@ -39,6 +39,7 @@ type options struct {
 
 	namespaceN int
 	namespaces int
+	limit      time.Duration
 	only       *regexp.Regexp
 	treeTools  []string
 	out        string
@@ -82,6 +83,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "how long to wait at most for a process to collect its garbage")
 	flags.IntVar(&o.namespaceN, "namespace-n", 20000, "ConfigMaps in the namespace that is full; 0 leaves it out")
 	flags.IntVar(&o.namespaces, "namespaces", 100, "namespaces that are deleted together; 0 leaves them out")
+	flags.DurationVar(&o.limit, "limit", 0, "how long all of it may take; each work has one round at least until then, and the report names those with fewer than were asked for; 0: as long as it takes")
 	flags.BoolVar(&o.quick, "quick", false, "one round of the slow works, and less memory unless --memory is given")
 	flags.Func("only", "regular expression of the work to measure, and nothing else", func(v string) (err error) {
 		o.only, err = regexp.Compile(v)

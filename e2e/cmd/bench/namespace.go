@@ -61,7 +61,7 @@ func (b *bench) compareDraining(ctx context.Context, d draining, r *report) erro
 	if err != nil {
 		return err
 	}
-	for round := range b.roundsOf(true) {
+	for round := range b.inTime(b.roundsOf(true)) {
 		for _, s := range inRound(b.drainers, round, true) {
 			if d.owned > 0 && s.Name == b.collectingDrainer.Name { // what is owned is garbage, too
 				s = b.collectingDrainer

@@ -53,7 +53,7 @@ func (b *bench) measureNeighbour(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.rounds {
+	for round := range b.inTime(b.rounds) {
 		turns := []func() (beside, error){
 			func() (beside, error) { return besideIdle(ctx, n) },
 			func() (beside, error) { return b.besideFloor(ctx, n) },
@@ -85,7 +85,7 @@ func (b *bench) measureApart(ctx context.Context, r *report) (err error) {
 		return err
 	}
 	weir := load.Weir(full.plane, b.weir, full.kubeconfig, b.weirFlags...)
-	for round := range b.rounds {
+	for round := range b.inTime(b.rounds) {
 		err := b.takeTurns(r, apartName, round, []func() (beside, error){
 			func() (beside, error) { return besideIdle(ctx, n) },
 			func() (beside, error) { return full.besideCascade(ctx, n, weir) },

@@ -71,6 +71,9 @@ func (r *report) head() string {
 		s.WriteString("; of trees, custom resources and namespaces one round by the reference")
 	}
 	s.WriteString(".\n")
+	if len(r.bench.short) > 0 {
+		fmt.Fprintf(&s, "Within %s there was no time for all rounds, but for these: %s.\n", r.bench.limit, strings.Join(r.bench.short, "; "))
+	}
 	if r.bench.before != "" {
 		s.WriteString("Beside Weir an older one collects, not the reference.\n")
 	}

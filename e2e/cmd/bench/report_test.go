@@ -247,20 +247,9 @@ func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 	if len(only) != 3 {
 		t.Fatalf("%d targets that measure, want 3", len(only))
 	}
-	names := []string{memoryName, "start, co-owners", neighbourName, apartName, braked, followingName, shadowName, leftName, askingName, "back-fill"}
-	for _, w := range works {
-		names = append(names, w.name)
-	}
-	for _, d := range (&bench{options: options{namespaceN: 20000, namespaces: 100}}).drainings() {
-		names = append(names, d.name)
-	}
-	for _, a := range admittings {
-		names = append(names, a.name)
-	}
-	for _, e := range enforcings {
-		names = append(names, e.name)
-	}
-	for _, name := range names {
+	all := bench{options: options{weir: "weir", plugin: "kubectl-weir", memory: 1, coOwners: 1, namespaceN: 20000, namespaces: 100}}
+	for _, row := range all.rows() {
+		name := row.name
 		targets := 0
 		for _, m := range only {
 			if regexp.MustCompile(m[1]).MatchString(name) {

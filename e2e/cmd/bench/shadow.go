@@ -24,7 +24,7 @@ func (b *bench) measureShadow(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.roundsOf(false) {
+	for round := range b.inTime(b.roundsOf(false)) {
 		for _, mode := range []string{"replace", "shadow"} {
 			x, err := b.shadowing(ctx, mode, func(ctx context.Context, s load.System) (x shadowed, err error) {
 				x.following, err = b.followed(ctx, s, loose)

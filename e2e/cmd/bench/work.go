@@ -16,6 +16,9 @@ import (
 type bench struct {
 	options
 	started time.Time
+	row     string        // is being measured
+	due     time.Duration // after the start: until when rounds of it may begin
+	short   []string      // rows with fewer rounds than were asked for
 	plane   *plane.Plane
 	cfg     *rest.Config // the floor's; the same identity as Weir's
 	// kubeconfig is of that identity.
@@ -56,141 +59,20 @@ var works = []work{
 
 const digest = load.Digest
 
-func (b *bench) run(ctx context.Context, r *report) error {
-	if b.memory > 0 && b.only.MatchString(memoryName) {
-		if err := b.measureEmpty(ctx, r); err != nil {
-			return err
-		}
-	}
-	for _, w := range works {
-		if b.only.MatchString(w.name) {
-			if err := b.runWork(ctx, w, r); err != nil {
-				return err
-			}
-		}
-	}
-	if b.coOwners > 0 && b.only.MatchString("start, co-owners") {
-		if err := b.measureCoOwners(ctx, r); err != nil {
-			return fmt.Errorf("start, co-owners: %w", err)
-		}
-	}
-	for _, d := range b.drainings() {
-		if !b.only.MatchString(d.name) {
-			continue
-		}
-		if err := b.compareDraining(ctx, d, r); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
-		}
-	}
-	if b.only.MatchString(neighbourName) {
-		if err := b.measureNeighbour(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", neighbourName, err)
-		}
-	}
-	if b.weir != "" && b.only.MatchString(apartName) {
-		if err := b.measureApart(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", apartName, err)
-		}
-	}
-	if b.weir != "" {
-		if err := b.runReviewed(ctx, r); err != nil {
-			return err
-		}
-	}
-	return b.runLong(ctx, r)
-}
-
 // runWork compares one kind of work, and measures it at the limits that a Weir has by default.
 func (b *bench) runWork(ctx context.Context, w work, r *report) error {
 	if err := b.compare(ctx, w, r); err != nil {
-		return fmt.Errorf("%s: %w", w.name, err)
+		return err
 	}
 	if !w.byDefault || b.defaultN == 0 {
 		return nil
 	}
 	got, err := b.cascade(ctx, w, b.limited, b.defaultN)
 	if err != nil {
-		return fmt.Errorf("%s by %s: %w", w.name, b.limited.Name, err)
+		return fmt.Errorf("by %s: %w", b.limited.Name, err)
 	}
 	r.limited[w.name] = got
 	b.say("%s: %s %.0f/s over %d", w.name, b.limited.Name, got.Rate(), b.defaultN)
-	return nil
-}
-
-// runReviewed measures what requests and deletions take that a Weir judges.
-func (b *bench) runReviewed(ctx context.Context, r *report) error {
-	for _, a := range admittings {
-		if !b.only.MatchString(a.name) {
-			continue
-		}
-		if err := b.compareAdmitting(ctx, a, r); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
-		}
-	}
-	for _, e := range enforcings {
-		if !b.only.MatchString(e.name) {
-			continue
-		}
-		if err := b.compareEnforcing(ctx, e, r); err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
-		}
-	}
-	if b.only.MatchString(braked) {
-		if err := b.measureBrake(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runLong measures what is held in memory, and what takes its time.
-func (b *bench) runLong(ctx context.Context, r *report) error {
-	if b.only.MatchString(followingName) {
-		if err := b.measureFollowing(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", followingName, err)
-		}
-	}
-	if b.weir != "" && b.only.MatchString(shadowName) {
-		if err := b.measureShadow(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", shadowName, err)
-		}
-	}
-	if b.memory > 0 && b.only.MatchString(leftName) {
-		if err := b.measureLeft(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", leftName, err)
-		}
-	}
-	if err := b.runFull(ctx, r); err != nil {
-		return err
-	}
-	// The last: the finalizers that were added stay when Weir has gone.
-	if b.weir != "" && b.coOwners > 0 && b.only.MatchString("back-fill") {
-		if err := b.measureBackFill(ctx, r); err != nil {
-			return fmt.Errorf("back-fill: %w", err)
-		}
-	}
-	return nil
-}
-
-// runFull measures what there is to a cluster that is full. What it is filled with stays.
-func (b *bench) runFull(ctx context.Context, r *report) error {
-	weighs, asks := b.only.MatchString(memoryName), b.plugin != "" && b.only.MatchString(askingName)
-	if b.memory == 0 || !weighs && !asks {
-		return nil
-	}
-	if err := b.fill(ctx, r); err != nil {
-		return err
-	}
-	if weighs {
-		if err := b.measureFull(ctx, r); err != nil {
-			return err
-		}
-	}
-	if asks {
-		if err := b.measureAsking(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", askingName, err)
-		}
-	}
 	return nil
 }
 
@@ -217,7 +99,7 @@ func (b *bench) compare(ctx context.Context, w work, r *report) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.roundsOf(w.slow) {
+	for round := range b.inTime(b.roundsOf(w.slow)) {
 		for _, s := range inRound(b.systems, round, w.slow) {
 			got, err := b.cascade(ctx, w, s, b.n)
 			if err != nil {
