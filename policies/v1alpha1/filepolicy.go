@@ -8,9 +8,6 @@ const (
 	FilePoliciesKey = "policies"
 )
 
-// ReasonPolicyError is that of the webhook's Event on a policy that could not be judged about a request.
-const ReasonPolicyError = "PolicyError"
-
 // FilePolicy is a policy in short, and its status. It is no API object.
 //
 // +kubebuilder:object:generate=false
