@@ -132,6 +132,14 @@ func (w *town) until(what string, seen func() bool) {
 	}
 }
 
+// untilNamed waits until the page has seen objects with these names.
+func (w *town) untilNamed(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.until(name, func() bool { _, n := w.Follower.Search(name, 1); return n > 0 })
+	}
+}
+
 // request is one as a browser sends it that has the page open.
 func (w *town) request(path string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/"+w.token+path, nil)

@@ -69,7 +69,7 @@ func TestOrphansOfEachFate(t *testing.T) {
 		{apiVersion: v1, kind: ConfigMap, name: boss, uid: boss}, {apiVersion: v1, kind: ConfigMap, name: never, uid: never}]}}`)
 	w.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: unknown, uid: unknown, ownerReferences: [
 		{apiVersion: example.com/v1, kind: Widget, name: never, uid: never}]}}`)
-	w.until("both", func() bool { _, n := w.Follower.Search("", 1); return n >= 6 })
+	w.untilNamed("half", "unknown")
 	fates := w.survey("orphans", "fates", "fate")
 	for fate, name := range map[string]string{"delete": "lost", "release": "half", "keep": "unknown"} {
 		if got := fates[fate]; got.items != 1 || got.total != 1 || !strings.Contains(got.text, name) {
@@ -103,7 +103,7 @@ func TestOwnersInAnotherNamespaceAreNamed(t *testing.T) {
 	w := newTown(t)
 	w.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: back-office, name: far, uid: far}}`)
 	w.put("astray", "far")
-	w.until("both", func() bool { _, n := w.Follower.Search("", 1); return n >= 7 })
+	w.untilNamed("far", "astray")
 	if got := w.survey("orphans", "fates", "fate", "namespace", "shop")["delete"]; !strings.Contains(got.text, "back-office") {
 		t.Errorf("orphans: %s", got.text)
 	}
