@@ -213,7 +213,7 @@ func TestWatchThatIsLateIsNoFault(t *testing.T) {
 		c := comparing(t, api)
 		c.every = time.Minute
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if strings.Contains(r.Query, "watch=") || !strings.Contains(r.Query, "limit=") { // that is the comparison's
+			if !strings.HasSuffix(r.Query, fmt.Sprintf("limit=%d", comparePage)) { // that is the comparison's
 				return apitest.Refuse(500, "InternalError", "the watch is broken")
 			}
 			return nil

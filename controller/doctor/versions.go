@@ -12,9 +12,9 @@ type lack struct {
 	is, then string
 }
 
-// lacks follow from the feature gates of each version (WatchList, ConsistentListFromCache, OrderedNamespaceDeletion), by their defaults.
+// lacks follow from the feature gates of each version (ListFromCacheSnapshot, ConsistentListFromCache, OrderedNamespaceDeletion), by their defaults.
 var lacks = []lack{
-	{func(minor int) bool { return minor < 32 || minor == 33 }, "lists as streams", "Weir lists page by page when it starts, which takes the API server more memory"},
+	{func(minor int) bool { return minor < 34 }, "lists in pages from the watch cache", "the lists that Weir starts with are read from etcd, which takes the API server longer"},
 	{func(minor int) bool { return minor < 31 }, "consistent lists from the watch cache", "the lists by which Weir proves that a namespace is empty, and compares its graph, are read from etcd"},
 	{func(minor int) bool { return minor < 33 }, "ordered namespace deletion", "the cluster's own namespace controller deletes pods together with everything else, where no DrainPolicy says otherwise"},
 }

@@ -10,10 +10,10 @@ import (
 // TestLacks says of each version how many things it lacks, and what doctor says about it.
 func TestLacks(t *testing.T) {
 	for minor, want := range map[int]string{
-		30: "lists as streams, consistent lists from the watch cache, ordered namespace deletion",
-		31: "lists as streams, ordered namespace deletion",
-		32: "ordered namespace deletion",
-		33: "lists as streams",
+		30: "lists in pages from the watch cache, consistent lists from the watch cache, ordered namespace deletion",
+		31: "lists in pages from the watch cache, ordered namespace deletion",
+		32: "lists in pages from the watch cache, ordered namespace deletion",
+		33: "lists in pages from the watch cache",
 		34: "", 35: "", 36: "", 37: "",
 	} {
 		var got []string
@@ -34,7 +34,7 @@ func TestLacks(t *testing.T) {
 		}
 	}
 	f := doctor.Facts{Mode: doctor.Companion, Server: "v1.32.13", Major: 1, Minor: 32}
-	if v := doctor.Examine(f)[0]; v.Grade != doctor.OK || !strings.HasPrefix(v.Says, "v1.32.13; no ordered namespace deletion: ") {
+	if v := doctor.Examine(f)[0]; v.Grade != doctor.OK || !strings.HasPrefix(v.Says, "v1.32.13; no lists in pages from the watch cache: ") || !strings.Contains(v.Says, "no ordered namespace deletion: ") {
 		t.Errorf("%s %s", v.Grade, v.Says)
 	}
 }

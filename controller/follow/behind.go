@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -29,7 +30,7 @@ func (f *follower) level(listed bool) {
 	f.behindNow.Store(false)
 	f.broken, f.mute, f.denied = false, false, time.Time{}
 	if listed {
-		f.listed, f.ended = true, f.plain
+		f.listed, f.ended = true, true
 		f.overdueLocked()
 	}
 	if f.lag != "" && !listed { // a list says so by itself
@@ -38,10 +39,10 @@ func (f *follower) level(listed bool) {
 	f.lag = ""
 }
 
-func (f *follower) trying(plain bool) {
+func (f *follower) trying() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.err, f.plain = nil, plain
+	f.err = nil
 }
 
 // tried takes in how an attempt to list or to watch ended.
@@ -64,8 +65,16 @@ func (f *follower) failed(err error) {
 	f.behindLocked(err.Error())
 }
 
-// unlisted takes in that the reflector has given up.
+// sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too much to do.
+func sentAway(err error) bool {
+	return apierrors.IsTooManyRequests(err) || utilnet.IsConnectionRefused(err)
+}
+
+// unlisted takes in that there is no list. One that was sent away is still expected, for a while: see late.
 func (f *follower) unlisted(err error) {
+	if sentAway(err) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
@@ -89,14 +98,16 @@ func (f *follower) forbiddenLocked() bool {
 func (f *follower) longestPause() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.forbiddenLocked() {
+	switch {
+	case f.forbiddenLocked():
 		return mostForbiddenPause
+	case contactLost(f.err) || sentAway(f.err): // an API server that is back is seen soon
+		return mostRetry
 	}
 	return mostListPause
 }
 
-// late says what a kind is that has not been listed for a while. The reflector tries on when it is sent away with 429 or
-// reaches no client, and never says so.
+// late says what a kind is that has not been listed for a while, because nothing comes or every attempt is sent away.
 func (f *follower) late(after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,15 +21,7 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// older answers as an API server does that does not send a list as a stream.
-func older(r apitest.Request) *apitest.Reply {
-	if strings.Contains(r.Query, "sendInitialEvents") {
-		return apitest.Refuse(422, "Invalid", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
-	}
-	return nil
-}
-
-// A list that did not come as a stream shows what was, and nothing of what comes: until there is a watch, the kind is not followed.
+// A list shows what was, and nothing of what comes: until there is a watch, the kind is not followed.
 func TestListWithoutAWatchIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -37,10 +29,10 @@ func TestListWithoutAWatchIsBehind(t *testing.T) {
 		answer := sync.OnceFunc(func() { close(hold) })
 		defer answer()
 		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/configmaps") && strings.Contains(r.Query, "watch=true") && !strings.Contains(r.Query, "sendInitialEvents") {
+			if strings.HasSuffix(r.Path, "/configmaps") && strings.Contains(r.Query, "watch=true") {
 				<-hold
 			}
-			return older(r)
+			return nil
 		})
 		e.start()
 		e.untilState(5*time.Second, "configmaps", graph.Synced)
@@ -77,9 +69,6 @@ func (s *scripted) List(_ context.Context, o metav1.ListOptions) (*metav1.Partia
 }
 
 func (s *scripted) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	if o.SendInitialEvents != nil {
-		return nil, errors.New("lists do not come as streams")
-	}
 	return s.watch(ctx, o)
 }
 
@@ -160,7 +149,7 @@ func followed(t *testing.T, api *scripted) *Store {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.run(ctx, api)
+		f.run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

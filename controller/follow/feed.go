@@ -56,23 +56,9 @@ const (
 	Went                   // it is gone
 )
 
-var (
-	_ cache.TransformingStore      = (*Feed)(nil)
-	_ cache.ResourceVersionUpdater = (*Feed)(nil)
-)
+var _ cache.ResourceVersionUpdater = (*Feed)(nil)
 
-// Transformer drops what the graph does not use while a list is still being received.
-func (f *Feed) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		m, ok := obj.(*metav1.PartialObjectMetadata)
-		if !ok {
-			return obj, nil
-		}
-		trim(m)
-		return obj, nil
-	}
-}
-
+// trim drops what the graph does not use.
 func trim(m *metav1.PartialObjectMetadata) {
 	m.ManagedFields = nil
 	if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) { // policies are asked about those

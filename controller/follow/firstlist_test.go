@@ -1,85 +1,50 @@
 package follow
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
+	"net/http"
 	"slices"
-	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// halted is a list of ConfigMaps as a stream that stops after some objects until a test says how it goes on.
+// halted is an API server on which each list of ConfigMaps stops after its first page, until a test says how it goes on.
 type halted struct {
 	*watching
-	reached chan int                  // is sent the number of each list that has come so far
-	goOn    chan func(io.Writer) bool // sends something, and tells whether the rest follows; nil: it does
+	reached chan int               // is sent the number of each list that has come so far
+	goOn    chan http.RoundTripper // sends the rest; nil: the API server does
 }
 
-// halt stops each list of ConfigMaps after n objects. It is to be called before the lists begin.
-func (e *watching) halt(n int) *halted {
-	h := &halted{e, make(chan int, 100), make(chan func(io.Writer) bool)}
+// halt stops each list of ConfigMaps after as many objects as the graph takes in at once. It is to be called before the lists begin.
+func (e *watching) halt() *halted {
+	h := &halted{e, make(chan int, 100), make(chan http.RoundTripper)}
+	e.watcher.page = listPiece
 	number := 0
-	e.stream = func(resource string, list io.ReadCloser) io.ReadCloser {
+	e.page = func(resource string, r *http.Request, api http.RoundTripper) (*http.Response, error) {
 		if resource != "configmaps" {
-			return list
+			return api.RoundTrip(r)
 		}
 		number++
-		this := number
-		in, out := io.Pipe()
-		gone := make(chan struct{})
-		go func() {
-			lines := bufio.NewReader(list)
-			for range n {
-				line, err := lines.ReadString('\n')
-				if _, failed := io.WriteString(out, line); err != nil || failed != nil {
-					return
-				}
+		h.reached <- number
+		select {
+		case next := <-h.goOn:
+			if next == nil {
+				next = api
 			}
-			if h.reached <- this; !h.rest(out, gone) {
-				_ = out.Close() // never fails
-				return
-			}
-			_, err := io.Copy(out, lines)
-			out.CloseWithError(err)
-		}()
-		return &piped{PipeReader: in, list: list, gone: gone}
+			return next.RoundTrip(r)
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 	}
 	return h
-}
-
-// rest waits for what is to be sent now, and tells whether the list goes on.
-func (h *halted) rest(out io.Writer, gone <-chan struct{}) bool {
-	select {
-	case f := <-h.goOn:
-		return f == nil || f(out)
-	case <-gone:
-		return false
-	}
-}
-
-// piped is a stream that something else is done with before it is read.
-type piped struct {
-	*io.PipeReader
-	list io.Closer
-	once sync.Once
-	gone chan struct{} // closed when it is not read any more
-}
-
-// Close implements io.Closer.
-func (p *piped) Close() error {
-	p.once.Do(func() { close(p.gone) })
-	return errors.Join(p.PipeReader.Close(), p.list.Close())
 }
 
 // opening is how many kinds are in the middle of their first list.
@@ -95,13 +60,7 @@ func (e *watching) decides(uid types.UID) (a graph.Action) {
 	return a
 }
 
-// event is what a watch sends.
-func event(what, name string, version int, metadata string) string {
-	return fmt.Sprintf(`{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": %q, "namespace": "shop", "uid": "uid-%s", "resourceVersion": "%d"%s}}}`+"\n",
-		what, name, name, version, metadata)
-}
-
-// many makes more ConfigMaps than the graph takes in at once.
+// many makes more ConfigMaps than the graph takes in at once, and than the first page has.
 func (e *watching) many() {
 	for i := range listPiece + 10 {
 		e.configMap(fmt.Sprintf("m-%03d", i), "")
@@ -123,7 +82,7 @@ func TestFirstListIsInTheGraphAsItComesAndCompleteAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.many()
-		h := e.halt(listPiece + 10) // all but the bookmark
+		h := e.halt()
 		h.halfway()
 		e.until(slowAfter, "the list is slow", func() bool { return e.kind("configmaps").State == graph.Slow })
 		h.goOn <- nil
@@ -147,7 +106,7 @@ func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
 		e.configMap("leaf", ", ownerReferences: [{apiVersion: example.com/v1, kind: Widget, name: boss, uid: uid-boss}]")
 		e.configMap("lost", ", ownerReferences: [{apiVersion: example.com/v1, kind: Widget, name: never, uid: uid-never}]")
 		e.many()
-		h := e.halt(listPiece + 5)
+		h := e.halt()
 		h.halfway()
 		var work []types.UID
 		e.store.Lead(func(uids []types.UID) {
@@ -179,15 +138,24 @@ func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
 // TestFirstListThatBreaksOffIsForgotten and begins again, whatever ended it: nothing follows from what it showed, nor from what the next
 // one does not show.
 func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
+	cut := sending(func(*http.Request) (*http.Response, error) { return nil, syscall.ETIMEDOUT })
+	refuses := func(code int, reason string) http.RoundTripper {
+		return sending(func(r *http.Request) (*http.Response, error) {
+			resp := fixture.Reply(r, code, "", fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
+			resp.Header.Set("Content-Type", "application/json")
+			return resp, nil
+		})
+	}
 	for name, c := range map[string]struct {
 		after time.Duration // of half the list
-		sent  string        // instead of the rest
+		next  http.RoundTripper
 		away  time.Duration // for which no API server is there then
 	}{
-		"its connection ends":                {after: 2 * time.Second},
-		"its connection ends at once":        {},
-		"the API server ends it":             {sent: `{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"}}`},
-		"something else comes":               {sent: `{"type": "ADDED", "object": {"kind": "Status", "apiVersion": "v1"}}`},
+		"its connection ends":                {after: 2 * time.Second, next: cut},
+		"its connection ends at once":        {next: cut},
+		"it is too old to go on":             {next: refuses(410, "Expired")},
+		"the API server fails":               {next: refuses(500, "InternalError")},
+		"it may not be read any more":        {next: refuses(403, "Forbidden")},
 		"no API server is there for a while": {after: 2 * time.Second, away: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +165,7 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 				e.api.Put("widgets", "{apiVersion: example.com/v1, kind: Widget, metadata: {name: leaf, namespace: shop, uid: uid-leaf, "+
 					"ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]}}")
 				e.many()
-				h := e.halt(listPiece + 5)
+				h := e.halt()
 				h.halfway()
 				if a := e.decides("uid-leaf"); a.Verb != graph.Keep {
 					t.Errorf("with its owner shown: %s leaf: %s", a.Verb, a.Why)
@@ -208,10 +176,7 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 					e.api.Down()
 					time.AfterFunc(c.away, e.api.Up)
 				}
-				h.goOn <- func(out io.Writer) bool {
-					fmt.Fprintln(out, c.sent)
-					return false
-				}
+				h.goOn <- c.next
 				e.until(time.Second, "what was shown is forgotten", func() bool {
 					_, there := e.store.Find("uid-boss")
 					return !there
@@ -219,7 +184,7 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 				if a := e.decides("uid-leaf"); a.Verb != graph.Lookup {
 					t.Errorf("with half a list: %s leaf: %s", a.Verb, a.Why)
 				}
-				go func() { // lists as streams go on; a plain list is not stopped
+				go func() { // the next list goes on, if it is stopped: it is not when it is asked for as a whole
 					select {
 					case h.goOn <- nil:
 					case <-t.Context().Done():
@@ -237,40 +202,42 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatHappensDuringTheFirstListIsPartOfIt: what goes is not listed, which proves nothing, and what changes is told of once, as it is at
-// the end.
-func TestWhatHappensDuringTheFirstListIsPartOfIt(t *testing.T) {
+// TestWhatHappensDuringTheFirstListComesAfterIt, by the watch: all pages are of one version, and the watch goes on from there.
+func TestWhatHappensDuringTheFirstListComesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		var told []string
 		e.watcher.Listen(Listener{Terminating: func(m *metav1.PartialObjectMetadata) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			told = append(told, m.Name+" "+m.ResourceVersion)
+			told = append(told, m.Name)
 		}})
-		const deleted = ", deletionTimestamp: '2000-01-01T00:00:00Z'"
-		e.configMap("boss", deleted)
-		e.configMap("changing", deleted)
+		const deleted = ", finalizers: [example.com/one], deletionTimestamp: '2000-01-01T00:00:00Z'"
+		e.configMap("boss", "")
+		e.configMap("going", deleted)
 		e.configMap("leaf", ", ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]")
-		h := e.halt(3)
-		h.start()
-		<-h.reached
-		const terminating = `, "deletionTimestamp": "2000-01-01T00:00:00Z"`
-		h.goOn <- func(out io.Writer) bool {
-			_, err := io.WriteString(out, event("MODIFIED", "changing", 11, terminating)+event("BOOKMARK", "", 11, "")+ // not at its end
-				event("DELETED", "boss", 12, terminating)+event("ADDED", "new", 13, ""))
-			return err == nil
+		e.many()
+		h := e.halt()
+		h.halfway()
+		e.configMap("a-new", "")
+		e.configMap("z-new", "")
+		e.configMap("z-going", deleted)
+		e.api.Remove("configmaps/shop/boss")
+		e.pass(time.Second)
+		e.mu.Lock()
+		if len(told) > 0 {
+			t.Errorf("in the middle of the list %q are told of", told)
 		}
-		e.until(5*time.Second, "it is complete", func() bool { return e.kind("configmaps").State == graph.Synced })
-		if n := e.kind("configmaps").Objects; n != 3 {
-			t.Errorf("%d objects, want changing, leaf and new", n)
-		}
-		if a := e.decides("uid-leaf"); a.Verb != graph.Lookup {
+		e.mu.Unlock()
+		h.goOn <- nil
+		e.until(time.Second, "it is complete", func() bool { return e.kind("configmaps").State == graph.Synced })
+		e.until(time.Second, "what came meanwhile is there, and what went is not", func() bool { return e.kind("configmaps").Objects == listPiece+10+3+2 })
+		if a := e.decides("uid-leaf"); a.Verb != graph.Delete {
 			t.Errorf("%s leaf: %s", a.Verb, a.Why)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if want := []string{"changing 11"}; !slices.Equal(told, want) {
+		if want := []string{"going", "z-going"}; !slices.Equal(told, want) {
 			t.Errorf("told of %q, want %q", told, want)
 		}
 	})
@@ -298,7 +265,7 @@ func TestFollowingThatEndsDuringTheFirstList(t *testing.T) {
 				e := newWatching(t)
 				e.configMap("a-stale", "")
 				e.many()
-				h := e.halt(listPiece + 5)
+				h := e.halt()
 				h.halfway()
 				e.api.Forget("configmaps/shop/a-stale")
 				if end(h); name == "the process ends" {
@@ -323,7 +290,7 @@ func TestLaterListIsWholeBeforeTheGraphHasIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.many()
-		h := e.halt(listPiece + 5)
+		h := e.halt()
 		h.halfway()
 		h.goOn <- nil
 		e.untilState(time.Second, "configmaps", graph.Synced)
@@ -348,7 +315,6 @@ func TestLaterListIsWholeBeforeTheGraphHasIt(t *testing.T) {
 func TestListThatIsNotTheOneThatCameIsTakenInAsAWhole(t *testing.T) {
 	one := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "shop", UID: "uid-one", ResourceVersion: "5"}}
 	two := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: "shop", UID: "uid-two", ResourceVersion: "6"}}
-	end := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 	for name, c := range map[string]struct {
 		list    []any
 		version string
@@ -363,12 +329,9 @@ func TestListThatIsNotTheOneThatCameIsTakenInAsAWhole(t *testing.T) {
 			s := NewStore()
 			s.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}}})
 			f := &Feed{Kind: fixture.ConfigMaps, Store: s, check: func([]any, string) error { return nil }, level: func(bool) {}}
-			f.begin()
-			for _, e := range []watch.Event{{Type: watch.Added, Object: one.DeepCopy()}, {Type: watch.Bookmark, Object: end}} {
-				if _, err := f.take(e); err != nil {
-					t.Fatal(err)
-				}
-			}
+			f.open()
+			f.take(one.DeepCopy())
+			f.first.version = "7"
 			if err := f.Replace(c.list, c.version); err != nil {
 				t.Fatal(err)
 			}

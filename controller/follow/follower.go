@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -39,6 +37,8 @@ type follower struct {
 	resource metadata.Getter
 	history  *History
 	log      logr.Logger
+	page     int64          // how many objects a page of a list has
+	lists    sync.WaitGroup // those under way: one at the most
 
 	mu      sync.Mutex
 	done    bool
@@ -46,7 +46,6 @@ type follower struct {
 	lag     string      // why it is behind; "" if it is not
 	broken  bool        // the last watch did not end as it should, or there was none for too long: it is not known to go on
 	mute    bool        // a watch was begun since
-	plain   bool        // the last list was asked for as one, not as a stream that goes on as a watch
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
@@ -60,14 +59,14 @@ func newFollower(f *Feed, gvr schema.GroupVersionResource, client metadata.Inter
 }
 
 // run follows the kind until ctx ends.
-func (f *follower) run(ctx context.Context, client metadata.Interface) {
+func (f *follower) run(ctx context.Context) {
 	defer f.end()
 	slow := time.AfterFunc(slowAfter, func() { f.late(slowAfter) })
 	defer slow.Stop()
 	failing := time.AfterFunc(failingAfter, func() { f.late(failingAfter) })
 	defer failing.Stop()
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, client)
-	reflector := cache.NewReflectorWithOptions(lw, &metav1.PartialObjectMetadata{}, f.Feed, cache.ReflectorOptions{
+	lw := &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
+	reflector := cache.NewReflectorWithOptions(paged{lw}, &metav1.PartialObjectMetadata{}, f.Feed, cache.ReflectorOptions{
 		Name: f.Kind.String(), TypeDescription: f.gvr.String(),
 		// Its own longest pause is a minute, in which nothing is seen of an API server that is back.
 		Backoff: &wait.Backoff{Duration: firstListPause, Factor: 2, Jitter: 1, Steps: 5, Cap: mostRetry},
@@ -91,41 +90,36 @@ func (f *follower) run(ctx context.Context, client metadata.Interface) {
 	}
 }
 
+// paged has client-go ask for lists, and not for streams that show what is there and go on as a watch: those cost the API server twice as much.
+type paged struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks.
+func (paged) IsWatchListSemanticsUnSupported() bool { return true }
+
+// end joins the list that may be under way: it ends with the context, and client-go does not wait for it.
 func (f *follower) end() {
-	f.Store.release(f.Kind)
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.done = true
 	if f.overdue != nil {
 		f.overdue.Stop()
 	}
-}
-
-func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	f.trying(true)
-	list, err := f.resource.List(witnessed(ctx, f.failed), o)
-	if !outdated(err) { // the reflector lists again without one
-		f.tried(ctx, err)
-	}
-	return list, err
+	f.mu.Unlock()
+	f.lists.Wait()
+	f.Store.release(f.Kind)
 }
 
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	goesOn := o.SendInitialEvents == nil // not a list as a stream
-	var until reading
-	var err error
-	if goesOn {
-		if until, err = f.resume(ctx, &o); err != nil {
-			return nil, err
-		}
+	until, err := f.resume(ctx, &o)
+	if err != nil {
+		return nil, err
 	}
-	f.trying(false)
+	f.trying()
 	w, err := f.resource.Watch(witnessed(ctx, f.failed), o)
 	f.tried(ctx, err)
 	if err != nil {
 		return nil, err
 	}
-	for goesOn && !f.watchBegan(until) { // it was put off, or answered late, and how far it has to come was not asked
+	for !f.watchBegan(until) { // it was put off, or answered late, and how far it has to come was not asked
 		if until, err = f.probe(ctx); err != nil {
 			w.Stop()
 			return nil, err
@@ -137,11 +131,7 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	}
 	// The reflector leaves a watch alone, unstopped, when the store refuses the list that came by it.
 	unhook := context.AfterFunc(ctx, w.Stop)
-	w = &stream{Interface: w, ended: func() { unhook(); f.watchEnded(ctx, end) }}
-	if goesOn || !f.unseen() {
-		return w, nil
-	}
-	return f.takeIn(ctx, w)
+	return &stream{Interface: w, ended: func() { unhook(); f.watchEnded(ctx, end) }}, nil
 }
 
 // unseen tells whether no list of the kind has ended yet.
@@ -184,7 +174,7 @@ func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) (until rea
 // what was seen, and the watch has to come as far as that.
 func (f *follower) probe(ctx context.Context) (reading, error) {
 	before := f.reading()
-	f.trying(false)
+	f.trying()
 	within, cancel := context.WithTimeout(ctx, probeTimeout)
 	list, err := f.resource.List(witnessed(within, f.failed), metav1.ListOptions{Limit: 1})
 	cancel()
@@ -211,9 +201,4 @@ func (f *follower) check(list []any, resourceVersion string) error {
 		return fmt.Errorf("list %s: %w", f.Kind, ErrRewound)
 	}
 	return nil
-}
-
-// outdated tells whether an answer says that the resourceVersion that was asked for is too old, or too new.
-func outdated(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

@@ -61,7 +61,7 @@ func TestMuteServerIsListedOnceMore(t *testing.T) {
 		e := newWatching(t)
 		e.alter = func(r *http.Request) {
 			q := r.URL.Query()
-			if q.Get("watch") != "" && q.Get("sendInitialEvents") == "" {
+			if q.Get("watch") != "" {
 				q.Del("allowWatchBookmarks") // as if it did not know them
 				r.URL.RawQuery = q.Encode()
 			}
@@ -158,21 +158,20 @@ func TestSlowListIsSlowAndThenFails(t *testing.T) {
 	})
 }
 
-// The reflector tries on by itself, or client-go does for it, and neither says anything.
+// Weir tries again, or client-go does for it and says nothing.
 func TestKindThatIsSentAwayFails(t *testing.T) {
-	for name, later := range map[string]bool{"by the reflector": false, "by client-go": true} {
+	for name, later := range map[string]bool{"by Weir": false, "by client-go": true} {
 		t.Run("tried again "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newWatching(t)
 				e.later = later
-				away := func(r apitest.Request) *apitest.Reply {
-					if strings.HasSuffix(r.Path, "/widgets") && strings.Contains(r.Query, "watch=true") {
-						return apitest.Refuse(429, "TooManyRequests", "storage is (re)initializing")
-					}
-					return nil
-				}
+				away := refusing("widgets", apitest.Refuse(429, "TooManyRequests", "storage is (re)initializing"))
 				e.fail(away)
 				e.start()
+				e.pass(slowAfter - time.Second)
+				if s := e.kind("widgets.example.com").State; s != graph.Listing {
+					t.Errorf("it is %s before its time", s)
+				}
 				e.untilState(slowAfter+time.Second, "widgets.example.com", graph.Failing)
 				why := e.kind("widgets.example.com").Reason
 				if !strings.Contains(why, "storage is (re)initializing") && !strings.Contains(why, "429 Too Many Requests") {

@@ -55,6 +55,7 @@ type Watcher struct {
 	log       logr.Logger
 	metrics   *metrics
 	listener  Listener
+	page      int64 // how many objects a page of a list has
 
 	poke        chan struct{} // something changed: ask discovery now
 	Discoveries *discoveries
@@ -103,7 +104,8 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	m, err := metadata.NewForConfigAndClient(config, &http.Client{Transport: &witness{client.Transport}, Timeout: client.Timeout})
+	requests := &http.Client{Transport: &witness{client.Transport}, Timeout: client.Timeout}
+	m, err := metadata.NewForConfigAndClient(config, requests)
 	if err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
@@ -112,14 +114,14 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 		return nil, err
 	}
 	w := NewWatcher(d, m, s, ignored, log, reg)
-	w.watches, err = metaonly.New(m, config, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
+	w.watches, err = metaonly.New(m, config, requests, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
 	return w, err
 }
 
 // NewWatcher prepares to follow all kinds but those to ignore into a store.
 func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
 	w := &Watcher{
-		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
+		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg), page: listPage,
 		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(m, d, w, log)
@@ -268,7 +270,9 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
 		defer close(k.done)
-		newFollower(f, gvr, w.watches, w.History, w.log).run(watchCtx, w.watches)
+		fw := newFollower(f, gvr, w.watches, w.History, w.log)
+		fw.page = w.page
+		fw.run(watchCtx)
 	})
 }
 

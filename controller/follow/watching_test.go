@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -46,8 +45,8 @@ type watching struct {
 	hang func(path string) bool
 	// later adds to each 429 when to come again.
 	later bool
-	// stream stands before each list that comes as a stream, if it is not nil.
-	stream func(resource string, list io.ReadCloser) io.ReadCloser
+	// page stands before each page of a list but the first, if it is not nil.
+	page func(resource string, r *http.Request, next http.RoundTripper) (*http.Response, error)
 }
 
 // newWatching serves namespaces, ConfigMaps, and a custom kind. It is run by start.
@@ -72,12 +71,12 @@ func newWatching(t *testing.T) *watching {
 				return nil, r.Context().Err()
 			}
 		}
+		if e.page != nil && r.URL.Query().Get("continue") != "" {
+			return e.page(path.Base(r.URL.Path), r, next)
+		}
 		resp, err := next.RoundTrip(r)
 		if err == nil && resp.StatusCode == http.StatusTooManyRequests && e.later {
 			resp.Header.Set("Retry-After", "5")
-		}
-		if err == nil && e.stream != nil && resp.StatusCode == http.StatusOK && r.URL.Query().Get("sendInitialEvents") == "true" {
-			resp.Body = e.stream(path.Base(r.URL.Path), resp.Body)
 		}
 		return resp, err
 	})}
@@ -124,9 +123,10 @@ func (e *watching) answer(r apitest.Request) *apitest.Reply {
 	resource := r.Path[strings.LastIndex(r.Path, "/")+1:]
 	switch {
 	case strings.Contains(r.Query, "resourceVersionMatch=Exact"): // a landmark
+	case strings.Contains(r.Query, "continue="):
 	case strings.Contains(r.Query, "limit=1&") || strings.HasSuffix(r.Query, "limit=1"):
 		e.probes[resource]++
-	case !strings.Contains(r.Query, "watch=true") || strings.Contains(r.Query, "sendInitialEvents"):
+	case !strings.Contains(r.Query, "watch=true"):
 		e.lists[resource]++
 	}
 	e.mu.Unlock()

@@ -19,23 +19,27 @@ import (
 // accept asks for metadata alone, in what this package reads; JSON is for servers that have nothing else.
 const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind decode no more than Weir looks at.
+// client is a metadata client whose watches of a whole kind, and pages of its list, decode no more than Weir looks at.
 type client struct {
 	metadata.Interface
-	rest *rest.RESTClient
+	lists, watches *rest.RESTClient
 }
 
-// New has watches of whole kinds sent by h, and all else by m. A watch brings of an object that is not being deleted its name, namespace,
-// uid, resourceVersion, owner references and finalizers, and of one that is, all but managedFields.
-func New(m metadata.Interface, config *rest.Config, h *http.Client) (metadata.Interface, error) {
+// New has watches of whole kinds sent by one client, the pages of Page by another, and all else by m. They bring of an object that is not being
+// deleted its name, namespace, uid, resourceVersion, owner references and finalizers, and of one that is, all but managedFields.
+func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client) (metadata.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
 	config.NegotiatedSerializer = serializer{metainternalversionscheme.Codecs.WithoutConversion()}
-	r, err := rest.RESTClientForConfigAndClient(config, h)
+	byLists, err := rest.RESTClientForConfigAndClient(config, lists)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
+	byWatches, err := rest.RESTClientForConfigAndClient(config, watches)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for watches: %w", err)
 	}
-	return &client{m, r}, nil
+	return &client{m, byLists, byWatches}, nil
 }
 
 // Connections makes what sends watches by connections of its own: events come by them up to 10 ms later than they could, and for that
@@ -55,13 +59,13 @@ func Connections(config *rest.Config) (*http.Client, error) {
 
 // Resource implements metadata.Interface.
 func (c *client) Resource(kind schema.GroupVersionResource) metadata.Getter {
-	return &getter{c.Interface.Resource(kind), c.rest, kind}
+	return &getter{c.Interface.Resource(kind), c, kind}
 }
 
 type getter struct {
 	metadata.Getter
-	rest *rest.RESTClient
-	kind schema.GroupVersionResource
+	client *client
+	kind   schema.GroupVersionResource
 }
 
 // Watch implements metadata.ResourceInterface.
@@ -71,11 +75,16 @@ func (g *getter) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
 	o.Watch = true
+	return g.get(g.client.watches, accept, o).Timeout(timeout).Watch(ctx)
+}
+
+// get asks for the whole kind.
+func (g *getter) get(by *rest.RESTClient, types string, o metav1.ListOptions) *rest.Request {
 	path := []string{"apis", g.kind.Group, g.kind.Version, g.kind.Resource}
 	if g.kind.Group == "" {
 		path = []string{"api", g.kind.Version, g.kind.Resource}
 	}
-	return g.rest.Get().AbsPath(path...).SetHeader("Accept", accept).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).Timeout(timeout).Watch(ctx)
+	return by.Get().AbsPath(path...).SetHeader("Accept", types).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
 }
 
 // serializer is client-go's, but for what a watch brings as protobuf.

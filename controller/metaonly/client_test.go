@@ -31,7 +31,7 @@ func serving(t *testing.T, f http.HandlerFunc) metadata.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(m, config, h)
+	c, err := New(m, config, http.DefaultClient, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,30 +51,42 @@ func metadataOf(data []byte) *metav1.PartialObjectMetadata {
 	if !ok {
 		return nil
 	}
-	var raw, isVersion, isKind []byte
+	var raw []byte
+	known := false
 	if !messages(body, func(field protowire.Number, value []byte) bool {
 		switch field {
 		case fieldTypeMeta:
-			return messages(value, func(field protowire.Number, value []byte) bool {
-				switch field {
-				case fieldAPIVersion:
-					isVersion = value
-				case fieldKind:
-					isKind = value
-				}
-				return true
-			})
+			known = typeIs(value, partialKind)
 		case fieldRaw:
 			raw = value
 		case fieldEncoding, fieldContentType:
 			return len(value) == 0
 		}
 		return true
-	}) || !bytes.Equal(isVersion, apiVersion) || !bytes.Equal(isKind, partialKind) {
+	}) || !known {
 		return nil
 	}
+	return partial(raw)
+}
+
+// typeIs tells whether a runtime.TypeMeta is that of a kind of metadata.
+func typeIs(data, kind []byte) bool {
+	var isVersion, isKind []byte
+	return messages(data, func(field protowire.Number, value []byte) bool {
+		switch field {
+		case fieldAPIVersion:
+			isVersion = value
+		case fieldKind:
+			isKind = value
+		}
+		return true
+	}) && bytes.Equal(isVersion, apiVersion) && bytes.Equal(isKind, kind)
+}
+
+// partial decodes a PartialObjectMetadata; nil if it is not understood.
+func partial(data []byte) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
-	if !messages(raw, func(field protowire.Number, value []byte) bool {
+	if !messages(data, func(field protowire.Number, value []byte) bool {
 		return field != fieldMetadata || decode(value, &m.ObjectMeta)
 	}) {
 		return nil

@@ -63,8 +63,12 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 	items := []any{}
 	next := ""
 	all, listed := s.allLocked(p), s.version
-	if query.Get("resourceVersionMatch") == "Exact" {
-		at, _ := strconv.Atoi(query.Get("resourceVersion"))
+	from, after, continues := strings.Cut(query.Get("continue"), "/") // the pages of a list are of one version
+	if !continues {
+		from = query.Get("resourceVersion")
+	}
+	if continues || query.Get("resourceVersionMatch") == "Exact" {
+		at, _ := strconv.Atoi(from)
 		if at < s.oldest {
 			return status(410, "Expired", "too old resource version")
 		}
@@ -82,12 +86,12 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {
 			continue
 		}
-		if key := str(meta(o), "namespace") + "/" + str(meta(o), "name"); key <= query.Get("continue") {
+		if key := str(meta(o), "namespace") + "/" + str(meta(o), "name"); continues && key <= after {
 			continue
 		}
 		if limit > 0 && len(items) == limit {
 			last := meta(items[limit-1].(object))
-			next = str(last, "namespace") + "/" + str(last, "name")
+			next = strconv.Itoa(listed) + "/" + str(last, "namespace") + "/" + str(last, "name")
 			break
 		}
 		items = append(items, as(clone(o)))
