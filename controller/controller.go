@@ -243,7 +243,7 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 	if o.brakes() {
 		limits = o.Brake
 	}
-	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Store: c.store, Read: c.requester.GetObject, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
+	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Store: c.store, Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {

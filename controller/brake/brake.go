@@ -33,7 +33,9 @@ type Options struct {
 	Store  *follow.Store
 	Client dynamic.Interface // for HeldCollections
 	// Read reads an object's metadata, live, to find out who wrote its owner references.
-	Read     func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
+	Read func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
+	// Gone tells whether the API server says for certain that there is no such object any more.
+	Gone     func(ctx context.Context, ref graph.Ref) bool
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -50,12 +52,13 @@ type Brake struct {
 	mu     sync.Mutex
 	ledger *Ledger
 	requested
-	history int // how often it went back
+	history int                // how often it went back
+	missing map[types.UID]bool // objects that were looked for, and not found
 }
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
-	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now()), requested: newRequested()}
+	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now()), requested: newRequested(), missing: map[types.UID]bool{}}
 	if o.Beside {
 		b.ledger.Beside()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,6 +136,51 @@ func TestAnObjectWaitsUntilItIsReadWhoWrote(t *testing.T) {
 		}
 		if signed := b.signed(t.Context(), &a); signed != (c.writer != "") || a.Inferred.Writer != c.writer {
 			t.Errorf("%s: it is known: %t, %q", name, signed, a.Inferred.Writer)
+		}
+	}
+}
+
+// TestGhostIsNotAskedAboutForEver: who wrote the references of an object is not to be known when it is gone, and its watch may never say so. The watch
+// is given a moment, and what the API server does not say for certain is no end.
+func TestGhostIsNotAskedAboutForEver(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	absent := apierrors.NewNotFound(pods, "p")
+	for name, c := range map[string]struct {
+		live   *metav1.PartialObjectMetadata
+		err    error
+		gone   bool
+		rewind bool // the history goes back during each read
+		after  int  // how often it is asked about until the graph does not have it; 0: it stays
+	}{
+		"it is gone":            {err: absent, gone: true, after: 2},
+		"another has its name":  {live: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "q"}}, gone: true, after: 2},
+		"that is not certain":   {err: absent},
+		"it cannot be read":     {err: errors.New("not now"), gone: true},
+		"the history goes back": {err: absent, gone: true, rewind: true},
+	} {
+		store := follow.NewStore()
+		store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}}},
+			graph.Observed{Object: &graph.Object{Kind: pods, Namespace: "shop", Name: "p", UID: "p", ResourceVersion: "1"}})
+		b := New(Options{Limits: DefaultLimits, Store: store, Registry: prometheus.NewRegistry(), Log: logr.Discard(),
+			Gone: func(context.Context, graph.Ref) bool { return c.gone },
+			Read: func(context.Context, graph.Ref) (*metav1.PartialObjectMetadata, error) {
+				if c.rewind {
+					store.Apply(graph.Rewound{Reason: "test"}, graph.Observed{Object: &graph.Object{Kind: pods, Namespace: "shop", Name: "p", UID: "p", ResourceVersion: "1"}})
+				}
+				return c.live, c.err
+			}})
+		a := graph.Action{Object: graph.Ref{Kind: pods, Namespace: "shop", Name: "p", UID: "p"}, Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Edited: true, Reference: "o"}}
+		after := 0
+		for n := 1; n <= 5 && after == 0; n++ {
+			if yes, again := b.Allows(a); yes || again != Pause {
+				t.Errorf("%s: it goes: %t, or is asked about again after %s", name, yes, again)
+			}
+			if _, there := store.Find("p"); !there {
+				after = n
+			}
+		}
+		if after != c.after {
+			t.Errorf("%s: the graph does not have it any more after %d, want %d", name, after, c.after)
 		}
 	}
 }

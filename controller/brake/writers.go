@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -87,8 +88,13 @@ func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, signTimeout)
 	defer cancel()
+	history := b.Store.History()
 	live, err := b.Read(ctx, a.Object)
-	if err != nil || live.UID != a.Object.UID || !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.Inferred.Reference }) {
+	if apierrors.IsNotFound(err) || err == nil && live.UID != a.Object.UID {
+		b.missed(ctx, a.Object, history)
+		return false
+	}
+	if err != nil || !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.Inferred.Reference }) {
 		b.Log.V(1).Info("cannot read who wrote the owner references, will try again", "object", a.Object.String(), "err", err)
 		return false
 	}
@@ -97,6 +103,29 @@ func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 	b.mu.Unlock()
 	b.Store.Apply(graph.Wrote{Object: graph.ObjectOf(a.Object.Kind, live), Writer: a.Inferred.Writer})
 	return true
+}
+
+// mostMissed bounds what is remembered of objects that were not found.
+const mostMissed = 10_000
+
+// missed takes in that an object was not found, as the history was. Its watch is given a moment to say that it is gone; where that does not come, the
+// graph is told here: the object would be asked about for ever.
+func (b *Brake) missed(ctx context.Context, ref graph.Ref, history uint32) {
+	b.mu.Lock()
+	again := b.missing[ref.UID]
+	if len(b.missing) >= mostMissed {
+		clear(b.missing)
+	}
+	b.missing[ref.UID] = true
+	b.mu.Unlock()
+	if !again || b.Gone == nil || !b.Gone(ctx, ref) {
+		return
+	}
+	b.Log.Info("object is gone, and its watch did not say so", "object", ref.String(), "uid", ref.UID)
+	b.Store.Apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: history})
+	b.mu.Lock()
+	delete(b.missing, ref.UID)
+	b.mu.Unlock()
 }
 
 // by says which client wrote most of the references that were looked at; "" if none is known.

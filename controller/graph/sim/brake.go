@@ -85,9 +85,13 @@ func (w *cluster) holds(c *collector, a graph.Action) (held bool, err error) {
 	}
 	uid := a.Object.UID
 	if c.brake.Signs(a) && !w.sign(c, &a) {
+		again := c.queue[uid].tries > 0
 		c.finish(uid, w.now, false)
-		c.queue[uid] = &item{at: w.now + 1}
-		return true, nil
+		c.queue[uid] = &item{at: w.now + 1, tries: 1}
+		if again {
+			err = w.missed(c, a.Object)
+		}
+		return true, err
 	}
 	yes, again := c.brake.Allows(w.now, a, c.graph)
 	if !yes {
@@ -149,6 +153,15 @@ func (w *cluster) sign(c *collector, a *graph.Action) bool {
 		}
 	}
 	return false
+}
+
+// missed tells the graph of an object that is not there any more, of whose end its watch may never tell.
+func (w *cluster) missed(c *collector, ref graph.Ref) error {
+	if k := w.server.kind(ref.Kind); !k.served || k.forbidden || k.objects[ref.UID] != nil {
+		return nil
+	}
+	w.stats["ghosts found"]++
+	return c.apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: c.graph.History()}, ref.UID, "")
 }
 
 // keep is what a leader does for what it holds once in a while: it writes that down, and ends what holds nothing any more.
