@@ -80,6 +80,11 @@ func (a *account) lets(uid types.UID) bool {
 	return let || letThen
 }
 
+// passes tells whether an object was let through, or follows one that was.
+func (a *account) passes(o graph.Ref, i graph.Inference) bool {
+	return a.lets(o.UID) || i.Inherited && a.follows[o.Kind] > 0
+}
+
 // weighed takes in that what goes with an object that a person has let through is expected.
 func (a *account) weighed(uid types.UID) {
 	if a.held == nil {

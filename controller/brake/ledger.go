@@ -149,29 +149,33 @@ type Load struct {
 // Charge takes in what goes with an object of which Ask wanted to know right before, and says whether it may be deleted. A cause whose limit it exceeds
 // is held from now on: held is that which has begun to be. If what Ask knew has ended meanwhile, Ask has to be asked again.
 func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held *graph.Cause) {
-	causes := a.Inferred.Causes()
-	var accounts []*account
+	var all, accounts []*account // of all causes, and of those that do not let it go yet: the others have counted it
+	var causes []graph.Cause
 	holds := false
-	for _, c := range causes {
+	for _, c := range a.Inferred.Causes() {
 		acc := l.causes[c]
 		if acc == nil {
 			return Later, nil
 		}
 		acc.turn(now)
-		accounts = append(accounts, acc)
+		all = append(all, acc)
+		if acc.passes(a.Object, a.Inferred) {
+			continue
+		}
+		causes, accounts = append(causes, c), append(accounts, acc)
 		holds = holds || acc.held != nil
+	}
+	if len(accounts) == 0 {
+		return Go, nil // another asked about it at the same time
 	}
 	if _, decided := l.decided(a); holds && !decided {
 		return Held, nil
 	} else if holds {
-		for _, acc := range accounts {
+		for _, acc := range all {
 			acc.weighed(a.Object.UID)
 		}
-		accounts[0].follow(a.Object.Kind, load.Weight)
+		all[0].follow(a.Object.Kind, load.Weight)
 		return Go, nil
-	}
-	if !slices.ContainsFunc(accounts, func(acc *account) bool { return !acc.lets(a.Object.UID) }) {
-		return Go, nil // another asked about it at the same time, and it is counted
 	}
 	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
 		l.hold(accounts[at], now, why)
@@ -180,6 +184,9 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 	}
 	for _, acc := range accounts {
 		acc.charge(now, a.Object.UID, load.Weight)
+	}
+	if accounts[0] != all[0] {
+		return Go, nil // what goes with it was counted when it was counted for its owners
 	}
 	if now.Before(l.until) {
 		l.common.add(load.Weight)
@@ -191,7 +198,7 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 			l.shares[of][f.Kind] += f.Count
 		}
 	}
-	accounts[0].follow(a.Object.Kind, load.Weight)
+	all[0].follow(a.Object.Kind, load.Weight)
 	return Go, nil
 }
 
@@ -207,7 +214,7 @@ func (l *Ledger) exceeds(now time.Time, accounts []*account, causes []graph.Caus
 			return at, why
 		}
 	}
-	if now.Before(l.until) {
+	if now.Before(l.until) && causes[0].Writer == "" {
 		if why := l.limits.exceeded(l.common.with(accounts[0].weigh(a, load, causes[0])), l.common.sizes); why != "" {
 			return 0, why + ", for owners of all kinds " + l.settles
 		}
@@ -282,7 +289,7 @@ func (l *Ledger) Waits(c graph.Cause, i graph.Inference, o graph.Ref) bool {
 	if acc == nil || acc.held == nil || l.Proceeds(graph.Action{Object: o, Inferred: i}) {
 		return false
 	}
-	return !acc.lets(o.UID) && (!i.Inherited || acc.follows[o.Kind] <= 0)
+	return !acc.passes(o, i)
 }
 
 // Goes tells whether an object goes because a person has decided so, or follows one that does, and is still there.

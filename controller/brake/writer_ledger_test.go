@@ -66,6 +66,28 @@ func TestKindsGoOnThatAHeldWriterHasUsed(t *testing.T) {
 	}
 }
 
+// TestWhatIsHeldWaitsForADecision: an object that its kind of owners has let through, and of which it shows later who edited it, goes if that writer has a
+// share left, and otherwise waits where a person can see it; that the kind is held by then is nothing to it.
+func TestWhatIsHeldWaitsForADecision(t *testing.T) {
+	for name, share := range map[string]int{"the writer has a share left": 1, "the writer has none": 5} {
+		b := newBench(t, brake.Limits{Most: 5, Objects: 5, Share: 1})
+		kind := schema.GroupResource{Group: "example.com", Resource: "kind0"}
+		if !b.ask(action(pods, kind, "p", false), nil) {
+			t.Fatal("held")
+		}
+		b.many(kind, "q", 10) // the kind is held now
+		for i := range share {
+			b.ask(edited("faulty", fmt.Sprint("r", i), 1), nil)
+		}
+		a := edited("faulty", "p", 0) // its request failed, and its reference was edited
+		went := b.ask(a, nil)
+		waits := b.Waits(of(kind), a.Inferred, a.Object) || b.Waits(by("faulty"), a.Inferred, a.Object)
+		if went != (share < 5) || went == waits {
+			t.Errorf("%s: it goes: %t, it waits for a decision: %t", name, went, waits)
+		}
+	}
+}
+
 // TestADecisionCountsWhicheverCauseItIsAbout: an object may be held for its kind of owners and for who wrote the reference.
 func TestADecisionCountsWhicheverCauseItIsAbout(t *testing.T) {
 	for name, cause := range map[string]graph.Cause{"the kind": {Owners: schema.GroupResource{Group: "example.com", Resource: "kind0"}}, "the writer": by("faulty")} {
