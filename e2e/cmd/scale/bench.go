@@ -45,7 +45,6 @@ func (b *bench) phases() []phase {
 	return []phase{
 		{"empty", b.weighEmpty, false},
 		{"populate", b.populate, true},
-		{"lists", b.list, false},
 		{"webhook", b.ask, false},
 		{"start", b.start, true},
 		{"updates", b.update, false},

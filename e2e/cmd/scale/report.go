@@ -20,7 +20,7 @@ type report struct {
 
 	empty, steady           *load.Footprint
 	plane                   map[string]uint64 // memory of the plane's processes, with all objects
-	populated, lists        *timed
+	populated               *timed
 	started                 *started
 	updated                 *updated
 	cascade, drained, floor *gone
@@ -34,11 +34,36 @@ type timed struct {
 	took    time.Duration
 }
 
+// started is rounds of plain lists and a start each.
 type started struct {
-	objects      int
-	ready, awake time.Duration
-	peak         uint64
+	objects int
+	rounds  []startRound
 }
+
+type startRound struct {
+	lists, ready, awake time.Duration
+	peak                uint64
+}
+
+// median is that of one figure of all rounds.
+func (s started) median(of func(startRound) time.Duration) time.Duration {
+	var all []time.Duration
+	for _, r := range s.rounds {
+		all = append(all, of(r))
+	}
+	return load.Percentile(all, 50)
+}
+
+// sum is that of one figure of all rounds.
+func (s started) sum(of func(startRound) time.Duration) (sum time.Duration) {
+	for _, r := range s.rounds {
+		sum += of(r)
+	}
+	return sum
+}
+
+// peak is what the process that leads held at the most.
+func (s started) peak() uint64 { return s.rounds[len(s.rounds)-1].peak }
 
 type updated struct {
 	n, perSecond int
@@ -101,7 +126,7 @@ func (r *report) writeHead(s *strings.Builder) {
 }
 
 func (r *report) writeMemory(s *strings.Builder) {
-	if r.empty == nil || r.steady == nil || r.started == nil {
+	if r.empty == nil || r.steady == nil || r.started == nil || len(r.started.rounds) == 0 {
 		return
 	}
 	n := r.started.objects
@@ -110,21 +135,20 @@ func (r *report) writeMemory(s *strings.Builder) {
 		fmt.Fprintf(s, "| %s | %.0f MB | %.0f MB | %.0f B | %s |\n", name, mb(empty), mb(full), scale.Each(empty, full, n), share)
 	}
 	row("RSS, steady", r.empty.RSS, r.steady.RSS, "")
-	row("RSS, at the most while starting", r.empty.RSS, r.started.peak, fmt.Sprintf("%.2f", float64(r.started.peak)/float64(r.steady.RSS)))
+	row("RSS, at the most while starting", r.empty.RSS, r.started.peak(), fmt.Sprintf("%.2f", float64(r.started.peak())/float64(r.steady.RSS)))
 	row("Go heap", r.empty.Heap, r.steady.Heap, "")
 }
 
 func (r *report) writeStart(s *strings.Builder) {
-	if r.started == nil {
+	x := r.started
+	if x == nil || len(x.rounds) == 0 {
 		return
 	}
-	lists, share := "", ""
-	if r.lists != nil {
-		lists = fmt.Sprintf("%.1f s", r.lists.took.Seconds())
-		share = fmt.Sprintf("%.2f", r.started.ready.Seconds()/r.lists.took.Seconds())
-	}
-	fmt.Fprintf(s, "\n| start with %d objects | ready | plain lists of all kinds, side by side | ready / lists | first work |\n|---|---|---|---|---|\n", r.started.objects)
-	fmt.Fprintf(s, "| weir | %.1f s | %s | %s | %.1f s |\n", r.started.ready.Seconds(), lists, share, r.started.awake.Seconds())
+	lists, ready := func(r startRound) time.Duration { return r.lists }, func(r startRound) time.Duration { return r.ready }
+	awake := func(r startRound) time.Duration { return r.awake }
+	fmt.Fprintf(s, "\n| start with %d objects | rounds | ready | plain lists of all kinds, side by side, before each | ready / lists, of the sums | first work |\n|---|---|---|---|---|---|\n", x.objects)
+	fmt.Fprintf(s, "| weir | %d | %.1f s | %.1f s | %.2f | %.1f s |\n", len(x.rounds), x.median(ready).Seconds(), x.median(lists).Seconds(),
+		x.sum(ready).Seconds()/x.sum(lists).Seconds(), x.median(awake).Seconds())
 }
 
 func (r *report) writeUpdates(s *strings.Builder) {
