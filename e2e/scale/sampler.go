@@ -126,6 +126,18 @@ func said(ctx context.Context, r *load.Running) (heap uint64, deletes int64, err
 	return uint64(m.Sum("go_memstats_heap_inuse_bytes")), int64(m.Sum("weir_deletes_total", "result", "ok")), nil
 }
 
+// Of are the samples of a phase, as far as they were taken.
+func (s *Sampler) Of(phase string) (of []Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.samples {
+		if x.Phase == phase {
+			of = append(of, x)
+		}
+	}
+	return of
+}
+
 // Stop ends it, and returns what was taken.
 func (s *Sampler) Stop() []Sample {
 	s.stop()

@@ -40,6 +40,9 @@ type phase struct {
 	needed bool
 }
 
+// updates is the phase of which the memory is told.
+const updates = "updates"
+
 // phases are in the order in which they need one another, what matters most first as far as that can be.
 func (b *bench) phases() []phase {
 	return []phase{
@@ -47,7 +50,7 @@ func (b *bench) phases() []phase {
 		{"populate", b.populate, true},
 		{"webhook", b.ask, false},
 		{"start", b.start, true},
-		{"updates", b.update, false},
+		{updates, b.update, false},
 		{"cascade", b.cascade, false},
 		{"fail-over", b.failOver, false},
 		{"namespace", b.drain, false},

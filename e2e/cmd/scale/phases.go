@@ -16,11 +16,9 @@ import (
 // populateShare is how many hundredths of all time the making of objects may take: with fewer of them all else can still be measured.
 const populateShare = 48
 
-// The Go runtime collects every two minutes in an idle process: emptyFor is not long enough for that, and what an empty weir holds is little;
-// settleFor is.
+// The Go runtime collects every two minutes in an idle process: emptyFor is not long enough for that, and what an empty weir holds is little.
 const (
 	emptyFor   = 20 * time.Second
-	settleFor  = 150 * time.Second
 	startedFor = 15 * time.Second // from the first work until a process is looked at that has nothing to do
 )
 
@@ -142,19 +140,29 @@ func (b *bench) startOnce(ctx context.Context) (*load.Running, error) {
 	return running, nil
 }
 
-// update changes objects that nothing else is done to, and meanwhile waits until weir has collected its garbage.
+// update changes objects that nothing else is done to. What weir holds meanwhile goes up and down with its garbage.
 func (b *bench) update(ctx context.Context) error {
-	var group sync.WaitGroup
-	var settleErr error
-	group.Go(func() {
-		f, err := load.Settle(ctx, b.leading, settleFor)
-		if settleErr = err; err == nil {
-			b.report.steady = &f
-		}
-	})
 	err := b.touch(ctx)
-	group.Wait()
-	return errors.Join(err, settleErr)
+	b.report.steady = steadyOf(b.sampler.Of(updates))
+	return err
+}
+
+// steadyOf is the least and the most that weir held in some samples; nil if it was in none of them.
+func steadyOf(samples []scale.Sample) *steady {
+	var s steady
+	for _, x := range samples {
+		switch rss := x.Memory["weir"]; {
+		case rss == 0 || x.Heap == 0: // not read
+		case s.least.RSS == 0:
+			s = steady{load.Footprint{RSS: rss, Heap: x.Heap}, rss}
+		default:
+			s.least.RSS, s.least.Heap, s.most = min(s.least.RSS, rss), min(s.least.Heap, x.Heap), max(s.most, rss)
+		}
+	}
+	if s.most == 0 {
+		return nil
+	}
+	return &s
 }
 
 func (b *bench) touch(ctx context.Context) (err error) {

@@ -18,7 +18,8 @@ type report struct {
 	cut          string   // what was under way when the time was up
 	failed       []string // what failed
 
-	empty, steady           *load.Footprint
+	empty                   *load.Footprint
+	steady                  *steady
 	plane                   map[string]uint64 // memory of the plane's processes, with all objects
 	populated               *timed
 	started                 *started
@@ -26,6 +27,12 @@ type report struct {
 	cascade, drained, floor *gone
 	failedOver              *failedOver
 	asked                   *asked
+}
+
+// steady is what weir holds while objects are updated.
+type steady struct {
+	least load.Footprint
+	most  uint64
 }
 
 // timed is so many objects in a time.
@@ -131,12 +138,15 @@ func (r *report) writeMemory(s *strings.Builder) {
 	}
 	n := r.started.objects
 	fmt.Fprintf(s, "\n| memory | empty | %d objects | each above empty | of steady |\n|---|---|---|---|---|\n", n)
-	row := func(name string, empty, full uint64, share string) {
-		fmt.Fprintf(s, "| %s | %.0f MB | %.0f MB | %.0f B | %s |\n", name, mb(empty), mb(full), scale.Each(empty, full, n), share)
+	row := func(name string, empty, full uint64, of string) {
+		fmt.Fprintf(s, "| %s | %.0f MB | %.0f MB | %.0f B | %s |\n", name, mb(empty), mb(full), scale.Each(empty, full, n), of)
 	}
-	row("RSS, steady", r.empty.RSS, r.steady.RSS, "")
-	row("RSS, at the most while starting", r.empty.RSS, r.started.peak(), fmt.Sprintf("%.2f", float64(r.started.peak())/float64(r.steady.RSS)))
-	row("Go heap", r.empty.Heap, r.steady.Heap, "")
+	least := r.steady.least
+	share := func(x uint64) string { return fmt.Sprintf("%.2f", float64(x)/float64(least.RSS)) }
+	row("RSS, steady: the least while objects are updated", r.empty.RSS, least.RSS, "")
+	row("RSS, the most while objects are updated", r.empty.RSS, r.steady.most, share(r.steady.most))
+	row("RSS, at the most while starting", r.empty.RSS, r.started.peak(), share(r.started.peak()))
+	row("Go heap, the least", r.empty.Heap, least.Heap, "")
 }
 
 func (r *report) writeStart(s *strings.Builder) {

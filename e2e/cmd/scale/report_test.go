@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/scale"
 )
 
 // tables is a report without what is of this machine.
@@ -30,7 +31,7 @@ func TestReportTellsWhatWasMeasured(t *testing.T) {
 	}
 	r := &report{
 		objects: 1000, limit: 40 * time.Minute, lease: 15 * time.Second, date: began,
-		empty: &load.Footprint{RSS: 60e6, Heap: 10e6}, steady: &load.Footprint{RSS: 310e6, Heap: 210e6},
+		empty: &load.Footprint{RSS: 60e6, Heap: 10e6}, steady: &steady{load.Footprint{RSS: 310e6, Heap: 210e6}, 400e6},
 		plane:     map[string]uint64{string(plane.APIServer): 5e9, string(plane.Etcd): 1.5e9},
 		populated: &timed{1000, 500 * time.Millisecond},
 		started: &started{1000, []startRound{{8 * time.Second, 12 * time.Second, 13 * time.Second, 600e6}, {10 * time.Second, 14 * time.Second, 20 * time.Second, 650e6},
@@ -46,9 +47,10 @@ func TestReportTellsWhatWasMeasured(t *testing.T) {
 
 | memory | empty | 1000 objects | each above empty | of steady |
 |---|---|---|---|---|
-| RSS, steady | 60 MB | 310 MB | 250000 B |  |
+| RSS, steady: the least while objects are updated | 60 MB | 310 MB | 250000 B |  |
+| RSS, the most while objects are updated | 60 MB | 400 MB | 340000 B | 1.29 |
 | RSS, at the most while starting | 60 MB | 560 MB | 500000 B | 1.81 |
-| Go heap | 10 MB | 210 MB | 200000 B |  |
+| Go heap, the least | 10 MB | 210 MB | 200000 B |  |
 
 | start with 1000 objects | rounds | ready | plain lists of all kinds, side by side, before each | ready / lists, of the sums | first work |
 |---|---|---|---|---|---|
@@ -104,5 +106,18 @@ func TestTooFewObjectsAreRefused(t *testing.T) {
 	}
 	if o, err := parse([]string{"--weir=report_test.go", "--objects=5000"}); err != nil || o.objects != 5000 {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestSteadyIsTheLeastAndTheMost(t *testing.T) {
+	of := func(rss, heap uint64) scale.Sample {
+		return scale.Sample{Memory: map[string]uint64{"weir": rss}, Heap: heap}
+	}
+	if got := steadyOf([]scale.Sample{{}, of(0, 5), of(9, 0)}); got != nil {
+		t.Errorf("of nothing that was read it is %+v", got)
+	}
+	got := steadyOf([]scale.Sample{of(20, 7), {}, of(10, 9), of(30, 8)})
+	if want := (steady{load.Footprint{RSS: 10, Heap: 7}, 30}); got == nil || *got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
