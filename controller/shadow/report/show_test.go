@@ -25,6 +25,8 @@ func TestOnlyAReportIsReadAsOne(t *testing.T) {
 		"an answer of others":   {`{"kind": "Status", "code": 404}`, "it is none of a weir in shadow mode"},
 		"no beginning":          {"{" + at + "}", "it is none of a weir in shadow mode"},
 		"no end":                {"{" + since + "}", "it is none of a weir in shadow mode"},
+		"a report and another":  {least + least, "more follows it"},
+		"a report and a word":   {least + " ok", "more follows it"},
 		"counts that are words": {`{` + since + "," + at + `,"more": "many"}`, "cannot unmarshal"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,5 +100,18 @@ func TestTheGateNamesAllThatStandsInTheWay(t *testing.T) {
 	clean := Report{Since: start, At: start.Add(time.Hour), Ready: true}
 	if err := clean.Gate(clean.At.Add(time.Minute), Gate{Lasted: time.Hour}); err != nil {
 		t.Errorf("after a minute: %v", err)
+	}
+	for _, output := range []string{Text, JSON} {
+		if err := clean.Show(&bytes.Buffer{}, output, clean.At, Gate{Lasted: time.Hour}); err != nil {
+			t.Errorf("an open gate, as %s: %v", output, err)
+		}
+	}
+	// Of a process whose clock is ahead a report would look fresh for as long as that, be it that it runs no more.
+	if err := clean.Gate(clean.At.Add(-time.Minute), Gate{Lasted: time.Hour}); err != nil {
+		t.Errorf("a minute ahead: %v", err)
+	}
+	err := clean.Gate(clean.At.Add(-2*time.Minute), Gate{Lasted: time.Hour})
+	if want := "the report is of 2m0s from now: clocks differ"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("two minutes ahead: %v, want %q", err, want)
 	}
 }
