@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -59,13 +60,14 @@ func Connections(config *rest.Config) (*http.Client, error) {
 
 // Resource implements metadata.Interface.
 func (c *client) Resource(kind schema.GroupVersionResource) metadata.Getter {
-	return &getter{c.Interface.Resource(kind), c, kind}
+	return &getter{Getter: c.Interface.Resource(kind), client: c, kind: kind}
 }
 
 type getter struct {
 	metadata.Getter
-	client *client
-	kind   schema.GroupVersionResource
+	client  *client
+	kind    schema.GroupVersionResource
+	unknown atomic.Bool // a list was not understood
 }
 
 // Watch implements metadata.ResourceInterface.

@@ -31,15 +31,20 @@ const mostRead = 32 << 10
 
 var partialListKind = []byte("PartialObjectMetadataList")
 
-// errOther is what a list ends with that is not understood, before anything of it was handed on.
-var errOther = errors.New("the list is not what was asked for")
+var (
+	// errOther is what a list ends with that is something else, before anything of it was handed on.
+	errOther = errors.New("the list is not what was asked for")
+	// errUnknown is what a list ends with that is not understood.
+	errUnknown = errors.New("the list is not understood")
+)
 
 // Page reads one page of a list, as o says, and hands on each object as it comes, decoded as one that a watch brings. So no page is kept. It
 // returns the version of the list, and where it continues. After an error, each may have had some of the objects.
 //
-// From what does not come from New, and from an API server that does not send protobuf, the page is client-go's, as a whole.
+// From what does not come from New, and from an API server that does not send protobuf, the page is client-go's, as a whole. So are all pages of a
+// kind after one that was not understood.
 func Page(ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
-	if g, ok := kind.(*getter); ok {
+	if g, ok := kind.(*getter); ok && !g.unknown.Load() {
 		if m, err := g.page(ctx, o, each); !errors.Is(err, errOther) {
 			return m, err
 		}
@@ -64,6 +69,9 @@ func (g *getter) page(ctx context.Context, o metav1.ListOptions, each func(*meta
 	}
 	defer func() { _ = body.Close() }() // all of it was read, or it is given up
 	m, err := (&reader{in: bufio.NewReaderSize(body, mostRead), each: each}).read()
+	if errors.Is(err, errUnknown) {
+		g.unknown.Store(true)
+	}
 	if err != nil && !errors.Is(err, errOther) {
 		err = fmt.Errorf("list %s: %w", g.kind.GroupResource(), err)
 	}
@@ -104,7 +112,7 @@ func (r *reader) read() (metav1.ListMeta, error) {
 			err = r.items(r.at + n)
 			whole = true
 		case n > 0 || field == fieldRaw: // an encoding, perhaps, or another list
-			err = fmt.Errorf("field %d, of %d bytes, is not known", field, n)
+			err = fmt.Errorf("%w: field %d, of %d bytes", errUnknown, field, n)
 		}
 		if err != nil {
 			return metav1.ListMeta{}, err
@@ -117,7 +125,7 @@ func (r *reader) items(end uint64) error {
 	for r.at < end {
 		field, n, err := r.next()
 		if err == nil && n > end-min(r.at, end) {
-			err = fmt.Errorf("field %d, of %d bytes, is longer than the list", field, n)
+			err = fmt.Errorf("%w: field %d, of %d bytes, is longer than the list", errUnknown, field, n)
 		}
 		if err == nil {
 			err = r.value(n, mostObject)
@@ -127,7 +135,7 @@ func (r *reader) items(end uint64) error {
 		}
 		switch field {
 		case fieldListMetadata:
-			err = r.metadata.Unmarshal(r.buffer)
+			err = unknown(r.metadata.Unmarshal(r.buffer))
 		case fieldItems:
 			err = r.item()
 		}
@@ -143,7 +151,7 @@ func (r *reader) item() error {
 	m := partial(r.buffer)
 	if m == nil {
 		m = &metav1.PartialObjectMetadata{}
-		if err := m.Unmarshal(r.buffer); err != nil {
+		if err := unknown(m.Unmarshal(r.buffer)); err != nil {
 			return err
 		}
 	}
@@ -159,7 +167,7 @@ func (r *reader) next() (field protowire.Number, n uint64, err error) {
 	}
 	field, kind := protowire.DecodeTag(tag)
 	if kind != protowire.BytesType {
-		return 0, 0, fmt.Errorf("field %d, of wire type %d, is not known", field, kind)
+		return 0, 0, fmt.Errorf("%w: field %d, of wire type %d", errUnknown, field, kind)
 	}
 	n, err = binary.ReadUvarint(r)
 	return field, n, incomplete(err)
@@ -168,7 +176,7 @@ func (r *reader) next() (field protowire.Number, n uint64, err error) {
 // value reads n bytes into the buffer.
 func (r *reader) value(n uint64, atMost int) error {
 	if n > uint64(atMost) {
-		return fmt.Errorf("%d bytes come at once, and %d are the most", n, atMost)
+		return fmt.Errorf("%w: %d bytes come at once, and %d are the most", errUnknown, n, atMost)
 	}
 	r.buffer = slices.Grow(r.buffer[:0], int(n))[:n]
 	got, err := io.ReadFull(r.in, r.buffer)
@@ -183,6 +191,14 @@ func (r *reader) ReadByte() (byte, error) {
 		r.at++
 	}
 	return b, err
+}
+
+// unknown is the error of something that client-go's decoder does not take.
+func unknown(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return nil
 }
 
 // incomplete is the error where more had to come.

@@ -162,6 +162,37 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 	}
 }
 
+// TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn: a kind would never be listed. One that broke off is asked for as before.
+func TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn(t *testing.T) {
+	whole := listOf(t, usual())
+	for name, c := range map[string]struct {
+		data []byte
+		left bool
+	}{
+		"not understood": {append(bytes.Clone(whole), protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType), []byte("new"))...), true},
+		"broken off":     {whole[:len(whole)-20], false},
+	} {
+		var asked []string
+		kind := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.Header.Get("Accept"))
+			w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+			data := c.data
+			if len(asked) > 1 {
+				data = whole
+			}
+			_, _ = w.Write(data)
+		}).Resource(pods)
+		_, first := Page(t.Context(), kind, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) {})
+		_, second := Page(t.Context(), kind, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) {})
+		if first == nil || errors.Is(first, errUnknown) != c.left || second != nil {
+			t.Errorf("%s: %v, and then %v", name, first, second)
+		}
+		if left := asked[len(asked)-1] != acceptList; len(asked) != 2 || asked[0] != acceptList || left != c.left {
+			t.Errorf("%s: asked for %q", name, asked)
+		}
+	}
+}
+
 // FuzzList: a list that client-go reads is read as it reads it, or not at all. Of one that it does not, the fault may lie in what is skipped.
 func FuzzList(f *testing.F) {
 	all := samples()
