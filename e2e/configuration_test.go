@@ -242,7 +242,9 @@ func (w *fixture) callsAreSpared() {
 			w.patch("one", fmt.Sprintf(`{"data":{"n":"%d"},"metadata":{"annotations":{"n":"%d"}}}`, i, i))
 		}
 	})
+	w.awaitCached("one")
 	w.mustCall("an update of labels", 1, func() { w.patch("one", `{"metadata":{"labels":{"a":"b"}}}`) })
+	w.awaitCached("one")
 	w.mustCall("a delete", 1, func() { w.delete("one", background) })
 
 	const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
@@ -296,9 +298,9 @@ func (w *fixture) noEntrySelects() {
 		w.delete("more", background)
 	})
 	w.awaitGone("dev", "more")
-	w.mustCall("a move, and the way back", 2, func() {
-		w.patch("moves", `{"metadata":{"labels":{"env":"prod"}}}`)
-		w.patch("moves", `{"metadata":{"labels":{"env":"dev"}}}`)
-	})
+	w.awaitCached("moves")
+	w.mustCall("a move", 1, func() { w.patch("moves", `{"metadata":{"labels":{"env":"prod"}}}`) })
+	w.awaitCached("moves")
+	w.mustCall("the way back", 1, func() { w.patch("moves", `{"metadata":{"labels":{"env":"dev"}}}`) })
 	w.awaitFinalizers("moves")
 }

@@ -52,6 +52,21 @@ func (w *fixture) get(name string) *unstructured.Unstructured {
 	return found
 }
 
+// awaitCached waits until the API server has an object in its watch cache as it is stored. It begins a write with what it has there, and asks webhooks
+// once more if that was old.
+func (w *fixture) awaitCached(name string) {
+	w.Helper()
+	o := w.of(name)
+	w.until(name+" is in the watch cache", func(ctx context.Context) (bool, error) {
+		cached, err := w.at(o).Get(ctx, o.name, metav1.GetOptions{ResourceVersion: "0"})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		stored := w.get(name)
+		return err == nil && stored != nil && cached.GetResourceVersion() == stored.GetResourceVersion(), err
+	})
+}
+
 // owners is how an object's references are written.
 func (w *fixture) owners(name string) string {
 	w.Helper()
