@@ -72,6 +72,7 @@ func (b *Brake) Rewound(string) {
 	b.ledger.Settle(time.Now(), "after the API server's history went back")
 	b.history++
 	clear(b.decided)
+	clear(b.missing)
 }
 
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on

@@ -214,6 +214,7 @@ func (l *Ledger) exceeds(now time.Time, accounts []*account, causes []graph.Caus
 			return at, why
 		}
 	}
+	// Of all kinds it is counted when it is for its owners, whose cause is the first: once.
 	if now.Before(l.until) && causes[0].Writer == "" {
 		if why := l.limits.exceeded(l.common.with(accounts[0].weigh(a, load, causes[0])), l.common.sizes); why != "" {
 			return 0, why + ", for owners of all kinds " + l.settles

@@ -88,6 +88,23 @@ func TestWhatIsHeldWaitsForADecision(t *testing.T) {
 	}
 }
 
+// TestWhatIsAskedAboutForAWriterLaterIsCountedOnce of all kinds together, in the first minutes after a start.
+func TestWhatIsAskedAboutForAWriterLaterIsCountedOnce(t *testing.T) {
+	b := newBench(t, brake.Limits{Most: 5, Objects: 5, Share: 1})
+	b.Settle(b.now, "after the start")
+	of := func(n int) graph.Action {
+		return action(pods, schema.GroupResource{Group: "example.com", Resource: fmt.Sprint("kind", n)}, fmt.Sprint("p", n), false)
+	}
+	for n, a := range []graph.Action{of(0), of(1), of(2), edited("faulty", "p0", 0), of(3), of(4), edited("other", "p0", 0)} {
+		if !b.ask(a, nil) {
+			t.Errorf("%d: %s is held", n, a.Object.UID)
+		}
+	}
+	if b.ask(of(5), nil) {
+		t.Error("a sixth object goes")
+	}
+}
+
 // TestADecisionCountsWhicheverCauseItIsAbout: an object may be held for its kind of owners and for who wrote the reference.
 func TestADecisionCountsWhicheverCauseItIsAbout(t *testing.T) {
 	for name, cause := range map[string]graph.Cause{"the kind": {Owners: schema.GroupResource{Group: "example.com", Resource: "kind0"}}, "the writer": by("faulty")} {

@@ -119,6 +119,7 @@ func (b *Brake) missed(ctx context.Context, ref graph.Ref, history uint32) {
 	b.missing[ref.UID] = true
 	b.mu.Unlock()
 	if !again || b.Gone == nil || !b.Gone(ctx, ref) {
+		b.Log.V(1).Info("cannot read who wrote the owner references, since the object is not found, will try again", "object", ref.String())
 		return
 	}
 	b.Log.Info("object is gone, and its watch did not say so", "object", ref.String(), "uid", ref.UID)

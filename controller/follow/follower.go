@@ -129,9 +129,7 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	if o.TimeoutSeconds != nil {
 		end = end.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 	}
-	// The reflector leaves a watch alone, unstopped, when the store refuses the list that came by it.
-	unhook := context.AfterFunc(ctx, w.Stop)
-	return &stream{Interface: w, ended: func() { unhook(); f.watchEnded(ctx, end) }}, nil
+	return &stream{Interface: w, ended: func() { f.watchEnded(ctx, end) }}, nil
 }
 
 // unseen tells whether no list of the kind has ended yet.
