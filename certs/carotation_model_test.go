@@ -79,7 +79,7 @@ func (w *cluster) rotate() {
 // lose deletes the Secret. Who starts before one that remembers has written it again cannot know better than to sign with
 // the CA that it finds, so no process starts meanwhile.
 func (w *cluster) lose() {
-	for range 30 {
+	for range 30 + w.control.down {
 		w.second()
 	}
 	w.secret = nil

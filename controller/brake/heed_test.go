@@ -159,18 +159,25 @@ func TestWhatIsHeldStaysSoWhileItCannotBeRead(t *testing.T) {
 // ever, or all that come later would count as one.
 func TestAProcessThatHeedsForgetsWhatIsLongAgo(t *testing.T) {
 	heeded(t, func(h *heeding) {
+		named := func(client string) string { // while it heeds
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.ledger.named(client)
+		}
 		for i := range mostWriters {
-			if writer := fmt.Sprint("client", i); h.ledger.named(writer) != writer || !h.allowed(fmt.Sprint(i), byWriter(writer)) {
+			if writer := fmt.Sprint("client", i); named(writer) != writer || !h.allowed(fmt.Sprint(i), byWriter(writer)) {
 				h.Fatalf("client %d is held, or has no name", i)
 			}
 		}
-		if h.ledger.named("one more") != graph.UnknownWriter {
+		if named("one more") != graph.UnknownWriter {
 			h.Error("more clients than may be are counted by their names")
 		}
 		h.pass(3 * time.Hour)
-		if h.ledger.named("one more") != "one more" {
+		if named("one more") != "one more" {
 			h.Error("one that comes hours later is not counted by its name")
 		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if n := len(h.ledger.causes); n > 0 {
 			h.Errorf("%d causes are kept", n)
 		}
