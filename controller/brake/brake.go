@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -47,7 +48,8 @@ type Brake struct {
 	metrics *metrics
 	// requeue has garbage be decided about once more, requeueRequested what was deleted by request.
 	requeue, requeueRequested func(types.UID)
-	begun                     chan struct{} // has one element when something begins to be held
+	begun                     chan struct{}  // has one element when something begins to be held
+	unread                    rate.Sometimes // logs that objects wait because they cannot be read
 
 	mu     sync.Mutex
 	ledger *Ledger
@@ -58,7 +60,7 @@ type Brake struct {
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
-	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), ledger: NewLedger(o.Limits, time.Now()), requested: newRequested(), missing: map[types.UID]bool{}}
+	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), unread: rate.Sometimes{Interval: failureEvery}, ledger: NewLedger(o.Limits, time.Now()), requested: newRequested(), missing: map[types.UID]bool{}}
 	if o.Beside {
 		b.ledger.Beside()
 	}
@@ -193,7 +195,7 @@ func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
 	if b.Limits.Off() {
 		b.begin(ctx) // nothing waits for it: what was asked for is held by finalizers
 	}
-	k := keeper{Brake: b, records: map[cause]*record{}}
+	k := keeper{Brake: b, failing: rate.Sometimes{Interval: failureEvery}, records: map[cause]*record{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

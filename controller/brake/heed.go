@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1alpha1"
+	"golang.org/x/time/rate"
 )
 
 // own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
@@ -14,7 +15,7 @@ const own = time.Minute
 // Heed has this process hold what the leader does, until ctx ends. It is for processes that do not keep HeldCollections. What this process holds by
 // itself counts until the leader has had time to hold it, too: no user is told of it otherwise.
 func (b *Brake) Heed(ctx context.Context) {
-	h := heeder{Brake: b}
+	h := heeder{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -29,15 +30,14 @@ func (b *Brake) Heed(ctx context.Context) {
 
 type heeder struct {
 	*Brake
-	said time.Time // when a failure was logged
+	failing rate.Sometimes // logs a failure
 }
 
 func (h *heeder) look(ctx context.Context) {
 	items, err := h.list(ctx)
 	if err != nil {
-		if ctx.Err() == nil && time.Since(h.said) >= failureEvery {
-			h.said = time.Now()
-			h.Log.Error(err, "cannot read what is held: what was held before stays held")
+		if ctx.Err() == nil {
+			h.failing.Do(func() { h.Log.Error(err, "cannot read what is held: what was held before stays held") })
 		}
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +39,8 @@ var Resource = v1alpha1.GroupVersion.WithResource("heldcollections")
 type keeper struct {
 	*Brake
 	records map[cause]*record
-	history int       // how often it had gone back
-	said    time.Time // when a failure was logged
+	history int            // how often it had gone back
+	failing rate.Sometimes // logs a failure
 }
 
 // record is what the keeper knows of one cause.
@@ -203,11 +204,9 @@ func (r *record) begin(object *v1alpha1.HeldCollection) {
 }
 
 func (k *keeper) failure(ctx context.Context, err error) {
-	if ctx.Err() != nil || time.Since(k.said) < failureEvery {
-		return
+	if ctx.Err() == nil {
+		k.failing.Do(func() { k.Log.Error(err, "what is held cannot be recorded, and stays held") })
 	}
-	k.said = time.Now()
-	k.Log.Error(err, "what is held cannot be recorded, and stays held")
 }
 
 // follow brings a record up to date: with a decision, and with what the graph says.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -183,4 +185,26 @@ func TestGhostIsNotAskedAboutForEver(t *testing.T) {
 			t.Errorf("%s: the graph does not have it any more after %d, want %d", name, after, c.after)
 		}
 	}
+}
+
+// TestObjectThatCannotBeReadIsSaidToWait, once a minute: nothing else tells that it is garbage and stays.
+func TestObjectThatCannotBeReadIsSaidToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		b := New(Options{Limits: DefaultLimits, Store: follow.NewStore(), Registry: prometheus.NewRegistry(),
+			Log: funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}),
+			Read: func(context.Context, graph.Ref) (*metav1.PartialObjectMetadata, error) {
+				return nil, errors.New("the backend has no get")
+			}})
+		a := graph.Action{Object: graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "p", UID: "p"}, Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Edited: true, Reference: "o"}}
+		for range 150 {
+			if yes, again := b.Allows(a); yes || again != Pause {
+				t.Errorf("it goes: %t, or is asked about again after %s", yes, again)
+			}
+			time.Sleep(Pause)
+		}
+		if len(said) != 3 || !strings.Contains(said[0], "shop") || !strings.Contains(said[0], "the backend has no get") {
+			t.Errorf("in 150 s it was said: %q", said)
+		}
+	})
 }

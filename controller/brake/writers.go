@@ -94,8 +94,13 @@ func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 		b.missed(ctx, a.Object, history)
 		return false
 	}
-	if err != nil || !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.Inferred.Reference }) {
-		b.Log.V(1).Info("cannot read who wrote the owner references, will try again", "object", a.Object.String(), "err", err)
+	if err != nil {
+		const stays = "an object stays, because it cannot be read who wrote its owner references; this is tried again each second, and other objects may wait for the same"
+		b.unread.Do(func() { b.Log.Error(err, stays, "object", a.Object.String()) })
+		return false
+	}
+	if !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.Inferred.Reference }) {
+		b.Log.V(1).Info("the owner references are others than those that the graph has, will try again", "object", a.Object.String())
 		return false
 	}
 	b.mu.Lock()

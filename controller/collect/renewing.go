@@ -106,9 +106,10 @@ func (r *renewing) Done(uid types.UID) {
 	left.ShutDown()
 }
 
-// idle tells whether the queue is to be exchanged: nothing waits in it, and no worker will give anything back to it.
+// idle tells whether the queue is to be exchanged: nothing waits in it, and no worker will give anything back to it. What is handed out is counted before it
+// stops waiting, so that one that is handed out between the two looks is seen by the second.
 func (r *renewing) idle() bool {
-	return r.peak.Load() >= r.most && r.out.Load() == 0 && r.current.Len() == 0
+	return r.peak.Load() >= r.most && r.current.Len() == 0 && r.out.Load() == 0
 }
 
 // ShutDown implements workqueue.TypedInterface.
