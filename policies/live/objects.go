@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,8 +43,10 @@ type entry struct {
 func (e entry) there() bool { return e.object != nil }
 
 // respecified and relabelled tell whether something changed that selects, or is selected by.
+//
+// A generation alone does not tell: an object that was made again, or restored from a backup, may have another spec under the same one.
 func (e entry) respecified(was entry) bool {
-	return e.there() != was.there() || e.generation != was.generation
+	return e.there() != was.there() || e.generation != was.generation || !equality.Semantic.DeepEqual(e.object["spec"], was.object["spec"])
 }
 
 func (e entry) relabelled(was entry) bool {

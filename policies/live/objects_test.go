@@ -26,6 +26,12 @@ func thing(name string, generation int64, labels ...string) *unstructured.Unstru
 	return u
 }
 
+// specified has a spec, as after a restore from a backup.
+func specified(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u.Object["spec"] = map[string]any{"changed": "yes"}
+	return u
+}
+
 // recording are objects that write down what they tell.
 func recording() (*objects, func() []string) {
 	var told []string
@@ -56,7 +62,8 @@ func TestWhatChangesIsTold(t *testing.T) {
 			[]string{"b there=true respecified=true relabelled=true", "c there=true respecified=true relabelled=true"}},
 		{"a list without one of them", func() error { return s.Replace([]any{thing("c", 1)}, "8") },
 			[]string{"b there=false respecified=true relabelled=true", "c there=true respecified=false relabelled=false"}},
-		{"an empty list, but not the first", func() error { return s.Replace(nil, "9") }, []string{"c there=false respecified=true relabelled=true"}},
+		{"a list with another spec under the same generation", func() error { return s.Replace([]any{specified(thing("c", 1))}, "9") }, []string{"c there=true respecified=true relabelled=false"}},
+		{"an empty list, but not the first", func() error { return s.Replace(nil, "10") }, []string{"c there=false respecified=true relabelled=true"}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.what, err)
