@@ -114,6 +114,37 @@ func TestRequestThatDependsOnTooManyPermissionsIsRefused(t *testing.T) {
 	t.Run("not by one on trial", func(t *testing.T) { tooManyPermissions(t, "[Warn]", `"allowed":true`) })
 }
 
+// TestPolicyOnTrialThatAsksTooMuchLetsNothingPast what others refuse: one that asks for permissions itself, and one that asks for nothing.
+func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
+	trial := `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: trial}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, blockOwnerDeletion: RequirePermission, validationActions: [Warn]`
+	for name, tt := range map[string]struct {
+		policies []string
+		want     string
+	}{
+		"another policy wants permission":   {[]string{asks, trial + `}}`}, "may be changed only by a user who may delete it"},
+		"another policy has a rule":         {[]string{`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: one}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, rules: {manyControllers: Deny}}}`, trial + `}}`}, "say controller: one owner can be it"},
+		"a rule of the same policy refuses": {[]string{trial + `, rules: {manyControllers: Deny}}}`}, "say controller: one owner can be it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withFixture(t, func(b *fixture) {
+				b.policies(strings.Join(tt.policies, "\n---\n"))
+				refs := []string{"{apiVersion: apps/v1, kind: Deployment, name: a, uid: a, controller: true}", "{apiVersion: apps/v1, kind: Deployment, name: b, uid: b, controller: true}"}
+				for i := range mostAccess {
+					refs = append(refs, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
+				}
+				code, body := b.ask("owners", `{operation: UPDATE, resource: {group: "", version: v1, resource: pods}, kind: {group: "", version: v1, kind: Pod}, namespace: shop, name: web, userInfo: {username: alice},
+  oldObject: {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, uid: w}},
+  object: {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, uid: w, ownerReferences: [`+strings.Join(refs, ", ")+`]}}}`)
+				for _, want := range []string{`"allowed":false`, tt.want, "permissions of yours, and at most 64 are looked up"} {
+					if code != 200 || !strings.Contains(string(body), want) {
+						b.Errorf("%d %.900s\nwant %s", code, body, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func tooManyPermissions(t *testing.T, actions, verdict string) {
 	t.Helper()
 	withFixture(t, func(b *fixture) {

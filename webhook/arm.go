@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,6 +33,7 @@ type armer struct {
 	window  time.Duration
 	metrics *metrics
 	log     *sayer
+	lists   *semaphore.Weighted // of what a cascade has read in pages
 
 	mu          sync.Mutex
 	collections map[place]*collection
@@ -70,7 +72,7 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 		return nil, err
 	}
 	return &armer{writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
-		collections: map[place]*collection{}}, nil
+		collections: map[place]*collection{}, lists: semaphore.NewWeighted(mostLists)}, nil
 }
 
 // run waits until ctx ends, and then until no collection is being armed any more: what is left is armed object by object, by whoever

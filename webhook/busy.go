@@ -26,7 +26,7 @@ func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.We
 	m.requests.WithLabelValues("", "", "busy").Inc()
 	w.Header().Set("Retry-After", "1")
 	hangUp(w)
-	if in.mayRefuse(asked, part) {
+	if mayRefuse(in.refuses, asked, part) {
 		if uid := uidOf(r.Body); uid != "" {
 			reply(w, uid, tooBusy())
 			return
@@ -42,14 +42,14 @@ func tooBusy() answer {
 }
 
 // mayRefuse tells whether a request can be refused for policies that it was not judged by.
-func (in *intake) mayRefuse(asked policies.Webhook, part policies.Part) bool {
+func mayRefuse(refuses func(policies.Part) bool, asked policies.Webhook, part policies.Part) bool {
 	switch asked {
 	case policies.WebhookAddFinalizer, policies.WebhookCanary, policies.WebhookPolicies:
 		return false // what these are asked for nothing waits for
 	case policies.WebhookBrake:
 		return true // the other collector asks again
 	}
-	return in.refuses(part)
+	return refuses(part)
 }
 
 // uidOf is the uid of the request of a review, of which only the beginning is read; empty if it is not there.

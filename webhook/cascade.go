@@ -21,11 +21,12 @@ type reading struct {
 	single int   // objects that are read one by one
 	page   int64 // objects in a page
 	pages  int
+	place  int64 // how many of mostLists it takes
 }
 
 var (
-	readMetadata = reading{single: 256, page: 500, pages: 8}
-	readFull     = reading{single: 64, page: 20, pages: 20}
+	readMetadata = reading{single: 256, page: 50, pages: 80, place: 1}
+	readFull     = reading{single: 64, page: 20, pages: 20, place: mostLists}
 )
 
 const (
@@ -33,6 +34,8 @@ const (
 	lookupTimeout = 5 * time.Second
 	// lookupsAtOnce is how many objects are read at the same time for one request.
 	lookupsAtOnce = 8
+	// mostLists is how many such lists there are at once, for all requests: whoever made the objects decides how large a page is.
+	mostLists = 2
 )
 
 // cascade judges what a request takes with it.
@@ -96,7 +99,7 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 	if !l.More && len(l.Objects) <= most.single {
 		err = j.lookupEach(ctx, l, saw)
 	} else {
-		all, err = j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.page, most.pages, saw)
+		all, err = j.lookupList(ctx, l, most, saw)
 	}
 	if apierrors.IsNotFound(err) {
 		err = nil // the kind is not served any more
@@ -107,6 +110,15 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 		return false, nil
 	}
 	return enough, err
+}
+
+// lookupList reads pages of a list, when it is its turn.
+func (j *judge) lookupList(ctx context.Context, l *policies.Lookup, most reading, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) (all bool, err error) {
+	if err := j.arm.lists.Acquire(ctx, most.place); err != nil {
+		return false, err
+	}
+	defer j.arm.lists.Release(most.place)
+	return j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.page, most.pages, saw)
 }
 
 // lookupEach reads one object after the other, some at a time.

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,8 +41,8 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 	}{
 		"few":                            {readMetadata.single, -1, "true", "", readMetadata.single},
 		"few, of which one is protected": {readMetadata.single, 3, "true", "1 configmaps", readMetadata.single},
-		"many":                           {1999, -1, "true", "", 4},
-		"many, the last is protected":    {1999, 1998, "true", "1 configmaps", 4},
+		"many":                           {1999, -1, "true", "", 40},
+		"many, the last is protected":    {1999, 1998, "true", "1 configmaps", 40},
 		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were read", readMetadata.pages},
 		"too many, one of the first":     {5000, 9, "true", "1 configmaps", readMetadata.pages},
 		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were read", readMetadata.pages},
@@ -89,6 +90,45 @@ func TestCascadeThatTakesLongIsRefused(t *testing.T) {
 			b.Errorf("%d %s", code, body)
 		}
 	})
+}
+
+// TestFewListsAreReadAtOnce, whatever the number of requests: whoever made the objects decides how large they are. Who waits too long for a turn is refused.
+func TestFewListsAreReadAtOnce(t *testing.T) {
+	const requests = 6
+	for condition, want := range map[string]int32{"true": mostLists, "has(oldObject.data)": 1} {
+		withFixtureOf(t, cascading(300), func(b *fixture) {
+			b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "` + condition + `"}]}, protection: {confirmation: Required}}}`)
+			var now, most atomic.Int32
+			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if strings.HasSuffix(r.Path, "/configmaps") {
+					n := now.Add(1)
+					for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+					}
+					<-time.After(2 * lookupTimeout / 3) // two after each other take longer than there is time
+					now.Add(-1)
+				}
+				return b.review(r)
+			})
+			bodies := make([]string, requests)
+			var all sync.WaitGroup
+			for i := range bodies {
+				all.Go(func() {
+					_, body := b.ask("cascade", aWeb)
+					bodies[i] = string(body)
+				})
+			}
+			all.Wait()
+			refused := 0
+			for _, body := range bodies {
+				if strings.Contains(body, "would delete too many configmaps") {
+					refused++
+				}
+			}
+			if most.Load() != want || refused < requests-int(want) {
+				b.Errorf("%s: %d lists at once, want %d; %d of %d refused", condition, most.Load(), want, refused, requests)
+			}
+		})
+	}
 }
 
 // What the API server does not answer is the failurePolicy's to decide.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ type fixture struct {
 	api     *apitest.Server
 	state   *live.State
 	handler *Handler
-	uids    int
+	uids    atomic.Int32
 
 	mu      sync.Mutex
 	granted []string
@@ -168,16 +169,16 @@ func (b *fixture) policies(text string) {
 	<-changed
 }
 
-// ask sends a review with a request in YAML.
+// ask sends a review with a request in YAML. Several may be sent at once.
 func (b *fixture) ask(webhook, requestYAML string) (int, []byte) {
 	b.Helper()
-	b.uids++
+	uid := b.uids.Add(1)
 	var in admissionv1.AdmissionReview
 	in.APIVersion, in.Kind = "admission.k8s.io/v1", "AdmissionReview"
 	if err := yaml.UnmarshalStrict([]byte(requestYAML), &in.Request); err != nil {
 		b.Fatalf("%v in:\n%s", err, requestYAML)
 	}
-	in.Request.UID = types.UID(fmt.Sprintf("review-%d", b.uids))
+	in.Request.UID = types.UID(fmt.Sprintf("review-%d", uid))
 	body, err := json.Marshal(in)
 	if err != nil {
 		b.Fatal(err)

@@ -61,7 +61,7 @@ type judge struct {
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	a := j.judge(ctx, asked, q)
-	if errors.Is(a.err, errBusy) && asked != policies.WebhookAddFinalizer {
+	if errors.Is(a.err, errBusy) && mayRefuse(j.policies.Set().Refuses, asked, q.Part) {
 		return tooBusy() // users can bring this about, and no failurePolicy may let them past for it
 	}
 	return a
@@ -208,8 +208,16 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 		if len(d.Needs) == 0 {
 			return j.disclosed(ctx, set, q, d), nil
 		}
-		if n := len(q.Answers) + len(d.Needs); n > mostAccess {
-			return tooMuchAccess(n, d.Binding), nil
+		switch n := len(q.Answers) + len(d.Needs); {
+		case n <= mostAccess:
+		case d.Binding: // whatever the failurePolicy, since a user can bring it about
+			return policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: tooMuchAccess(n)}, nil
+		case len(d.Owners) > 0:
+			continue // they are known now
+		default: // only policies on trial ask for so much, and the others have what they need to know
+			d = j.disclosed(ctx, set, q, d)
+			d.Needs, d.Warnings = nil, append(d.Warnings, tooMuchAccess(n))
+			return d, nil
 		}
 		answers, err := j.access.ask(ctx, q.User, d.Needs)
 		if err != nil {
@@ -254,13 +262,9 @@ func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d poli
 	return answers
 }
 
-// tooMuchAccess refuses, whatever the failurePolicy, since a user can bring it about. Policies on trial say so only.
-func tooMuchAccess(n int, binding bool) policies.Decision {
-	says := fmt.Sprintf("the owner references that this request changes depend on %d permissions of yours, and at most %d are looked up for one request: change fewer at a time", n, mostAccess)
-	if !binding {
-		return policies.Decision{Allowed: true, Warnings: []string{says}}
-	}
-	return policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: says}
+// tooMuchAccess says why so many permissions are not looked up.
+func tooMuchAccess(n int) string {
+	return fmt.Sprintf("the owner references that this request changes depend on %d permissions of yours, and at most %d are looked up for one request: change fewer at a time", n, mostAccess)
 }
 
 // refused says no. The API server makes a Retry-After header of the seconds, and clients come again by themselves (RB 6.15).

@@ -26,6 +26,7 @@ func known(takes func(token string) bool, m *metrics) func(http.Handler) http.Ha
 				noWebhook(m)(w, r)
 				return
 			}
+			recognize(r)
 			next.ServeHTTP(w, r)
 		})
 	}

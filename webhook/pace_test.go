@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
 )
@@ -28,6 +29,33 @@ func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 			b.Errorf("%+v", a)
 		}
 	})
+}
+
+// TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked: the answer is an error, which their failurePolicy lets pass.
+func TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked(t *testing.T) {
+	for actions, refused := range map[string]bool{"[Deny]": true, "[Warn]": false} {
+		withFixture(t, func(b *fixture) {
+			b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission, validationActions: ` + actions + `}}`)
+			config := b.api.Config()
+			config.RateLimiter = newPace(0.1, 1) // enough for one of two questions
+			access, err := newAccess(config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			j := &judge{policies: b.state, access: access, pace: newPace(1000, 1000), metrics: testMetrics(t), log: newSayer(logr.Discard())}
+			metadata := func(owners ...any) map[string]any {
+				return map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "w", "ownerReferences": owners}}
+			}
+			var last answer
+			for range 2 {
+				last = j.answer(b.Context(), policies.WebhookOwners, policies.Question{Operation: policies.Update, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: fmt.Sprint("web", len(b.asked())),
+					User: policies.User{Name: "alice"}, OldObject: metadata(), Object: metadata(map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "o"})})
+			}
+			if refused && (last.err != nil || last.response.Result.Code != 429) || !refused && !errors.Is(last.err, errBusy) {
+				b.Errorf("%s: %+v", actions, last)
+			}
+		})
+	}
 }
 
 func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {

@@ -22,12 +22,14 @@ func NewServer(address string, handler http.Handler, certificate func(*tls.Clien
 	if err != nil {
 		return nil, fmt.Errorf("listen at %q: %w", address, err)
 	}
+	strangers := newStrangers()
 	mux := http.NewServeMux()
-	mux.Handle("/", handler)
+	mux.Handle("/", strangers.serve(handler))
 	return crwebhook.NewServer(crwebhook.Options{Host: host, Port: port, WebhookMux: mux, TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) {
 			c.MinVersion = tls.VersionTLS12
 			c.GetCertificate = certificate
+			strangers.watch(c)
 			if clients != nil {
 				clients.require(c)
 			}

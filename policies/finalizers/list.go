@@ -16,8 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// page is how many objects are read at once.
-const page = 500
+// page is how many objects' metadata is read at once, and fullPage how many whole objects: an object may have more than a megabyte, and takes several times
+// as much when it is decoded.
+const page, fullPage = 500, 20
 
 // Lister reads stored objects as policies judge them.
 type Lister struct {
@@ -73,15 +74,15 @@ func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, na
 }
 
 func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return eachPage(ctx, gvr, selector, again, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
+	size := int64(page)
+	if full {
+		size = fullPage
+	}
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, again, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
 		items, next, err := l.page(ctx, gvr, namespace, full, o)
 		return next, func() error {
-			for _, it := range items {
-				if err := f(it.object, it.meta); err != nil {
-					return err
-				}
-			}
-			return nil
+			_, err := items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
+			return err
 		}, err
 	})
 }
@@ -98,10 +99,8 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 		if err != nil {
 			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
-		for _, it := range items {
-			if enough, err := f(it.object, it.meta); enough || err != nil {
-				return true, err
-			}
+		if enough, err := items.each(f); enough || err != nil {
+			return true, err
 		}
 		if next == "" {
 			return true, nil
@@ -113,7 +112,7 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(ctx, gvr, "", nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 			return l.metadataOnly.Resource(gvr).List(ctx, o)
 		})
@@ -136,7 +135,7 @@ type readPage func(context.Context, metav1.ListOptions) (next string, use func()
 
 // eachPage reads one page after the other, and uses each before the next. One is read ahead, while the page before it is used: it may
 // be some time until that is done, and no more are held.
-func eachPage(ctx context.Context, gvr schema.GroupVersionResource, selector string, again func(), read readPage) error {
+func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, again func(), read readPage) error {
 	type answer struct {
 		next string
 		use  func() error
@@ -154,7 +153,6 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, selector str
 		})
 		return answered
 	}
-	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
 	for coming := begin(options); ; {
 		got := <-coming
 		if apierrors.IsResourceExpired(got.err) && options.Continue != "" {
@@ -187,40 +185,50 @@ func goesOn(err error) string {
 	return ""
 }
 
-type item struct {
-	object map[string]any
-	meta   *metav1.ObjectMeta
+// items are the objects of a page.
+type items struct {
+	whole    []unstructured.Unstructured
+	metadata []metav1.PartialObjectMetadata
 }
 
-func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions) ([]item, string, error) {
-	var out []item
+// each calls f with one after the other, until it has seen enough. Metadata becomes an object only when its turn comes: managedFields, of which there may
+// be a megabyte, take many times as much as one.
+func (it items) each(f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (enough bool, err error) {
+	for i := range it.whole {
+		if enough, err = f(it.whole[i].Object, metaOf(&it.whole[i])); enough || err != nil {
+			return enough, err
+		}
+	}
+	for i := range it.metadata {
+		m := &it.metadata[i]
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+		if err != nil {
+			return false, fmt.Errorf("decode: %w", err)
+		}
+		if enough, err := f(object, &m.ObjectMeta); enough || err != nil {
+			return enough, err
+		}
+	}
+	return false, nil
+}
+
+func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions) (items, string, error) {
 	if full {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
 		})
 		if err != nil {
-			return nil, "", err
+			return items{}, "", err
 		}
-		for i := range list.Items {
-			out = append(out, item{list.Items[i].Object, metaOf(&list.Items[i])})
-		}
-		return out, list.GetContinue(), nil
+		return items{whole: list.Items}, list.GetContinue(), nil
 	}
 	list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 		return l.metadataOnly.Resource(gvr).Namespace(namespace).List(ctx, o)
 	})
 	if err != nil {
-		return nil, "", err
+		return items{}, "", err
 	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-		if err != nil {
-			return nil, "", fmt.Errorf("decode: %w", err)
-		}
-		out = append(out, item{object, &m.ObjectMeta})
-	}
-	return out, list.Continue, nil
+	return items{metadata: list.Items}, list.Continue, nil
 }
 
 // Get reads one object: the whole of it, or only its metadata.
