@@ -43,7 +43,7 @@ func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client)
 	return &client{m, byLists, byWatches}, nil
 }
 
-// Connections makes what sends watches by connections of its own: events come by them up to 10 ms later than they could, and for that
+// Connections makes what sends watches by connections of its own: events come by them up to 20 ms later than they could, and for that
 // they cost less. Answers to single requests should not wait so long.
 func Connections(config *rest.Config) (*http.Client, error) {
 	config = metadata.ConfigFor(config)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,7 +67,7 @@ func TestConnectionGathers(t *testing.T) {
 		{"one", stream(1, 0, 100), 2, 0},
 		{"rarely", stream(5, time.Second, 100), 6, 4 * time.Second},
 		{"one thing after the other", stream(100, 5*time.Millisecond, 500), 101, 99 * 5 * time.Millisecond},
-		{"1000 a second, one second", stream(1000, time.Millisecond, 200), 107, 1005 * time.Millisecond},
+		{"1000 a second, one second", stream(1000, time.Millisecond, 200), 57, 1005*time.Millisecond + gather},
 		{"as much as there can be", stream(1, 0, 10*most), 11, 0},
 		{"a little more than one read", stream(1, 0, most+1), 3, 0},
 	} {
@@ -87,27 +88,52 @@ func TestConnectionGathers(t *testing.T) {
 	}
 }
 
-// TestEventAfterSilenceIsReadAtOnce and the next ones too, until there have been several: then the connection is left alone for a while each time,
-// until that brings little.
-func TestEventAfterSilenceIsReadAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{began: time.Now()}
-		var at []time.Duration
-		for i := range inARow + 1 {
-			at = append(at, time.Minute+time.Duration(i)*time.Millisecond)
-		}
-		last := at[inARow]
-		for i, n := range []int{10, 10, 10, 10, 10, 10, little, 10, 10} {
-			s.pieces = append(s.pieces, piece{time.Minute + time.Duration(i)*time.Millisecond, n})
-		}
-		s.pieces = append(s.pieces, piece{last + gather + time.Millisecond, 10}, piece{last + 2*gather + time.Millisecond, 10})
-		c := &conn{Conn: s, buffer: make([]byte, most)}
-		for _, want := range append(at, last+gather, last+2*gather, last+2*gather+time.Millisecond) {
-			if _, err := c.Read(make([]byte, most)); err != nil || time.Since(s.began) != want {
-				t.Errorf("read after %s, want %s: %v", time.Since(s.began), want, err)
+// TestBusyConnectionIsLeftAlone after each read that has brought all there was, once several came close together, until several in a row
+// bring little, or one comes after a silence.
+func TestBusyConnectionIsLeftAlone(t *testing.T) {
+	const ms = time.Millisecond
+	// busy are pieces after which the connection is busy, the last of them at 5 ms.
+	busy := []piece{{0, 10}, {ms, 10}, {2 * ms, 10}, {3 * ms, 10}, {4 * ms, 10}, {5 * ms, 10}}
+	left := 5*ms + gather // until when it is left alone then
+	for _, tt := range []struct {
+		name   string
+		pieces []piece
+		want   []time.Duration // when it is read after that
+	}{
+		{"much that comes meanwhile", []piece{{6 * ms, little}, {7 * ms, 10}, {left + ms, little}}, []time.Duration{left, left + gather}},
+		{
+			"little five times, and at once from then on",
+			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10}, {left + 3*gather + ms, 10}, {left + 4*gather + ms, 10}, {left + 4*gather + 2*ms, 10}},
+			[]time.Duration{left, left + gather, left + 2*gather, left + 3*gather, left + 4*gather, left + 4*gather + ms, left + 4*gather + 2*ms},
+		},
+		{
+			"little four times, and then much",
+			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10}, {left + 3*gather + ms, little}, {left + 4*gather + ms, 10}},
+			[]time.Duration{left, left + gather, left + 2*gather, left + 3*gather, left + 4*gather, left + 5*gather},
+		},
+		{"silence", []piece{{time.Minute, 2 * little}, {time.Minute + ms, 10}}, []time.Duration{time.Minute, time.Minute + ms}},
+		{
+			"a pause that is no silence",
+			[]piece{{left + silence, 2 * little}, {left + silence + ms, 10}},
+			[]time.Duration{left + silence, left + silence + gather},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &source{began: time.Now(), pieces: slices.Concat(busy, tt.pieces)}
+			c := &conn{Conn: s, buffer: make([]byte, most)}
+			var got []time.Duration
+			for range len(busy) + len(tt.want) {
+				if _, err := c.Read(make([]byte, most)); err != nil {
+					t.Error(err)
+				}
+				got = append(got, time.Since(s.began))
 			}
-		}
-	})
+			want := slices.Concat([]time.Duration{0, ms, 2 * ms, 3 * ms, 4 * ms, 5 * ms}, tt.want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: read after %s, want %s", tt.name, got, want)
+			}
+		})
+	}
 }
 
 var errBroken = errors.New("broken")
