@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"slices"
@@ -60,19 +61,54 @@ func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
 	w.delete("keeper", orphan)
 	w.delete("taker", background)
 	uid := other.drop()
-	w.awaitGone("keeper", "taker")
+	w.awaitGone("taker")
+	w.mustBeThere("keeper")
 	w.mustStay("leaf", "kept", "taken", "mixed")
+	if e := w.awaitEvent("keeper", "DeletionHeld"); !strings.Contains(e.Message, "jobs.batch (it is not served now") {
+		t.Errorf("the Event does not say what it waits for: %s", e.Message)
+	}
 	w.kinds["job"] = job
 	other.awaitDropped(uid)
 
 	served(true)
-	w.awaitGone("taken", "left")
+	w.awaitGone("keeper", "taken", "left")
 	delete(w.made, "left") // nothing can be made where it was
 	w.mustStay("boss", "leaf", "kept", "mixed")
 	w.awaitOwners("kept", "")
 	w.awaitOwners("mixed", "boss")
 	w.delete("boss", background)
 	w.awaitGone("boss", "leaf", "mixed")
+}
+
+// TestWhatAPolicyKeepsIsWaitedForWhileItIsNotServed: its objects are there, and no API server shows them. Their owner stays until they are seen, and
+// loses none of them; an owner of nothing there does not wait.
+func TestWhatAPolicyKeepsIsWaitedForWhileItIsNotServed(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+		w.define(crd)
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitFinalizerAdded("cm")
+		w.make(`
+			cm     boss
+			widget kept  owners=(boss)
+			cm     alone
+		`)
+		shows := func(yes bool) {
+			w.serves(crd, yes)
+			w.awaitMetrics("the kind comes or goes", func(m weir.Metrics) bool { return m.Has("weir_graph_objects", "group", crd.Spec.Group) == yes })
+		}
+		w.awaitMetrics("the widget is seen", func(m weir.Metrics) bool { return m.Sum("weir_graph_objects", "group", crd.Spec.Group) == 1 })
+		shows(false)
+		w.delete("boss", background)
+		w.delete("alone", background)
+		w.awaitGone("alone")
+		w.mustSay(w.awaitEvent("boss", "DeletionHeld").Message, crd.Name+" (it is not served now")
+		shows(true)
+		w.awaitGone("boss")
+		w.until("it is released", func(context.Context) (bool, error) { return w.owners("kept") == "", nil })
+		w.settle()
+		w.mustStay("kept")
+	})
 }
 
 // rediscover changes a definition, at which weir asks again which kinds there are.

@@ -65,6 +65,7 @@ type holding struct {
 	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: not all of its metadata has been seen
 	ruled bool                          // the graph knows how it goes on
 	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
+	late  bool                          // it waited for kinds that the built-in collector may come to see later than Weir
 }
 
 func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, b Brake, log logr.Logger) *propagator {
@@ -191,8 +192,9 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	}
 	gvk := s.requester.KindOf(v.Kind)
 	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
-	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, given: s.given(uid), unlisted: s.store.Incomplete(uid)}
-	if enforcement.KeepsSome() {
+	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid), collects: s.collects}
+	state.given, state.late = s.before(uid)
+	if enforcement.KeepsSome() || state.late {
 		state.dependents = s.store.Dependents(uid)
 	}
 	s.limit(v.Ref, enforcement, &state)
@@ -265,6 +267,11 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 	ref.ResourceVersion = m.ResourceVersion
 	switch {
 	case step.wait:
+		if step.late {
+			s.mu.Lock()
+			s.holdLocked(v.UID).late = true
+			s.mu.Unlock()
+		}
 		s.rule(ref, "") // what was ruled before does not count any more
 		s.sayHeld(v, step.why)
 		return errWaits
@@ -396,11 +403,14 @@ func (s *propagator) holdLocked(uid types.UID) *holding {
 	return h
 }
 
-func (s *propagator) given(uid types.UID) bool {
+// before is what has been done about a deletion, and what it has waited for.
+func (s *propagator) before(uid types.UID) (given, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.held[uid]
-	return h != nil && h.given
+	if h := s.held[uid]; h != nil {
+		return h.given, h.late
+	}
+	return false, false
 }
 
 func (s *propagator) forget(uid types.UID) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -18,8 +19,10 @@ type deletionState struct {
 	enforcement policies.Enforcement
 	finalizers  []string
 	dependents  []graph.View
-	// unlisted names kinds that may hold dependents that were never seen.
+	// unlisted names kinds that may hold dependents that are not seen.
 	unlisted string
+	// collects: Weir's own collector honours the propagation, and waits for such kinds itself.
+	collects bool
 	// alone: nothing refers to the object, and everything that could has been seen.
 	alone bool
 	// goes is how many objects would also be deleted, where a policy limits that; held: they are too many, and no person has decided.
@@ -31,11 +34,14 @@ type deletionState struct {
 	referred bool
 	// given: the deletion has been given its propagation before.
 	given bool
+	// late: it has waited for kinds that were not listed, and the built-in collector may not see them yet.
+	late bool
 }
 
 // deletionStep is one of: wait, release dependents, give the deletion a propagation, or, without any, remove the finalizer.
 type deletionStep struct {
 	wait        bool
+	late        bool // wait: see deletionState
 	release     []graph.View
 	propagation metav1.DeletionPropagation
 	why         string
@@ -47,6 +53,8 @@ type deletionStep struct {
 //	more goes than a brake lets through       wait, until a person has decided, or it is less
 //	it may be more: kinds are still listed    wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
+//	Orphan is under way, or was carried out   where it is the built-in collector's, which waits for nothing that it does not see: wait for the lists of all
+//	                                          kinds, then release those that are left
 //	nothing refers to it                      remove the finalizer
 //	the propagation is not in the finalizers  delete with it, once; Orphan again while something refers to it: a client took that off, and not
 //	                                          who has released dependents
@@ -72,15 +80,20 @@ func nextStep(s deletionState) deletionStep {
 		if s.unlisted != "" {
 			return deletionStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
 		}
-		kept := slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !s.enforcement.Keeps(d.Kind) })
-		if len(kept) > 0 {
-			return deletionStep{release: kept, why: fmt.Sprintf("%s to be kept (%s)", words.Count(len(kept), "dependent is", "dependents are"), by)}
+		if kept := s.left(s.enforcement.Keeps); len(kept) > 0 {
+			return deletionStep{release: kept, why: keeps(kept, by)}
 		}
 	}
+	left := s.left(func(schema.GroupResource) bool { return true })
+	underWay := want != v1alpha1.Background && slices.Contains(s.finalizers, finalizerOf(want))
 	switch {
+	case want == v1alpha1.Orphan && (underWay || s.given) && s.unlisted != "" && !s.collects:
+		return deletionStep{wait: true, late: true, why: "the deletion is held: dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
+	case want == v1alpha1.Orphan && s.late && len(left) > 0:
+		return deletionStep{release: left, why: keeps(left, by)}
 	case want == v1alpha1.Background:
 		return deletionStep{why: "Background: " + by}
-	case slices.Contains(s.finalizers, finalizerOf(want)):
+	case underWay:
 		return deletionStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
 	case s.alone:
 		return deletionStep{why: fmt.Sprintf("nothing refers to it, so there is nothing to do for %s: %s", want, by)}
@@ -88,6 +101,15 @@ func nextStep(s deletionState) deletionStep {
 		return deletionStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
 	}
 	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}
+}
+
+// left are the dependents of some kinds that have still to be released.
+func (s *deletionState) left(of func(schema.GroupResource) bool) []graph.View {
+	return slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !of(d.Kind) })
+}
+
+func keeps(dependents []graph.View, by string) string {
+	return fmt.Sprintf("%s to be kept (%s)", words.Count(len(dependents), "dependent is", "dependents are"), by)
 }
 
 // finalizerOf is how the API server remembers a propagation policy (RB 6.2).

@@ -69,27 +69,29 @@ func TestNextStepOfADeletion(t *testing.T) {
 		given      bool
 		want       string
 	}{
-		"no policy":                             {"", []string{weirs}, dependents, "", false, "let go: Background: no policy says otherwise"},
-		"no policy, asked for Foreground":       {"", []string{weirs, fg}, dependents, "", false, "let go: Foreground is under way: no policy says otherwise"},
-		"no policy, asked for Orphan":           {"", []string{orphan, weirs}, dependents, "x", false, "let go: Orphan is under way: no policy says otherwise"},
-		"Background":                            {"propagation: {default: Background, allowed: [Background]}", []string{weirs}, dependents, "x", false, `let go: Background: DeletionPolicy "p"`},
-		"Foreground":                            {"propagation: {default: Foreground}", []string{weirs}, dependents, "x", false, `Foreground: DeletionPolicy "p"`},
-		"Foreground, asked for":                 {"propagation: {default: Orphan}", []string{weirs, fg}, nil, "", false, `let go: Foreground is under way: DeletionPolicy "p"`},
-		"Foreground, given":                     {"propagation: {default: Foreground}", []string{weirs}, nil, "", true, `let go: Foreground has been carried out: DeletionPolicy "p"`},
-		"Foreground, given, and under way":      {"propagation: {default: Foreground}", []string{weirs, fg}, dependents, "", true, `let go: Foreground is under way: DeletionPolicy "p"`},
-		"Orphan":                                {"propagation: {default: Orphan}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
-		"Orphan, given":                         {"propagation: {default: Orphan}", []string{weirs}, nil, "", true, `let go: Orphan has been carried out: DeletionPolicy "p"`},
-		"Orphan, given, and taken off again":    {"propagation: {default: Orphan}", []string{weirs}, dependents, "", true, `Orphan: DeletionPolicy "p"`},
-		"Orphan, and pods are kept anyway":      {"propagation: {default: Orphan, " + keepsPods + "}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
-		"keeps pods, before all is listed":      {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, nil, "pods (listing)", false, "wait: " + held + `some dependents are to be kept (DeletionPolicy "p"), and not all kinds are listed yet: pods (listing)`},
-		"keeps pods, and has one":               {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents, "", false, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
-		"keeps pods, and has one, though given": {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents, "", true, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
-		"keeps pods, and has none left":         {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents[1:], "", false, `Foreground: DeletionPolicy "p"`},
-		"keeps pods, Background, has one":       {"propagation: {default: Background, " + keepsPods + "}", []string{weirs}, dependents, "", false, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
-		"keeps pods, Background, has none left": {"propagation: {default: Background, " + keepsPods + "}", []string{weirs}, dependents[1:], "", false, `let go: Background: DeletionPolicy "p"`},
-		"deletes pods, and not all is listed":   {"propagation: {default: Background, dependents: [{apiGroups: [''], resources: [pods], action: Delete}]}", []string{weirs}, dependents, "x", false, `let go: Background: DeletionPolicy "p"`},
-		"undecided":                             {`match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "oldObject.spec.x"}]}, propagation: {default: Orphan}, failurePolicy: Fail`, []string{weirs}, dependents, "", true, "wait: " + held + `how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: DeletionPolicy "p": `},
-		"cannot be judged, and nobody minds":    {`match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "oldObject.spec.x"}]}, propagation: {default: Orphan}`, []string{weirs}, dependents, "", false, "let go: Background: no policy says otherwise"},
+		"no policy":                               {"", []string{weirs}, dependents, "", false, "let go: Background: no policy says otherwise"},
+		"no policy, asked for Foreground":         {"", []string{weirs, fg}, dependents, "", false, "let go: Foreground is under way: no policy says otherwise"},
+		"no policy, asked for Orphan":             {"", []string{orphan, weirs}, dependents, "", false, "let go: Orphan is under way: no policy says otherwise"},
+		"Background":                              {"propagation: {default: Background, allowed: [Background]}", []string{weirs}, dependents, "x", false, `let go: Background: DeletionPolicy "p"`},
+		"Foreground":                              {"propagation: {default: Foreground}", []string{weirs}, dependents, "x", false, `Foreground: DeletionPolicy "p"`},
+		"Foreground, asked for":                   {"propagation: {default: Orphan}", []string{weirs, fg}, nil, "", false, `let go: Foreground is under way: DeletionPolicy "p"`},
+		"Foreground, given":                       {"propagation: {default: Foreground}", []string{weirs}, nil, "", true, `let go: Foreground has been carried out: DeletionPolicy "p"`},
+		"Foreground, given, and under way":        {"propagation: {default: Foreground}", []string{weirs, fg}, dependents, "", true, `let go: Foreground is under way: DeletionPolicy "p"`},
+		"Orphan":                                  {"propagation: {default: Orphan}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
+		"Orphan, given":                           {"propagation: {default: Orphan}", []string{weirs}, nil, "", true, `let go: Orphan has been carried out: DeletionPolicy "p"`},
+		"Orphan, given, and not all is listed":    {"propagation: {default: Orphan}", []string{weirs}, nil, "pods", true, "wait: " + held + `dependents are to be kept (DeletionPolicy "p"), and not all kinds are listed yet: pods`},
+		"Orphan under way, and not all is listed": {"propagation: {default: Orphan}", []string{orphan, weirs}, dependents, "pods", true, "wait: " + held + `dependents are to be kept (DeletionPolicy "p"), and not all kinds are listed yet: pods`},
+		"Orphan, given, and taken off again":      {"propagation: {default: Orphan}", []string{weirs}, dependents, "", true, `Orphan: DeletionPolicy "p"`},
+		"Orphan, and pods are kept anyway":        {"propagation: {default: Orphan, " + keepsPods + "}", []string{weirs}, dependents, "x", false, `Orphan: DeletionPolicy "p"`},
+		"keeps pods, before all is listed":        {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, nil, "pods (listing)", false, "wait: " + held + `some dependents are to be kept (DeletionPolicy "p"), and not all kinds are listed yet: pods (listing)`},
+		"keeps pods, and has one":                 {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents, "", false, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
+		"keeps pods, and has one, though given":   {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents, "", true, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
+		"keeps pods, and has none left":           {"propagation: {default: Foreground, " + keepsPods + "}", []string{weirs}, dependents[1:], "", false, `Foreground: DeletionPolicy "p"`},
+		"keeps pods, Background, has one":         {"propagation: {default: Background, " + keepsPods + "}", []string{weirs}, dependents, "", false, `release [pod]: 1 dependent is to be kept (DeletionPolicy "p")`},
+		"keeps pods, Background, has none left":   {"propagation: {default: Background, " + keepsPods + "}", []string{weirs}, dependents[1:], "", false, `let go: Background: DeletionPolicy "p"`},
+		"deletes pods, and not all is listed":     {"propagation: {default: Background, dependents: [{apiGroups: [''], resources: [pods], action: Delete}]}", []string{weirs}, dependents, "x", false, `let go: Background: DeletionPolicy "p"`},
+		"undecided":                               {`match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "oldObject.spec.x"}]}, propagation: {default: Orphan}, failurePolicy: Fail`, []string{weirs}, dependents, "", true, "wait: " + held + `how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: DeletionPolicy "p": `},
+		"cannot be judged, and nobody minds":      {`match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "oldObject.spec.x"}]}, propagation: {default: Orphan}`, []string{weirs}, dependents, "", false, "let go: Background: no policy says otherwise"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			enforcement := enforcementOf(t, c.policy, c.finalizers)
@@ -113,6 +115,16 @@ func TestNextStepOfADeletion(t *testing.T) {
 		if got := nextStep(s).text(); got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
+	}
+	// The built-in collector may not see yet what Weir has waited for: Weir releases it.
+	waited := deletionState{enforcement: enforcementOf(t, "propagation: {default: Orphan}", []string{orphan, weirs}), finalizers: []string{orphan, weirs}, dependents: dependents, late: true, given: true, referred: true}
+	if got, want := nextStep(waited).text(), `release [pod rs]: 2 dependents are to be kept (DeletionPolicy "p")`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	// The graph keeps what Weir's collector is to orphan until all kinds are listed.
+	ours := deletionState{enforcement: enforcementOf(t, "propagation: {default: Orphan}", []string{orphan, weirs}), finalizers: []string{orphan, weirs}, unlisted: "pods", given: true, collects: true}
+	if got, want := nextStep(ours).text(), `let go: Orphan is under way: DeletionPolicy "p"`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 	if dependents[0].Name != "pod" || dependents[1].Name != "rs" {
 		t.Error("the dependents were written to")

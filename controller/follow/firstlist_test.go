@@ -258,7 +258,7 @@ func TestFollowingThatEndsDuringTheFirstList(t *testing.T) {
 			h.watcher.ask()
 		},
 		"the history goes back": func(h *halted) { h.watcher.rewind(h.Context(), "test") },
-		"it is listed again":    func(h *halted) { h.watcher.restart(h.Context(), fixture.ConfigMaps) },
+		"it is listed again":    func(h *halted) { h.watcher.kindWentBack(fixture.ConfigMaps) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -68,9 +68,9 @@ type History struct {
 type following interface {
 	// Followed are the kinds that are followed now.
 	Followed() []Followed
-	// wentBack forgets everything and follows it again; restart does that with one kind. Both return when it has begun.
+	// wentBack forgets everything and follows it again; kindWentBack does that with one kind. Both return when it has begun.
 	wentBack(ctx context.Context, why string)
-	restart(ctx context.Context, kind schema.GroupResource)
+	kindWentBack(kind schema.GroupResource)
 }
 
 func newHistory(client metadata.Interface, d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {

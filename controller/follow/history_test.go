@@ -201,14 +201,23 @@ func TestQuietClusterIsNotForgotten(t *testing.T) {
 	})
 }
 
-// An API that forgets at each of its restarts what its resourceVersions were must not keep Weir from working.
+// An API that forgets at each of its restarts what its resourceVersions were must not keep Weir from working. If its storage is another one, what was seen to go
+// may be there again.
 func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.serve("gadgets.aggregated.example.com", "Gadget v1")
-		e.configMap("boss", "")
+		e.configMap("leaf", ", uid: leaf, ownerReferences: [{apiVersion: aggregated.example.com/v1, kind: Gadget, name: boss, uid: gadget}]")
+		e.api.Put("gadgets", "{apiVersion: aggregated.example.com/v1, kind: Gadget, metadata: {name: boss, namespace: shop, uid: gadget}}")
 		e.whole()
 		e.untilState(5*time.Second, "gadgets.aggregated.example.com", graph.Synced)
+		decision := func() (verb graph.Verb) {
+			e.store.Read(func(g *graph.Graph) { verb = g.Decide("leaf").Verb })
+			return verb
+		}
+		e.api.Remove("gadgets.aggregated.example.com/shop/boss")
+		e.until(time.Second, "its owner is seen to go", func() bool { return decision() == graph.Delete })
+		decided := e.history.Mark(e.Context())
 		lists, gadgets := e.listsOf("configmaps"), e.listsOf("gadgets")
 		e.fail(func(r apitest.Request) *apitest.Reply {
 			if strings.HasSuffix(r.Path, "/gadgets") && strings.Contains(r.Query, "limit=1") {
@@ -222,6 +231,12 @@ func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 		e.until(time.Minute, "gadgets are listed anew", func() bool {
 			return e.listsOf("gadgets") > gadgets && e.kind("gadgets.aggregated.example.com").State == graph.Synced
 		})
+		if verb := decision(); verb != graph.Lookup {
+			t.Errorf("what its owner owned: %s", verb)
+		}
+		if err := e.history.admit(decided); !errors.Is(err, ErrRewound) {
+			t.Errorf("what was decided before is sent: %v", err)
+		}
 		e.pass(time.Minute)
 		if len(e.back()) > 0 || e.listsOf("configmaps") != lists {
 			t.Errorf("%d more lists of ConfigMaps, rewound: %q", e.listsOf("configmaps")-lists, e.back())
@@ -363,6 +378,38 @@ func TestDecisionOfAnotherHistoryIsNotSent(t *testing.T) {
 		}
 		if err := e.remove(e.Context(), "leaf"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestDecisionWhileTheGraphForgetsIsNotSent: that the history went back is known then, and the graph still shows what was before.
+func TestDecisionWhileTheGraphForgetsIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.configMap("leaf", "")
+		var decided context.Context
+		told := e.watcher.listener.Rewound
+		e.watcher.listener.Rewound = func(why string) {
+			if _, there := e.store.Find("uid-leaf"); !there {
+				t.Error("the graph has forgotten")
+			}
+			decided = e.history.Mark(e.Context())
+			told(why)
+		}
+		e.whole()
+		restore := e.api.Snapshot()
+		e.configMap("late", "")
+		e.pass(probeEvery)
+		restore(0)
+		e.api.Down()
+		e.api.Up()
+		e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 })
+		e.until(10*time.Second, "the gate is open", func() bool { return !e.history.closed.Load() })
+		if err := e.remove(decided, "leaf"); !errors.Is(err, ErrRewound) {
+			t.Errorf("the request ended with %v", err)
+		}
+		if e.api.Get("configmaps/shop/leaf") == nil {
+			t.Error("leaf is gone")
 		}
 	})
 }

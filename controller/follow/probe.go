@@ -219,7 +219,9 @@ func (h *History) settle(ctx context.Context) bool {
 			return false
 		case own:
 			h.log.Info("the history of an aggregated API went back, it is listed again", "kind", gvr.String(), "why", why)
-			h.follows.restart(ctx, gvr.GroupResource())
+			h.epoch.Add(1)
+			h.follows.kindWentBack(gvr.GroupResource())
+			h.epoch.Add(1)
 			delete(broken, gvr)
 		default:
 			h.goBack(ctx, gvr.GroupResource().String()+": "+why)
@@ -234,6 +236,7 @@ func (h *History) goBack(ctx context.Context, why string) {
 	h.closed.Store(true)
 	h.epoch.Add(1)
 	h.follows.wentBack(ctx, why)
+	h.epoch.Add(1) // what was decided until the graph had forgotten rests on the old history, too
 	h.last = reading{}
 	h.heartbeat.wentBack()
 	h.trusted = reading{version: math.MaxUint64} // what is seen from here on is of the new history

@@ -301,12 +301,7 @@ func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 		}
 		k.cancel()
 		<-k.done
-		w.store.Apply(graph.Stopped{Kind: gr})
-		w.mu.Lock()
-		delete(w.running, gr)
-		w.mu.Unlock()
-		w.log.V(1).Info("stopped watching", "kind", k.gvr.String())
-		w.ask()
+		w.left(gr)
 	})
 }
 
@@ -366,11 +361,34 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.ask()
 }
 
-// restart lists one kind again, and forgets what was seen of it.
-func (w *Watcher) restart(ctx context.Context, kind schema.GroupResource) {
+// kindWentBack ends the watch of a kind whose history went back, forgets what was seen of it, and has it listed again. Nothing that was seen before may
+// reach the graph after it has forgotten.
+func (w *Watcher) kindWentBack(kind schema.GroupResource) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.leaveLocked(ctx, kind, 0)
+	k := w.running[kind]
+	leaves := k == nil || k.leaving
+	if k != nil {
+		k.leaving = true
+	}
+	w.mu.Unlock()
+	if k != nil {
+		k.cancel()
+		<-k.done
+	}
+	w.store.Apply(graph.KindRewound{Kind: kind})
+	if !leaves {
+		w.left(kind)
+	}
+}
+
+// left is for a kind whose watch has ended: what it showed leaves the graph, and discovery tells whether it is to be followed again.
+func (w *Watcher) left(kind schema.GroupResource) {
+	w.store.Apply(graph.Stopped{Kind: kind})
+	w.mu.Lock()
+	delete(w.running, kind)
+	w.mu.Unlock()
+	w.log.V(1).Info("stopped watching", "kind", kind.String())
+	w.ask()
 }
 
 // Undiscovered are the group versions that do not answer and of which nothing is known.

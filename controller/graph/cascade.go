@@ -41,7 +41,7 @@ func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) boo
 		return nil, false
 	}
 	root := g.nodes.at(g.entries.at(entryID).node)
-	complete := g.incompleteKinds(false, g.slots[root.slot].Namespaced) == ""
+	complete := g.listingKinds(g.slots[root.slot].Namespaced) == ""
 	f := cascade{
 		g: g, root: entryID, most: most, namespace: root.namespace, kept: kept, keeps: map[uint32]bool{},
 		left: map[uint32]int32{}, counted: map[uint32]*Counted{},

@@ -88,7 +88,7 @@ func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 		f.content(s.Namespace)
 	}
 	f.run()
-	return g.resolved != nil && !unseen && g.incompleteKinds(false, onlyNamespaced) == ""
+	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
 }
 
 // instances has every object of a kind go.

@@ -12,6 +12,7 @@ func (g *Graph) Check() error {
 	c := checker{g: g}
 	c.entries()
 	c.nodes()
+	c.hiddenDependents()
 	c.claims()
 	c.interners()
 	c.inventories()
@@ -112,6 +113,18 @@ func (c *checker) nodes() {
 		s := &g.slots[i]
 		c.that(s.nodes == want, "%s counts %d nodes, has %d", s.GroupResource(), s.nodes, want)
 		c.that(want == 0 || s.state != Unwatched, "%s is unwatched and has %d nodes", s.GroupResource(), want)
+	}
+}
+
+func (c *checker) hiddenDependents() {
+	g := c.g
+	perSlot := make([]int, len(g.slots))
+	for r := range g.hiddenDependents {
+		perSlot[r.slot]++
+		c.that(g.nodes.at(r.owner).entry != 0, "%s had dependents of %s, and is not there", g.refOf(r.owner), g.slots[r.slot].GroupResource())
+	}
+	for i, want := range perSlot {
+		c.that(g.slots[i].hiddenDependents == want, "%s counts %d owners that had dependents of it, has %d", g.slots[i].GroupResource(), g.slots[i].hiddenDependents, want)
 	}
 }
 

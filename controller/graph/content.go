@@ -37,7 +37,7 @@ func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 //
 // It costs a few steps for each kind that the namespace holds.
 func (g *Graph) Filled(namespace string) ([]Counted, bool) {
-	complete := g.resolved != nil && g.incompleteKinds(false, true) == ""
+	complete := g.resolved != nil && g.listingKinds(true) == ""
 	ns := g.namespaces.ids[namespace]
 	inv := g.inventories[ns]
 	if inv == nil {

@@ -179,7 +179,7 @@ func (g *Graph) decideOrphaning(id uint32, a *Action) {
 		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %s still to be removed", words.Count(n.dependents, "reference to it is", "references to it are"))
 		return
 	}
-	if kinds := g.incompleteKinds(true, g.slots[n.slot].Namespaced); kinds != "" {
+	if kinds := g.incompleteKinds(id); kinds != "" {
 		a.Verb, a.Unseen, a.Why = Wait, kinds, "orphaning: its dependents may be among what is not listed yet: "+kinds
 		return
 	}
@@ -198,7 +198,7 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 		a.Verb, a.Why = Wait, fmt.Sprintf("foreground deletion: %s it", words.Count(n.blocking, "dependent blocks", "dependents block"))
 		return
 	}
-	if kinds := g.incompleteKinds(false, g.slots[n.slot].Namespaced); kinds != "" {
+	if kinds := g.listingKinds(g.slots[n.slot].Namespaced); kinds != "" {
 		a.Verb, a.Unseen, a.Why = Wait, kinds, "foreground deletion: still listing "+kinds
 		return
 	}

@@ -95,7 +95,13 @@ type (
 	// absence with it. Every kind is to be listed again. Watches from before must have ended.
 	Rewound struct{ Reason string }
 
-	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing.
+	// KindRewound says that the history of one kind went back, because an aggregated API keeps it in a storage of its own and that was
+	// restored from a backup. Owners of the kind that were absent may be there again: proofs that they are not are forgotten, and
+	// answers that are on their way prove nothing. The kind is to be Stopped and listed again.
+	KindRewound struct{ Kind schema.GroupResource }
+
+	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing: owners to which they referred are not released
+	// before the kind is listed again, or its definition goes.
 	Stopped struct{ Kind schema.GroupResource }
 
 	// LookupStarted marks the lookup of a claim as under way: no other worker needs to ask.
@@ -164,6 +170,7 @@ func (Behind) event()         {}
 func (CaughtUp) event()       {}
 func (NotFound) event()       {}
 func (Rewound) event()        {}
+func (KindRewound) event()    {}
 func (Stopped) event()        {}
 func (LookupStarted) event()  {}
 func (LookupAnswered) event() {}

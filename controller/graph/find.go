@@ -112,14 +112,14 @@ func (g *Graph) SomeDependents(uid types.UID, n int) (views []View) {
 	return views
 }
 
-// Incomplete names the kinds among which dependents of an object may be that were never seen, because their first list is
-// not complete; empty when there are none.
+// Incomplete names the kinds among which dependents of an object may be that are not seen: because the list of
+// the kind is not complete, or because it is not served now; empty when there are none.
 func (g *Graph) Incomplete(uid types.UID) string {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return ""
 	}
-	return g.incompleteKinds(true, g.slots[g.nodes.at(g.entries.at(entryID).node).slot].Namespaced)
+	return g.incompleteKinds(g.entries.at(entryID).node)
 }
 
 // Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and returns the next cursor,

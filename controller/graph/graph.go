@@ -46,6 +46,8 @@ type Graph struct {
 	history uint32 // how often the API server's history went back
 	rewound string // why it did; "" once every kind has been listed since
 
+	hiddenDependents map[ownerAndKind]struct{} // of owners that are there, on kinds that are not served, or not listed again yet
+
 	inventories map[uint32]*inventory // by namespace
 	draining    map[string]struct{}   // namespaces whose changes are told
 	changed     map[string]struct{}   // those that have changed
@@ -74,6 +76,7 @@ func New() *Graph {
 		ending:           map[uint32]struct{}{},
 		orphaned:         newTombstones(maxOrphaned),
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
+		hiddenDependents: map[ownerAndKind]struct{}{},
 		inventories:      map[uint32]*inventory{},
 		draining:         map[string]struct{}{},
 		changed:          map[string]struct{}{},
@@ -153,6 +156,8 @@ func (g *Graph) apply(ev Event) {
 		}
 	case Rewound:
 		g.rewind(ev.Reason)
+	case KindRewound:
+		g.rewindKind(ev.Kind)
 	case Stopped:
 		g.stopped(ev.Kind)
 	case LookupStarted:
@@ -343,6 +348,7 @@ func (g *Graph) remove(id uint32) {
 	delete(g.causes, id)
 	delete(g.writers, id)
 	delete(g.textVersions, id)
+	g.forgetHidden(id)
 	g.slots[n.slot].nodes--
 	g.slots[n.slot].changes++
 	g.nodes.release(id)

@@ -156,8 +156,7 @@ var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: 
 // define takes over whether a kind's definition stays. An object of that kind may have been seen to go before: watches of two kinds are in
 // no order.
 func (g *Graph) define(name string, goes bool) {
-	resource, group, _ := strings.Cut(name, ".")
-	slotID := g.slotIDs[schema.GroupResource{Group: group, Resource: resource}]
+	slotID := g.slotIDs[schema.ParseGroupResource(name)]
 	if slotID == 0 || g.slots[slotID].undefined == goes {
 		return
 	}
@@ -165,6 +164,8 @@ func (g *Graph) define(name string, goes bool) {
 	if !goes {
 		return
 	}
+	g.showDependents(slotID)
+	g.incompleteChanged()
 	g.claims.each(func(_ uint32, c *claim) {
 		if c.looked == lookedAbsent && c.cause == 0 && g.typeInfos[c.typ].slot == slotID {
 			c.cause = causeOf(slotID, DefinitionGone)

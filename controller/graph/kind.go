@@ -63,6 +63,8 @@ type slot struct {
 	changes uint64
 	// undefined: the definition of the kind is being deleted, or was, and there is no other.
 	undefined bool
+	// hiddenDependents counts the owners in Graph.hiddenDependents.
+	hiddenDependents int
 }
 
 // Changes counts what has happened to objects of a kind: as long as it is the same, and the kind can be followed, each is as
@@ -80,7 +82,7 @@ func (s *slot) listing() bool {
 // incomplete tells whether dependents of this kind may exist that the graph has not seen, although it
 // should in time.
 func (s *slot) incomplete() bool {
-	return s.listing() || s.served && s.Collected && (s.state == Failing || s.behind != "")
+	return s.listing() || s.served && s.Collected && (s.state == Failing || s.behind != "") || s.away()
 }
 
 // typeKey is what an owner reference says about the kind of the owner.
@@ -171,17 +173,33 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	return before != after
 }
 
-// incompleteKinds lists the kinds that make it impossible to say that an owner has no more dependents:
-// "" when there is none. Kinds that fail, or are behind, count only if failing is set; a namespaced owner
-// cannot have dependents of a cluster-scoped kind.
-func (g *Graph) incompleteKinds(failing, namespacedOnly bool) string {
+// listingKinds lists the kinds whose first list is still expected: "" when there is none. A namespaced owner cannot have
+// dependents of a cluster-scoped kind.
+func (g *Graph) listingKinds(namespacedOnly bool) string {
+	return g.kindsThat(func(_ uint32, s *slot) bool { return s.listing() && (s.Namespaced || !namespacedOnly) })
+}
+
+// incompleteKinds lists the kinds that make it impossible to say that an owner has no more dependents: those that fail, or are behind, too, and
+// those that are not served, and were while objects of them referred to this owner.
+func (g *Graph) incompleteKinds(owner uint32) string {
+	namespaced := g.slots[g.nodes.at(owner).slot].Namespaced
+	return g.kindsThat(func(slotID uint32, s *slot) bool {
+		if s.away() {
+			_, hidden := g.hiddenDependents[ownerAndKind{owner, slotID}]
+			return hidden
+		}
+		return s.Namespaced || !namespaced
+	})
+}
+
+// kindsThat names those of the incomplete kinds that count.
+func (g *Graph) kindsThat(count func(slotID uint32, s *slot) bool) string {
 	if g.incomplete == 0 {
 		return ""
 	}
 	var names []string
 	for i := range g.slots {
-		s := &g.slots[i]
-		if s.incomplete() && (s.listing() || failing) && (s.Namespaced || !namespacedOnly) {
+		if s := &g.slots[i]; s.incomplete() && count(uint32(i), s) {
 			names = append(names, s.missing())
 		}
 	}
@@ -193,6 +211,8 @@ func (g *Graph) incompleteKinds(failing, namespacedOnly bool) string {
 func (s *slot) missing() string {
 	name := s.GroupResource().String()
 	switch {
+	case s.away():
+		return name + " (it is not served now, and objects of it referred to the owner when it was)"
 	case s.behind != "":
 		return name + " (its watch is broken: " + s.behind + ")"
 	case s.state == Failing:

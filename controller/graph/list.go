@@ -17,7 +17,8 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	}
 	s.state, s.reason, s.behind = Synced, "", ""
 	s.lists++
-	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch })
+	g.showDependents(slotID)
+	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch }, g.unlist)
 	g.claims.each(func(id uint32, c *claim) {
 		if c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
 			g.forgetLookup(id)
@@ -29,12 +30,20 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 // sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner that
 // was letting its dependents go when it was last seen is settled: a lookup would tell that it is absent,
 // but not how it went.
-func (g *Graph) sweep(slotID uint32, gone func(*node) bool) {
+func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
-			g.lose(id)
+			lose(id)
 		}
 	}
+}
+
+// unlist removes a node that a complete list does not show. Where a definition is not listed, its objects are not away: they are gone with it.
+func (g *Graph) unlist(id uint32) {
+	if n := g.nodes.at(id); g.slots[n.slot].GroupResource() == definitions {
+		g.showDependents(g.slotIDs[schema.ParseGroupResource(n.name)])
+	}
+	g.lose(id)
 }
 
 func (g *Graph) lose(id uint32) {
@@ -46,7 +55,8 @@ func (g *Graph) lose(id uint32) {
 
 func (g *Graph) unlisted(ev Unlisted) {
 	if id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID)); id != 0 {
-		g.lose(id)
+		g.unlist(id)
+		g.incompleteChanged()
 	}
 }
 
@@ -84,7 +94,8 @@ func (g *Graph) behind(kind schema.GroupResource, reason string) {
 func (g *Graph) stopped(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	s := &g.slots[slotID]
-	g.sweep(slotID, func(*node) bool { return true })
+	g.hideDependents(slotID)
+	g.sweep(slotID, func(*node) bool { return true }, g.lose)
 	s.state, s.reason, s.behind = Unwatched, "", ""
 	if s.served && s.Collected {
 		s.state = Listing // stopped to be started again

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -123,6 +124,11 @@ func (m *model) incomplete(o *mObject, behind bool, states ...graph.ListState) b
 	return false
 }
 
+// away tells whether objects that referred to o are of a kind that is not served.
+func (m *model) away(o *mObject) bool {
+	return slices.ContainsFunc(o.hidden, func(gr schema.GroupResource) bool { k := m.kind(gr); return !k.served || !k.Collected })
+}
+
 // decide is the decision about a uid: of its objects, the newest that has something to ask for.
 func (m *model) decide(uid types.UID) (a graph.Action) {
 	for i := len(m.objects) - 1; i >= 0; i-- {
@@ -206,7 +212,7 @@ func (m *model) row(o *mObject) graph.Action {
 		return release("O", "A", "W")
 	case o.orphaning() && dependents > 0:
 		return wait
-	case o.orphaning() && m.incomplete(o, true, graph.Listing, graph.Slow, graph.Failing):
+	case o.orphaning() && (m.away(o) || m.incomplete(o, true, graph.Listing, graph.Slow, graph.Failing)):
 		return wait
 	case o.orphaning():
 		return unfinalize(metav1.FinalizerOrphanDependents)

@@ -52,6 +52,7 @@ type mObject struct {
 	edited   []words         // or while the owner was not known to be there
 	severed  []words         // that it left
 	writer   string
+	hidden   []schema.GroupResource // kinds whose objects referred to it when their watches ended, and were not listed since
 }
 
 // propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
@@ -159,7 +160,7 @@ func (m *model) apply(ev graph.Event) {
 	case graph.Gone:
 		m.gone(ev.Kind, ev.UID, graph.Asked)
 	case graph.Unlisted:
-		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind && o.UID == ev.UID })
+		m.unlist(func(o *mObject) bool { return o.Kind == ev.Kind && o.UID == ev.UID })
 	case graph.NotFound:
 		if ev.History == m.history {
 			m.gone(ev.Kind, ev.UID, graph.OwnerNotFound)
@@ -184,6 +185,14 @@ func (m *model) apply(ev graph.Event) {
 				k.state = graph.Unwatched
 			}
 		}
+	case graph.KindRewound:
+		m.kind(ev.Kind)
+		m.history, m.recentlyDeleted = m.history+1, nil
+		for i := range m.claims {
+			if c := &m.claims[i]; c.look == "now" || m.typeOf(c.words).resource == ev.Kind {
+				c.look = ""
+			}
+		}
 	case graph.ListBegins:
 		m.kind(ev.Kind)
 		for i := range m.objects {
@@ -199,6 +208,7 @@ func (m *model) apply(ev graph.Event) {
 			}
 		}
 	case graph.Stopped:
+		m.hide(ev.Kind)
 		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind })
 		k := m.kind(ev.Kind)
 		k.state, k.behind = graph.Unwatched, false
@@ -375,6 +385,9 @@ func (m *model) define(name string, goes bool) {
 			continue
 		}
 		m.kinds[i].undefined = goes
+		if goes {
+			m.back(name)
+		}
 		for j := range m.claims {
 			if c := &m.claims[j]; goes && c.look == "absent" && c.inferred == (graph.Inference{}) && m.typeOf(c.words).resource.String() == name {
 				c.inferred = inferred(graph.DefinitionGone, m.typeOf(c.words).resource)
@@ -414,6 +427,35 @@ func (m *model) lose(which func(*mObject) bool) {
 	m.remove(which)
 }
 
+// unlist is lose for what a list does not show: of a definition it shows that the kind is gone.
+func (m *model) unlist(which func(*mObject) bool) {
+	for _, o := range m.objects {
+		if which(&o) && o.Kind.Resource == "customresourcedefinitions" {
+			m.back(o.Name)
+		}
+	}
+	m.lose(which)
+}
+
+// hide notes who is referred to by objects of a kind whose watch ends.
+func (m *model) hide(gr schema.GroupResource) {
+	for _, o := range m.objects {
+		for _, r := range o.Owners {
+			if owner := m.meant(wordsOf(r, o.Namespace)); o.Kind == gr && owner != nil && !m.kind(gr).undefined {
+				owner.hidden = append(owner.hidden, gr)
+			}
+		}
+	}
+}
+
+// back ends that: what there is of the kind is known.
+func (m *model) back(name string) {
+	for i := range m.objects {
+		o := &m.objects[i]
+		o.hidden = slices.DeleteFunc(o.hidden, func(gr schema.GroupResource) bool { return gr.String() == name })
+	}
+}
+
 func (m *model) listEnds(gr schema.GroupResource) {
 	k := m.kind(gr)
 	if k.state == graph.Unwatched {
@@ -421,7 +463,8 @@ func (m *model) listEnds(gr schema.GroupResource) {
 	}
 	k.state, k.behind = graph.Synced, false
 	k.lists++
-	m.lose(func(o *mObject) bool { return o.Kind == gr && !o.shown })
+	m.back(gr.String())
+	m.unlist(func(o *mObject) bool { return o.Kind == gr && !o.shown })
 	for i := range m.claims {
 		c := &m.claims[i]
 		if t := m.typeOf(c.words); c.look == "present" && t.known && t.resource == gr {

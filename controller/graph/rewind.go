@@ -1,6 +1,10 @@
 package graph
 
-import "cmp"
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // History is how often the API server's history has gone back.
 func (g *Graph) History() uint32 { return g.history }
@@ -27,6 +31,19 @@ func (g *Graph) rewind(reason string) {
 		}
 	}
 	g.incompleteChanged()
+}
+
+// rewindKind forgets which owners of one kind are absent, and what is being looked up: an answer may be of the storage before. That an owner
+// let its dependents go is not forgotten, or they would be collected if it is not there again.
+func (g *Graph) rewindKind(kind schema.GroupResource) {
+	slotID := g.slotOf(kind)
+	g.history++
+	g.recentlyDeleted = newTombstones(maxRecentlyDeleted)
+	g.claims.each(func(id uint32, c *claim) {
+		if c.looked == lookedNow || c.looked != lookedNot && g.typeInfos[c.typ].slot == slotID {
+			g.forgetLookup(id)
+		}
+	})
 }
 
 // relisted ends what rewind began: everything is decided about again.

@@ -43,11 +43,11 @@ type part struct {
 
 // pass takes a namespace as far as it goes without waiting for others.
 func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
+	ctx = d.Requester.History.Mark(ctx) // before anything is looked at: what is sent later rests on that
 	e, ok := d.isEnding(name)
 	if !ok {
 		return d.late(ctx, name)
 	}
-	ctx = d.Requester.History.Mark(ctx)
 	early := d.early(name)
 	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {

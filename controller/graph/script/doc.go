@@ -17,6 +17,7 @@
 //	notfound KIND UID [history=N]        a live read says that it is not there; begun in history N
 //	stop KIND                            its watch ends
 //	rewind [reason=WORD]                 the API server's history went back
+//	rewind-kind KIND                     that of an aggregated API did
 //	look UID [as=LABEL]                  what the object is to look at is being looked up
 //	answer LABEL present|absent|unanswered|denied [reason=WORD]
 //	send UID [as=LABEL]                  its action goes out

@@ -40,6 +40,8 @@ func Line(ev graph.Event, who, label string) string {
 		return fmt.Sprintf("notfound %s %s history=%d", kindWord(ev.Kind), escape(string(ev.UID)), ev.History)
 	case graph.Rewound:
 		return "rewind reason=" + escapePath(ev.Reason)
+	case graph.KindRewound:
+		return "rewind-kind " + kindWord(ev.Kind)
 	case graph.Stopped:
 		return "stop " + kindWord(ev.Kind)
 	case graph.LookupStarted:
