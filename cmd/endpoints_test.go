@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -204,5 +206,75 @@ func TestAPortThatIsTakenEndsAProcessBeforeItWorks(t *testing.T) {
 		if err := m.run(t.Context()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "address already in use") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestPortsThatAnyPodReachesHaveFewConnections: who sends headers without an end gets no more of the process's memory by opening more of them, and
+// probes are still answered.
+func TestPortsThatAnyPodReachesHaveFewConnections(t *testing.T) {
+	p := &processFlags{metricsAddress: free(t), metricsSecure: true, healthAddress: free(t)}
+	m := newManagement(apitest.New().Config(), p, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m.follow("a look at it", func(context.Context) error {
+		defer cancel()
+		await(t, p.metricsAddress)
+		await(t, p.healthAddress)
+		for name, dial := range map[string]func() (net.Conn, error){
+			"health": func() (net.Conn, error) { return net.Dial("tcp", p.healthAddress) },
+			"metrics": func() (net.Conn, error) {
+				return tls.Dial("tcp", p.metricsAddress, &tls.Config{InsecureSkipVerify: true})
+			},
+		} {
+			var open []net.Conn
+			for range 3 * mostConnections {
+				conn, err := dial()
+				if err != nil {
+					t.Error(name, err)
+					return nil
+				}
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nX: y")
+				open = append(open, conn)
+			}
+			for i, conn := range open[:2*mostConnections] {
+				_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // no server gives up so early by itself
+				if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: connection %d is still open: %v", name, i, err)
+					return nil
+				}
+			}
+			long, err := dial()
+			if err != nil {
+				t.Error(name, err)
+				return nil
+			}
+			defer long.Close()
+			_, _ = io.WriteString(long, "GET / HTTP/1.1\r\nX: "+strings.Repeat("y", 24<<10)+"\r\n\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(long), nil)
+			if err != nil {
+				t.Errorf("%s: 24 KiB of headers: %v", name, err)
+				return nil
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%s: 24 KiB of headers: %s", name, resp.Status)
+			}
+			last := open[len(open)-1]
+			_ = last.SetReadDeadline(time.Now().Add(15 * time.Second)) // three times what headers may take
+			if _, err := io.ReadAll(last); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: headers without an end are waited for: %v", name, err)
+			}
+		}
+		if code, body := get(t, "http://"+p.healthAddress+"/healthz", ""); code != 200 {
+			t.Errorf("a probe meanwhile: %d %s", code, body)
+		}
+		if code, body := get(t, "https://"+p.metricsAddress+"/metrics", ""); code != 401 {
+			t.Errorf("a scrape without a token meanwhile: %d %s", code, body)
+		}
+		return nil
+	})
+	if err := m.run(ctx); err != nil {
+		t.Error(err)
 	}
 }

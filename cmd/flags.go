@@ -114,18 +114,6 @@ func checkPort(flag, address, port string) error {
 // servesMetrics tells whether metrics are served over TLS.
 func (f *processFlags) servesMetrics() bool { return f.metricsSecure && f.metricsAddress != noAddress }
 
-// metricsFree finds an address that is taken before any part of a process begins: the manager opens it while they work already.
-func (f *processFlags) metricsFree() error {
-	if f.metricsAddress == noAddress {
-		return nil
-	}
-	l, err := net.Listen("tcp", f.metricsAddress)
-	if err != nil {
-		return fmt.Errorf("--metrics-bind-address: %w", err)
-	}
-	return l.Close()
-}
-
 // logger makes the log, and has the libraries write to it.
 func (f *processFlags) logger() logr.Logger {
 	log := zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),

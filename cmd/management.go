@@ -18,9 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/controller"
@@ -96,14 +94,7 @@ func (p part) Start(ctx context.Context) error {
 
 // run runs all parts until ctx ends, one fails, or the Lease is lost.
 func (m *management) run(ctx context.Context) error {
-	o, err := m.options()
-	if err != nil {
-		return err
-	}
-	if err := m.process.metricsFree(); err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(m.config, o)
+	mgr, err := ctrl.NewManager(m.config, m.options())
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
@@ -112,42 +103,17 @@ func (m *management) run(ctx context.Context) error {
 			return fmt.Errorf("add to the manager: %w", err)
 		}
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add a health check: %w", err)
-	}
-	for name, check := range m.checks {
-		if err := mgr.AddReadyzCheck(name, func(*http.Request) error { return check() }); err != nil {
-			return fmt.Errorf("add a readiness check: %w", err)
-		}
+	if err := m.listen(mgr); err != nil {
+		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func (m *management) options() (ctrl.Options, error) {
-	o := ctrl.Options{
-		Metrics:                metricsserver.Options{BindAddress: m.process.metricsAddress, SecureServing: m.process.metricsSecure},
-		HealthProbeBindAddress: m.process.healthAddress,
-	}
-	o.Metrics.ExtraHandlers = map[string]http.Handler{}
-	if m.graph != nil {
-		o.Metrics.ExtraHandlers[controller.GraphPath] = m.graph
-	}
-	if m.leading != nil {
-		o.Metrics.ExtraHandlers[report.Path] = m.shadowPage()
-	}
-	if m.process.metricsSecure {
-		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
-	if m.process.servesMetrics() && m.certificate != nil {
-		own, err := unverified()
-		if err != nil {
-			return ctrl.Options{}, err
-		}
-		o.Metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = firstOf(m.certificate, own) }}
-	}
+func (m *management) options() ctrl.Options {
+	o := ctrl.Options{Metrics: metricsserver.Options{BindAddress: noAddress}, HealthProbeBindAddress: noAddress} // see listen
 	f := m.leading
 	if f == nil {
-		return o, nil
+		return o
 	}
 	renew, retry := f.renewFor(), f.leaseDuration/7
 	if m.elected != nil {
@@ -156,7 +122,57 @@ func (m *management) options() (ctrl.Options, error) {
 	}
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
-	return o, nil
+	return o
+}
+
+// listen adds the servers of what is asked from outside.
+func (m *management) listen(mgr manager.Manager) error {
+	p := m.process
+	if p.healthAddress != noAddress {
+		if err := port(mgr, "health probes", p.healthAddress, probes(m.checks), nil); err != nil {
+			return err
+		}
+	}
+	if p.metricsAddress == noAddress {
+		return nil
+	}
+	handler, err := metricsAnd(mgr, m.pages(), p.metricsSecure)
+	if err != nil {
+		return err
+	}
+	over, err := m.metricsTLS()
+	if err != nil {
+		return err
+	}
+	return port(mgr, "metrics", p.metricsAddress, handler, over)
+}
+
+// pages are served beside metrics, by their paths.
+func (m *management) pages() map[string]http.Handler {
+	pages := map[string]http.Handler{}
+	if m.graph != nil {
+		pages[controller.GraphPath] = m.graph
+	}
+	if m.leading != nil {
+		pages[report.Path] = m.shadowPage()
+	}
+	return pages
+}
+
+// metricsTLS is nil if metrics are not served over TLS.
+func (m *management) metricsTLS() (*tls.Config, error) {
+	if !m.process.servesMetrics() {
+		return nil, nil
+	}
+	own, err := unverified()
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }}
+	if m.certificate != nil {
+		c.GetCertificate = firstOf(m.certificate, own)
+	}
+	return c, nil
 }
 
 // firstOf is certificate, and own while there is none: what a process has to say matters most while something is wrong.

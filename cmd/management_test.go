@@ -31,13 +31,9 @@ func TestMetricsAreServedUnderTheWebhooksCertificate(t *testing.T) {
 		}
 		return &pair, nil
 	}
-	o, err := m.options()
+	server, err := m.metricsTLS()
 	if err != nil {
 		t.Fatal(err)
-	}
-	server := &tls.Config{}
-	for _, set := range o.Metrics.TLSOpts {
-		set(server)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(crt)

@@ -1,0 +1,70 @@
+package cmd
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+)
+
+// port serves a handler at an address from the start of the manager on, over TLS if there is a configuration for that. The manager's own servers take in as many
+// connections, and as much of headers, as come. The address is taken at once: two processes must not both work before one of them fails.
+func port(mgr manager.Manager, name, address string, handler http.Handler, over *tls.Config) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", name, err)
+	}
+	l = &newestOf{Listener: l}
+	if over != nil {
+		l = tls.NewListener(l, over)
+	}
+	end := time.Second // who asks again finds another process
+	server := &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	if err := mgr.Add(&manager.Server{Name: name, Listener: l, ShutdownTimeout: &end, Server: server}); err != nil {
+		return fmt.Errorf("serve %s: %w", name, err)
+	}
+	return nil
+}
+
+// probes answer whether the process lives and is ready, and each condition of that by its name.
+func probes(ready map[string]func() error) http.Handler {
+	checks := map[string]healthz.Checker{}
+	for name, check := range ready {
+		checks[name] = func(*http.Request) error { return check() }
+	}
+	r := chi.NewRouter()
+	for path, handler := range map[string]*healthz.Handler{
+		"/healthz": {Checks: map[string]healthz.Checker{"ping": healthz.Ping}},
+		"/readyz":  {Checks: checks},
+	} {
+		r.Handle(path, http.StripPrefix(path, handler))
+		r.Handle(path+"/*", http.StripPrefix(path, handler))
+	}
+	return r
+}
+
+// metricsAnd serves metrics and other pages, each by its path: for everybody, or for whom the API server lets read it.
+func metricsAnd(mgr manager.Manager, pages map[string]http.Handler, guarded bool) (http.Handler, error) {
+	r := chi.NewRouter()
+	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	for path, page := range pages {
+		r.Handle(path, page)
+	}
+	if !guarded {
+		return r, nil
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server who may read metrics: %w", err)
+	}
+	return filter(ctrl.Log.WithName("metrics"), r)
+}
