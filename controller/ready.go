@@ -8,14 +8,24 @@ import "errors"
 // Nothing waits for a leader to be ready, so this ends as soon as the webhook is reached:
 //   - A leader works before it is ready: it makes the certificate and the token, and writes the webhook configurations, also without a
 //     policy. Pods of the webhook wait for these, not for its readiness.
-//   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is ready, and the old one goes; also
-//     where there is one replica. An old leader that is not ready is the first to go. Without leader election none is waited for.
+//   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is ready once it has seen that one renew
+//     the Lease, and the old one goes; also where there is one replica. An old leader that is not ready is the first to go. A replica that
+//     has seen no leader may be the next: it is not ready before it leads.
 //   - In replace mode who leads waits for the end of another collector, which may never come: it is ready while it does, and enforces
 //     nothing. The same is so while another process holds the migration Lease.
 //
 // A process that serves the webhook itself must not ask: its Service would send it nothing before it is ready.
 func (c *Controller) Enforced() error {
-	if c.enforced == nil || !c.began.Load() || c.canary != nil && c.canary.Waits() || c.options.Migration != nil && c.options.Migration.Waits() {
+	if c.enforced == nil {
+		return nil
+	}
+	if !c.began.Load() {
+		if c.options.Lease != nil && c.options.Lease.Renewed() {
+			return nil
+		}
+		return errNoLeader
+	}
+	if c.canary != nil && c.canary.Waits() || c.options.Migration != nil && c.options.Migration.Waits() {
 		return nil
 	}
 	if err := c.enforced.Reached(); err == nil || c.leads.Load() {
@@ -23,5 +33,7 @@ func (c *Controller) Enforced() error {
 	}
 	return errNotBegun
 }
+
+var errNoLeader = errors.New("no leader is known: this replica does not lead yet, and has not seen another one renew the leader's Lease")
 
 var errNotBegun = errors.New("this replica leads and has not begun to work: it waits until every kind is listed, and in replace mode until it is known that no other garbage collector works")

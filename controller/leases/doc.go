@@ -3,5 +3,5 @@
 //
 // Who holds a Lease, and for how long it is valid, are as client-go has it: a holder that cannot renew ends before another may begin.
 //
-// No goroutines of its own. A channel of one element is the only thing that its callers share, and Showing never blocks.
+// No goroutines of its own. A channel of one element and a flag are all that its callers share, and Showing never blocks.
 package leases

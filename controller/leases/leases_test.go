@@ -272,6 +272,55 @@ func TestAStandbyEndsWhileItWaits(t *testing.T) {
 	})
 }
 
+// TestOnlyAnotherProcessThatRenewsIsSeenToLead: what a Lease says may have been written by a process that is gone.
+func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
+	old := resourcelock.LeaderElectionRecord{HolderIdentity: "leader", LeaseDurationSeconds: 15}
+	taken := resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: 15}
+	for name, c := range map[string]struct {
+		finds, becomes *resourcelock.LeaderElectionRecord
+		renews, want   bool
+	}{
+		"there is none":                      {},
+		"its holder is gone":                 {finds: &old},
+		"its holder gives it back":           {finds: &old, becomes: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}},
+		"its holder lives":                   {finds: &old, renews: true, want: true},
+		"another takes what was given back":  {finds: &old, becomes: &taken, want: true},
+		"it was given back, and is not held": {finds: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := stored{record: c.finds}
+				v := NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard())
+				ctx, end := context.WithTimeout(t.Context(), 20*time.Second)
+				defer end()
+				done := make(chan bool)
+				go func() { done <- v.Await(ctx, time.Second) }()
+				for range 10 {
+					time.Sleep(time.Second + time.Millisecond)
+					l.mu.Lock()
+					if c.becomes != nil {
+						l.record = c.becomes
+					}
+					if c.renews {
+						renewed := *l.record
+						renewed.RenewTime = metav1.Now()
+						l.record = &renewed
+					}
+					l.mu.Unlock()
+				}
+				if end(); !c.renews {
+					<-done
+				} else if <-done {
+					t.Error("two hold the Lease")
+				}
+				if v.Renewed() != c.want {
+					t.Errorf("seen to be renewed: %t, want %t", v.Renewed(), c.want)
+				}
+			})
+		})
+	}
+}
+
 // TestAHolderThatComesBackKeepsTheLease: it renews at the moment in which the Lease would be over.
 func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,7 +25,8 @@ type Vacancy struct {
 	shown  chan struct{} // has one element when a watch has shown a change
 	log    logr.Logger
 	// over is the record that was not renewed for as long as it says. The elector, which sees it for the first time, would wait for as long again.
-	over []byte
+	over    []byte
+	renewed atomic.Bool
 }
 
 // NewVacancy makes one of a Lease, which messages call called.
@@ -40,6 +42,9 @@ func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	}
 	return record, raw, err
 }
+
+// Renewed tells whether Await has seen another process take or renew the Lease. The name in a Lease alone does not say that its holder lives.
+func (v *Vacancy) Renewed() bool { return v.renewed.Load() }
 
 // Showing is told of each object that a watch shows. Without it Await sees a change when it reads the Lease next.
 func (v *Vacancy) Showing(o *graph.Object) {
@@ -78,6 +83,9 @@ func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 			return true
 		default:
 			if !bytes.Equal(raw, last) {
+				if last != nil {
+					v.renewed.Store(true)
+				}
 				last, seen = raw, now
 			}
 			if holder != record.HolderIdentity {
