@@ -70,12 +70,16 @@ func matches(series *dto.Metric, labels []string) bool {
 	return true
 }
 
+// mostBusy is how long a process may have work without a pause: clusters are shared, and a collection of 500 objects that another test deletes in one
+// keeps it busy for 100 s on a loaded machine.
+const mostBusy = 3 * time.Minute
+
 // AwaitIdle waits until nothing that it has seen is left to do. What the API
 // server has not shown it yet is not counted: a caller that changed something
 // makes sure first that weir has seen it.
 func (p *Process) AwaitIdle(ctx context.Context) error {
 	var depth, oldest float64
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, mostBusy, true, func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			return false, err

@@ -27,7 +27,7 @@ func (b *bench) measureFollowing(ctx context.Context, r *report) error {
 		return err
 	}
 	for round := range b.inTime(b.rounds) {
-		for _, s := range b.systems {
+		for _, s := range inRound(b.systems, round, false) {
 			f, err := b.followed(ctx, s, loose)
 			if err != nil {
 				return fmt.Errorf("by %s: %w", s.Name, err)

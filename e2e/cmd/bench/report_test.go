@@ -262,15 +262,26 @@ func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 	}
 }
 
-// TestOlderWeirTakesTurnsInEachRound: it stands beside the new one, and rounds differ; the reference is slow, and is measured once.
-func TestOlderWeirTakesTurnsInEachRound(t *testing.T) {
-	for second, want := range map[string]int{weirBefore: 2, "reference": 1} {
-		systems := []load.System{{Name: "weir"}, {Name: second}}
-		if got := len(inRound(systems, 0, true)); got != 2 {
-			t.Errorf("%s: %d systems in the first round, want 2", second, got)
-		}
-		if got := len(inRound(systems, 1, true)); got != want {
-			t.Errorf("%s: %d systems in the second round, want %d", second, got, want)
+// TestSystemsTakeTurns: an older Weir in each round, since it stands beside the new one and rounds differ, and who was last comes first in the next.
+// The reference is slow, and is measured once where that matters.
+func TestSystemsTakeTurns(t *testing.T) {
+	for _, tt := range []struct {
+		second string
+		slow   bool
+		want   [3]string // by round
+	}{
+		{weirBefore, true, [3]string{"weir weir before", "weir before weir", "weir weir before"}},
+		{"reference", true, [3]string{"weir reference", "weir", "weir"}},
+		{"reference", false, [3]string{"weir reference", "reference weir", "weir reference"}},
+	} {
+		for round, want := range tt.want {
+			var got []string
+			for _, s := range inRound([]load.System{{Name: "weir"}, {Name: tt.second}}, round, tt.slow) {
+				got = append(got, s.Name)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s, slow %t, round %d: %q, want %q", tt.second, tt.slow, round, got, want)
+			}
 		}
 	}
 }

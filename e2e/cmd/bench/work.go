@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,10 +85,15 @@ func (b *bench) roundsOf(slow bool) int {
 }
 
 // inRound are the systems that are measured in a round, which counts from 0. A slow work takes the reference two or three times as long as Weir,
-// so the reference does it in the first round only, unless it is measured alone. An older Weir does it in all.
+// so the reference does it in the first round only, unless it is measured alone. An older Weir does it in all. In every second round the last is the
+// first: who comes first finds the control plane in another state than who comes after it.
 func inRound(systems []load.System, round int, slow bool) []load.System {
 	if slow && round > 0 && systems[len(systems)-1].Name != weirBefore {
 		return systems[:1]
+	}
+	systems = slices.Clone(systems)
+	if round%2 == 1 {
+		slices.Reverse(systems)
 	}
 	return systems
 }
