@@ -145,31 +145,39 @@ func (w *fixture) runWeir(o weir.Options) *weir.Process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(p.Kill)
+	w.Cleanup(func() {
+		p.Kill()
+		if w.Failed() && o.Name != "" { // the test has others, of which explain tells one
+			w.tell(p, func(string) bool { return true })
+		}
+	})
 	return p
 }
 
-// explain adds to a failed test what weir says about its objects.
+// explain adds to a failed test what weir says about its objects, and about none in particular.
 func (w *fixture) explain() {
 	if !w.Failed() || w.weir == nil {
 		return
 	}
-	text, err := w.weir.Output()
+	w.tell(w.weir, func(line string) bool {
+		return strings.Contains(line, w.namespace) || !strings.Contains(line, `"object":`) && !strings.Contains(line, `"root":`)
+	})
+}
+
+// tell logs what a process said last of what is to be told.
+func (w *fixture) tell(p *weir.Process, about func(line string) bool) {
+	text, err := p.Output()
 	if err != nil {
 		w.Log(err)
 	}
 	var lines []string
 	for line := range strings.Lines(text) {
-		if strings.Contains(line, w.namespace) && !strings.Contains(line, "healthz") {
+		if about(line) && !strings.Contains(line, "healthz") {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
 	const most = 60
-	if len(lines) > most {
-		w.Logf("weir said %d things about %s, the last of them:", len(lines), w.namespace)
-		lines = lines[len(lines)-most:]
-	}
-	w.Logf("%s\n%s", w.namespace, strings.Join(lines, "\n"))
+	w.Logf("%s said %d things about %s, the last of them:\n%s", p.Name, len(lines), w.namespace, strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
 // of is an object that the test made.

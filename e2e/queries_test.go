@@ -71,12 +71,6 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	beside.awaitMetrics("the other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_namespace_controller_alive") == 1 })
 
 	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
-	w.Cleanup(func() {
-		if w.Failed() {
-			text, err := shadow.Output()
-			w.Logf("the shadow said, %v:\n%s", err, text)
-		}
-	})
 	beside.weir = shadow
 	// What went while the shadow was listing is not to be compared: so there is more of it, but not as much as is held.
 	var last time.Time

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,6 +166,44 @@ func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 		}
 		if told := c.Reported(" Decision: "); len(told) != 1 || !strings.Contains(told[0], "A person has decided that 6 objects are deleted") {
 			c.Errorf("Events: %q", told)
+		}
+	})
+}
+
+// TestWhatIsHeldIsNotToldAcrossARestore: Weir looks at what is held while the cluster is restored, and the API server answers only afterwards. A person who
+// decides at once about what is told then decides about the restored cluster, so the decision counts.
+func TestWhatIsHeldIsNotToldAcrossARestore(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
+		for i := range 6 {
+			orphan(c, i)
+		}
+		restore := c.API.Snapshot() // nothing is held in it
+		c.Start()
+		c.Pass(time.Minute)
+		asked, answer := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/heldcollections") {
+				once.Do(func() { close(asked); <-answer })
+			}
+			return nil
+		})
+		<-asked
+		c.API.Down()
+		restore(0)
+		c.API.Up()
+		c.Pass(time.Second) // and the next look is a second later
+		close(answer)
+		for end := time.Now().Add(time.Minute); saysHeld(c, "held") != "6"; c.Pass(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				c.Fatalf("what is held is not told: %v", c.API.Get(heldMaps))
+			}
+		}
+		proceed(c, saysHeld(c, "digest"))
+		c.Pass(time.Minute)
+		if left := leftOf(c, 6); left != 0 {
+			c.Errorf("%d of 6 are left: %s", left, saysHeld(c, "message"))
 		}
 	})
 }

@@ -174,6 +174,9 @@ func (k *keeper) look(ctx context.Context) {
 		if err != nil {
 			continue // it cannot be written either
 		}
+		if k.wentBack() {
+			return // whoever decides by what would be told now decides for nothing: the next look voids it
+		}
 		if err := k.write(ctx, r, object); err != nil {
 			k.failure(ctx, err)
 		}
@@ -182,16 +185,22 @@ func (k *keeper) look(ctx context.Context) {
 
 // forgetSets voids what was written, and what was decided, before the history went back.
 func (k *keeper) forgetSets() {
-	k.mu.Lock()
-	now := k.Brake.history
-	k.mu.Unlock()
-	if k.history == now {
+	if !k.wentBack() {
 		return
 	}
-	k.history = now
+	k.mu.Lock()
+	k.history = k.Brake.history
+	k.mu.Unlock()
 	for _, r := range k.records {
 		r.sets, r.applied, r.outcome, r.next = nil, "", "", time.Time{}
 	}
+}
+
+// wentBack tells whether the history has gone back since this look began.
+func (k *keeper) wentBack() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.history != k.Brake.history
 }
 
 // begin has a decision that was there before not count: it was about what this process has not told, in a cluster that may have been restored since.
