@@ -29,7 +29,8 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	companion := w.runWeir(weir.Options{Name: "companion", Kubeconfig: kubeconfig, Flags: []string{"--mode", "companion", "--leader-elect-namespace", metav1.NamespaceDefault}})
+	// A canary a minute: of many one after another the other would soon hold the next.
+	companion := w.runWeir(weir.Options{Name: "companion", Kubeconfig: kubeconfig, Flags: []string{"--mode", "companion", "--leader-elect-namespace", metav1.NamespaceDefault, "--canary-time", "10s"}})
 
 	w.policy("DeletionPolicy", `
   match: {resources: [{apiGroups: [""], resources: [configmaps]}], HERE}
