@@ -63,7 +63,7 @@ func TestBrakeHoldsWhatADefinitionTakesWithIt(t *testing.T) {
 	w.settle()
 	w.undefine(crd)
 
-	held := w.awaitHeld(crd.Name, 1)
+	held := w.awaitCounted(crd.Name, owned)
 	left := w.mustBeHeld(held, owned, "DefinitionGone")
 	w.mustSay(w.mustAsk("plan", "held/"+crd.Name), fmt.Sprintf("Plan: %d objects are deleted", left))
 	out := w.mustKubectl("get", "held")
@@ -113,7 +113,6 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	w.settle()
 	w.rewrite(owned, func(string) types.UID { return uuid.NewUUID() })
 
-	w.awaitHeld(crd.Name, 1)
 	held := w.awaitCounted(crd.Name, owned)
 	left := w.countLeft(owned)
 	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
@@ -175,7 +174,6 @@ func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 	w.patch("boss", `{"metadata":{"finalizers":null}}`)
 	w.awaitGone("boss", "leaf")
 
-	w.awaitHeld(crd.Name, 1)
 	held := w.awaitCounted(crd.Name, owned)
 	w.mustBeHeld(held, owned, "ReferenceEdited")
 	w.proceed(crd.Name, status(held, "digest"))
@@ -200,7 +198,6 @@ func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	w.delete("boss", background)
 	w.deleteAll("widget")
 	w.startWeir()
-	w.awaitHeld(crd.Name, 1)
 	held := w.awaitCounted(crd.Name, owned)
 	w.mustBeHeld(held, owned, "OwnerNotFound")
 	w.awaitGone("leaf")

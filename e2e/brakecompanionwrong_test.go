@@ -157,7 +157,7 @@ func TestBuiltInCollectorIsHeldForWhatARestoreBringsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.startCollector()
-	held := w.allHeld(crd, owned)
+	held := w.awaitCounted(crd.Name, owned)
 	w.proceed(crd.Name, status(held, "digest"))
 	w.awaitGone(w.stillThere(owned)...)
 
@@ -165,7 +165,7 @@ func TestBuiltInCollectorIsHeldForWhatARestoreBringsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustNotice(time.Now())
-	held = w.allHeld(crd, owned)
+	held = w.awaitCounted(crd.Name, owned)
 	if gone := len(owned) - w.countLeft(owned); gone > mostByInference {
 		t.Errorf("%d objects were deleted after the restore, and %d are the limit", gone, mostByInference)
 	}
@@ -196,7 +196,7 @@ func TestBuiltInCollectorIsHeldForARenamedKind(t *testing.T) {
 	w.startCollector()
 	w.delete("boss", background)
 	w.awaitGoneIn(collectorBegins, "leaf")
-	w.allHeld(other, owned)
+	w.awaitCounted(other.Name, owned)
 	left := w.stillThere(owned)
 	if gone := len(owned) - len(left); gone > mostByInference {
 		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
@@ -205,7 +205,7 @@ func TestBuiltInCollectorIsHeldForARenamedKind(t *testing.T) {
 	for _, name := range repaired {
 		w.own(name)
 	}
-	held := w.allHeld(other, rest)
+	held := w.awaitCounted(other.Name, rest)
 	w.proceed(other.Name, status(held, "digest"))
 	w.awaitGone(rest...)
 	w.awaitNotHeld(other.Name)

@@ -43,7 +43,6 @@ func TestBrakeHoldsWhatHelmUninstallTakesWithIt(t *testing.T) {
 			`)
 			w.helm("uninstall", "operator")
 
-			w.awaitHeld(crd.Name, 1)
 			held := w.awaitCounted(crd.Name, owned)
 			w.mustBeHeld(held, owned, "DefinitionGone")
 			w.delete("boss", background)

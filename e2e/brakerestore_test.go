@@ -3,12 +3,10 @@ package e2e
 import (
 	"context"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -34,7 +32,7 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig})
-			held := w.allHeld(crd, owned)
+			held := w.awaitCounted(crd.Name, owned)
 			w.proceed(crd.Name, status(held, "digest"))
 			w.awaitGone(w.stillThere(owned)...)
 
@@ -42,7 +40,7 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.mustNotice(time.Now())
-			held = w.allHeld(crd, owned)
+			held = w.awaitCounted(crd.Name, owned)
 			if gone := len(owned) - w.countLeft(owned); gone > mostByInference {
 				t.Errorf("%d objects were deleted after the restore, and %d are the limit", gone, mostByInference)
 			}
@@ -53,18 +51,6 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 			w.awaitNotHeld(crd.Name)
 		})
 	}
-}
-
-// allHeld waits until all that is left of some objects is held.
-func (w *fixture) allHeld(crd *apiextensionsv1.CustomResourceDefinition, of []string) (held *unstructured.Unstructured) {
-	w.Helper()
-	w.awaitHeld(crd.Name, 1)
-	w.until("all that is left is held", func(context.Context) (bool, error) {
-		held = w.heldNow(crd.Name)
-		return status(held, "held") == strconv.Itoa(w.countLeft(of)), nil
-	})
-	w.Logf("%s of %d are held: %s", status(held, "held"), len(of), status(held, "message"))
-	return held
 }
 
 // TestARenamedKindOfOwners: while Weir does not run, the definition of 600 owners is replaced. Where the kind that the references name is not served any
@@ -101,7 +87,7 @@ func TestARenamedKindOfOwners(t *testing.T) {
 				}
 				return
 			}
-			w.allHeld(other, owned)
+			w.awaitCounted(other.Name, owned)
 			left := w.stillThere(owned)
 			if gone := len(owned) - len(left); gone > mostByInference {
 				t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)

@@ -270,7 +270,6 @@ func (w *fixture) holdsRewritten(all []rewriting, limit int) {
 	w.Helper()
 	for i := range all {
 		r := &all[i]
-		w.awaitHeld(r.heldFor(), 1)
 		held := w.awaitCounted(r.heldFor(), rewrittenBy(r))
 		left := w.countLeft(rewrittenBy(r))
 		w.Logf("%s: %d of %d are left; held: %s", r.writer, left, *rewritten, status(held, "message"))
