@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1alpha1"
-	"golang.org/x/time/rate"
 )
 
 // own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
