@@ -69,9 +69,21 @@ func (w *fixture) define(crd *apiextensionsv1.CustomResourceDefinition) {
 // undefine deletes a kind, and returns when it is gone with all its objects.
 func (w *fixture) undefine(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
+	w.beginUndefine(crd)
+	w.awaitUndefined(crd)
+}
+
+// beginUndefine deletes a kind. An object of it with a finalizer holds the definition, and all watches go on meanwhile.
+func (w *fixture) beginUndefine(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
 	if err := w.crds().Delete(w.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// awaitUndefined waits until a kind that was deleted is gone with all its objects.
+func (w *fixture) awaitUndefined(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
 	w.until(crd.Name+" is gone", func(ctx context.Context) (bool, error) {
 		list, err := w.crds().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + crd.Name})
 		if err != nil {
