@@ -188,6 +188,7 @@ func (c *Controller) limit(workers *collect.Options, told *follow.Listener, rep 
 	if limits {
 		workers.Brake = c.brake
 	}
+	told.Going = c.brake.Going
 	rewound := told.Rewound
 	told.Rewound = func(why string) { rewound(why); c.brake.Rewound(why) }
 	return nil

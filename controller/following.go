@@ -168,7 +168,7 @@ func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	o.Store, o.Read = f.store, f.requester.GetObject
 	b := brake.New(o)
-	f.listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound})
+	f.listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound, Going: b.Going})
 	return b
 }
 

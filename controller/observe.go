@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // observe has the built-in controllers be observed in what they have to do anyway, beside what told has others hear.
@@ -22,8 +23,14 @@ func (c *Controller) observe(told *follow.Listener, rep *events.Reporter) error 
 		Namespaces: core.Namespaces(), Content: c.store.Inventory, Kinds: func() []graph.KindStats { return c.store.Stats().Kinds },
 		Now: c.clients.clock.Now, Stands: c.canary.Stands, Reporter: rep, Registry: c.options.Registry, Log: c.options.Log,
 	})
-	rewound, namespace := told.Rewound, told.Namespace
-	told.Showing, told.Going = lag.Showing, lag.Going
+	rewound, namespace, going := told.Rewound, told.Namespace, told.Going
+	told.Showing = lag.Showing
+	told.Going = func(uid types.UID) {
+		if going != nil {
+			going(uid)
+		}
+		lag.Going(uid)
+	}
 	told.Rewound = func(why string) { rewound(why); lag.Rewound(); c.spaces.Rewound() }
 	told.Namespace = func(name string, how follow.Change) {
 		if namespace != nil {

@@ -95,10 +95,8 @@ func (a *account) weighed(uid types.UID) {
 	}
 }
 
-// charge counts an object that is let through, with its weight.
-func (a *account) charge(now time.Time, uid types.UID, weight []graph.Counted) {
-	a.add(weight)
-	a.let[uid] = struct{}{}
+// paces has all others wait for a moment after some objects that were let through.
+func (a *account) paces(now time.Time) {
 	if a.charges++; a.charges%looksAround == 0 {
 		a.pauses = now.Add(Pause)
 	}

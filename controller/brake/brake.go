@@ -15,6 +15,8 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // mostWeighed bounds the references that are looked at to know what goes with objects: more than any limit that makes sense.
@@ -128,11 +130,50 @@ func (b *Brake) ask(a graph.Action, others func(graph.Cause) []graph.Ref) Answer
 	b.mu.Lock()
 	answer, held := b.ledger.Charge(time.Now(), a, load)
 	b.mu.Unlock()
-	if held != nil {
-		b.Log.Info("held: this was not asked for by the delete of an owner", "name", causeFor(*held).String(), "because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
-		b.wake()
-	}
+	b.begins(held, a)
 	return answer
+}
+
+// Going is told of each object that a watch shows to be gone, before the graph is. Beside another collector it counts what that has deleted by inference,
+// be it that another process was asked. So each process counts what any of them lets through, as long as it sees the ends of owners before those of dependents.
+func (b *Brake) Going(uid types.UID) {
+	if !b.Beside || b.Limits.Off() {
+		return
+	}
+	var a graph.Action
+	var load Load
+	b.Store.Read(func(g *graph.Graph) {
+		if basis := g.BasisOf(uid); basis.Settled && basis.Inference.Conclusion != graph.Asked && !isCollectorCanary(basis.Object) {
+			a = deleteFor(basis)
+			load = loadOf(g, a, b.Limits, nil, nil, nil)
+		}
+	})
+	if a.Object.UID == "" {
+		return
+	}
+	b.mu.Lock()
+	held := b.ledger.Went(time.Now(), a, load)
+	b.mu.Unlock()
+	b.begins(held, a)
+}
+
+// isCollectorCanary: Weir plants that ConfigMap for the other collector to delete.
+func isCollectorCanary(o graph.Ref) bool {
+	return o.Kind == kinds.ConfigMaps && o.Name == v1alpha1.CollectorCanary
+}
+
+// deleteFor is what another collector does.
+func deleteFor(b graph.Basis) graph.Action {
+	return graph.Action{Verb: graph.Delete, Object: b.Object, Dependents: b.Dependents, Inferred: b.Inference}
+}
+
+// begins says that a cause has begun to be held, if it has, at an object.
+func (b *Brake) begins(held *graph.Cause, at graph.Action) {
+	if held == nil {
+		return
+	}
+	b.Log.Info("held: this was not asked for by the delete of an owner", "name", causeFor(*held).String(), "because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
+	b.wake()
 }
 
 // wake has the HeldCollections looked after at once.

@@ -60,7 +60,7 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 		g.doubt(basis)
 		return ""
 	}
-	a := graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference}
+	a := deleteFor(basis)
 	signed := g.signed(ctx, &a)
 	basis.Inference = a.Inferred
 	g.doubt(basis)

@@ -74,14 +74,7 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	var answer Answer
 	weighed, decided := l.decided(a)
 	for _, c := range a.Inferred.Causes() {
-		acc := l.causes[c]
-		if acc == nil {
-			acc = newAccount(now)
-			acc.pauses = now.Add(Pause)
-			l.causes[c] = acc
-		}
-		acc.turn(now)
-		answer = max(answer, l.ask(now, acc, a))
+		answer = max(answer, l.ask(now, l.account(now, c), a))
 	}
 	switch {
 	case !decided || answer == Go:
@@ -90,6 +83,18 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 		return Go
 	}
 	return Weigh
+}
+
+// account is that of a cause, as it is now.
+func (l *Ledger) account(now time.Time, c graph.Cause) *account {
+	acc := l.causes[c]
+	if acc == nil {
+		acc = newAccount(now)
+		acc.pauses = now.Add(Pause)
+		l.causes[c] = acc
+	}
+	acc.turn(now)
+	return acc
 }
 
 // ask is what one cause says.
@@ -183,10 +188,49 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 		return Held, &causes[at]
 	}
 	for _, acc := range accounts {
-		acc.charge(now, a.Object.UID, load.Weight)
+		acc.paces(now)
+	}
+	l.count(now, a, load, all, accounts)
+	return Go, nil
+}
+
+// Went takes in that another collector has deleted an object by inference: this process may not have been asked, or not in time. What that exceeds a limit of
+// is held from now on, with what was let through for the same cause and is still there.
+func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (held *graph.Cause) {
+	var all, accounts []*account
+	var causes []graph.Cause
+	for _, c := range a.Inferred.Causes() {
+		acc := l.account(now, c)
+		switch all = append(all, acc); {
+		case acc.held != nil: // it was let through before, or a person has decided
+			return nil
+		case acc.lets(a.Object.UID):
+		case a.Inferred.Inherited && acc.follows[a.Object.Kind] > 0:
+			acc.followed(a.Object.Kind)
+		default:
+			causes, accounts = append(causes, c), append(accounts, acc)
+		}
+	}
+	if len(accounts) == 0 {
+		return nil
+	}
+	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
+		l.hold(accounts[at], now, why)
+		l.takeShares(causes[at])
+		return &causes[at]
+	}
+	l.count(now, a, load, all, accounts)
+	return nil
+}
+
+// count takes in what goes with an object, for accounts that have not counted it. all are those of its causes.
+func (l *Ledger) count(now time.Time, a graph.Action, load Load, all, accounts []*account) {
+	for _, acc := range accounts {
+		acc.add(load.Weight)
+		acc.let[a.Object.UID] = struct{}{}
 	}
 	if accounts[0] != all[0] {
-		return Go, nil // what goes with it was counted when it was counted for its owners
+		return // what goes with it was counted when it was counted for its owners
 	}
 	if now.Before(l.until) {
 		l.common.add(load.Weight)
@@ -199,7 +243,6 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 		}
 	}
 	all[0].follow(a.Object.Kind, load.Weight)
-	return Go, nil
 }
 
 // exceeds says which limit there is in the way, and of which of the causes; "" for none. That of all kinds of owners comes last: who edited
