@@ -95,8 +95,9 @@ func (a *account) weighed(uid types.UID) {
 	}
 }
 
-// paces has all others wait for a moment after some objects that were let through.
-func (a *account) paces(now time.Time) {
+// letThrough notes that an object is, after some of which all others wait for a moment.
+func (a *account) letThrough(now time.Time, uid types.UID) {
+	a.let[uid] = struct{}{}
 	if a.charges++; a.charges%looksAround == 0 {
 		a.pauses = now.Add(Pause)
 	}

@@ -152,9 +152,24 @@ func (b *Brake) Going(uid types.UID) {
 		return
 	}
 	b.mu.Lock()
-	held := b.ledger.Went(time.Now(), a, load)
+	over, why := b.ledger.Went(time.Now(), a, load)
 	b.mu.Unlock()
-	b.begins(held, a)
+	if over == nil || !b.stands(*over, uid) {
+		return // there is nothing to hold, and what comes is counted with what went
+	}
+	b.mu.Lock()
+	begins := b.ledger.Exceeded(time.Now(), *over, why)
+	b.mu.Unlock()
+	if begins {
+		b.begins(over, a)
+	}
+}
+
+// stands tells whether something is to go for a cause, beside one object.
+func (b *Brake) stands(c graph.Cause, beside types.UID) bool {
+	var all []graph.Ref
+	b.Store.Read(func(g *graph.Graph) { all = g.Suspects(c, nil, 2) })
+	return slices.ContainsFunc(all, func(o graph.Ref) bool { return o.UID != beside })
 }
 
 // isCollectorCanary: Weir plants that ConfigMap for the other collector to delete.

@@ -9,3 +9,15 @@ func (l *Ledger) Why(c graph.Cause) string {
 	}
 	return ""
 }
+
+// HeldCauses is how many causes are held.
+func (b *Brake) HeldCauses() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, acc := range b.ledger.causes {
+		if acc.held != nil {
+			n++
+		}
+	}
+	return n
+}

@@ -68,6 +68,24 @@ func TestWhatAnotherProcessLetCounts(t *testing.T) {
 	}
 }
 
+// TestNothingIsHeldWhenAllIsGone: where more went than the limit, be it by two replicas or by hand, and nothing is left to hold, what comes next is held.
+func TestNothingIsHeldWhenAllIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 30, small)
+		for i := range 2 * small.Most {
+			g.orphan(i, i+1)
+			g.goes(uid("pod", i))
+		}
+		if held := g.HeldCauses(); held != 0 {
+			t.Errorf("%d causes are held", held)
+		}
+		g.orphan(25, 26)
+		if g.leads(uid("pod", 25)) {
+			t.Errorf("one more object goes than %d, of which twice as many went", small.Most)
+		}
+	})
+}
+
 // TestWhatGoesCountsOnce: what this process has let through counts then, and not once more when it is gone; what a client asked for does not.
 func TestWhatGoesCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

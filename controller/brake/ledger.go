@@ -183,27 +183,26 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 		return Go, nil
 	}
 	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
-		l.hold(accounts[at], now, why)
-		l.takeShares(causes[at])
+		l.Exceeded(now, causes[at], why)
 		return Held, &causes[at]
 	}
 	for _, acc := range accounts {
-		acc.paces(now)
+		acc.letThrough(now, a.Object.UID)
 	}
 	l.count(now, a, load, all, accounts)
 	return Go, nil
 }
 
-// Went takes in that another collector has deleted an object by inference: this process may not have been asked, or not in time. What that exceeds a limit of
-// is held from now on, with what was let through for the same cause and is still there.
-func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (held *graph.Cause) {
+// Went takes in that another collector has deleted an object by inference: this process may not have been asked, or not in time. over is a cause
+// whose limit that exceeds, for Exceeded; nil if there is none.
+func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (over *graph.Cause, why string) {
 	var all, accounts []*account
 	var causes []graph.Cause
 	for _, c := range a.Inferred.Causes() {
 		acc := l.account(now, c)
 		switch all = append(all, acc); {
 		case acc.held != nil: // it was let through before, or a person has decided
-			return nil
+			return nil, ""
 		case acc.lets(a.Object.UID):
 		case a.Inferred.Inherited && acc.follows[a.Object.Kind] > 0:
 			acc.followed(a.Object.Kind)
@@ -212,22 +211,31 @@ func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (held *graph.Cau
 		}
 	}
 	if len(accounts) == 0 {
-		return nil
+		return nil, ""
 	}
-	if at, why := l.exceeds(now, accounts, causes, a, load); why != "" {
-		l.hold(accounts[at], now, why)
-		l.takeShares(causes[at])
-		return &causes[at]
+	at, why := l.exceeds(now, accounts, causes, a, load)
+	l.count(now, a, load, all, accounts) // its uid is not kept: it does not come back, and nothing bounds how many go
+	if why == "" {
+		return nil, ""
 	}
-	l.count(now, a, load, all, accounts)
-	return nil
+	return &causes[at], why
+}
+
+// Exceeded holds a cause whose limit was exceeded, with what was let through for it and is still there. False: it is held already.
+func (l *Ledger) Exceeded(now time.Time, c graph.Cause, why string) bool {
+	acc := l.account(now, c)
+	if acc.held != nil {
+		return false
+	}
+	l.hold(acc, now, why)
+	l.takeShares(c)
+	return true
 }
 
 // count takes in what goes with an object, for accounts that have not counted it. all are those of its causes.
 func (l *Ledger) count(now time.Time, a graph.Action, load Load, all, accounts []*account) {
 	for _, acc := range accounts {
 		acc.add(load.Weight)
-		acc.let[a.Object.UID] = struct{}{}
 	}
 	if accounts[0] != all[0] {
 		return // what goes with it was counted when it was counted for its owners
