@@ -30,31 +30,38 @@ func readHeap() heap {
 	return heap{s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
 }
 
-// worthTidying tells whether a process that has little to do holds much memory that it does not use.
-func worthTidying(before, now heap) bool {
+// looks are the last three of them, the newest first.
+type looks [3]heap
+
+// worthTidying tells whether a process that has little to do holds much memory that it does not use. It may where much was to do until a moment ago: what is garbage since
+// garbage was last collected cannot be told from what is in use.
+func (l looks) worthTidying() bool {
+	now := l[0]
 	spare := now.idle
 	if now.objects > now.live {
 		spare += now.objects - now.live
 	}
-	return now.allocated-before.allocated <= quietBytes && spare > worthBytes+now.live/8
+	return l.quiet(0) && (spare > worthBytes+now.live/8 || !l.quiet(1))
 }
+
+// quiet tells whether there was little to do between a look and the one before it.
+func (l looks) quiet(at int) bool { return l[at].allocated-l[at+1].allocated <= quietBytes }
 
 // tidy gives memory back when the work is done that it was needed for, until ctx ends. The Go runtime by itself collects garbage after two
 // minutes, and keeps what a cascade has left behind for the next one; a container's limit counts both.
 func tidy(ctx context.Context) error {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
-	for before := readHeap(); ; {
+	for l := (looks{readHeap()}); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		now := readHeap()
-		if worthTidying(before, now) {
+		l = looks{readHeap(), l[0], l[1]}
+		if l.worthTidying() {
 			debug.FreeOSMemory()
-			now = readHeap()
+			l[0] = readHeap()
 		}
-		before = now
 	}
 }

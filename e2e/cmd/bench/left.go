@@ -17,10 +17,10 @@ const (
 	leftAfter = time.Minute
 )
 
-// left is what a process takes before, with, and after objects that came and went while it ran.
-type left struct{ before, with, after load.Footprint }
+// left is what a process takes before, with, and after objects that came and went while it ran. With them that is when the last was made, and at rest.
+type left struct{ before, with, rest, after load.Footprint }
 
-// measureLeft makes objects while a system runs, has it delete them, and leaves it alone for a minute.
+// measureLeft makes objects while a system runs, leaves it alone for a minute, has it delete them, and leaves it alone for another.
 func (b *bench) measureLeft(ctx context.Context, r *report) error {
 	for _, s := range b.systems {
 		l, err := b.leftBy(ctx, s)
@@ -28,8 +28,8 @@ func (b *bench) measureLeft(ctx context.Context, r *report) error {
 			return fmt.Errorf("by %s: %w", s.Name, err)
 		}
 		r.left[s.Name] = l
-		b.say("%s, %d objects: %s: RSS (heap) %.1f (%.1f) MB before, %.1f (%.1f) MB with them, %.1f (%.1f) MB a minute after", leftName, b.memory, s.Name,
-			mb(l.before.RSS), mb(l.before.Heap), mb(l.with.RSS), mb(l.with.Heap), mb(l.after.RSS), mb(l.after.Heap))
+		b.say("%s, %d objects: %s: RSS (heap) %.1f (%.1f) MB before, %.1f (%.1f) MB with them, %.1f (%.1f) MB a minute later, %.1f (%.1f) MB a minute after they were deleted", leftName, b.memory, s.Name,
+			mb(l.before.RSS), mb(l.before.Heap), mb(l.with.RSS), mb(l.with.Heap), mb(l.rest.RSS), mb(l.rest.Heap), mb(l.after.RSS), mb(l.after.Heap))
 	}
 	return nil
 }
@@ -57,6 +57,12 @@ func (b *bench) leftBy(ctx context.Context, s load.System) (l left, err error) {
 	if l.with, err = load.Weigh(ctx, running); err != nil {
 		return l, err
 	}
+	if err := load.Pause(ctx, leftAfter); err != nil {
+		return l, err
+	}
+	if l.rest, err = load.Weigh(ctx, running); err != nil {
+		return l, err
+	}
 	if _, err := load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, metav1.DeletePropagationBackground); err != nil {
 		return l, err
 	}
@@ -71,9 +77,9 @@ func (r *report) writeLeft(s *strings.Builder) {
 	if len(r.left) == 0 {
 		return
 	}
-	fmt.Fprintf(s, "\n| %d objects, made while it ran and then deleted | RSS before | with them | a minute after |\n|---|---|---|---|\n", r.bench.memory)
+	fmt.Fprintf(s, "\n| %d objects, made while it ran and then deleted | RSS before | with them | a minute later | a minute after they were deleted |\n|---|---|---|---|---|\n", r.bench.memory)
 	for _, sys := range r.bench.systems {
 		l := r.left[sys.Name]
-		fmt.Fprintf(s, "| %s | %.1f MB | %.1f MB | %.1f MB |\n", sys.Name, mb(l.before.RSS), mb(l.with.RSS), mb(l.after.RSS))
+		fmt.Fprintf(s, "| %s | %.1f MB | %.1f MB | %.1f MB | %.1f MB |\n", sys.Name, mb(l.before.RSS), mb(l.with.RSS), mb(l.rest.RSS), mb(l.after.RSS))
 	}
 }
