@@ -30,11 +30,11 @@ func readHeap() heap {
 	return heap{s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
 }
 
-// looks are the last three of them, the newest first.
+// looks are what the last three looks at the heap saw, the newest first.
 type looks [3]heap
 
-// worthTidying tells whether a process that has little to do holds much memory that it does not use. It may where much was to do until a moment ago: what is garbage since
-// garbage was last collected cannot be told from what is in use.
+// worthTidying tells whether a process that has little to do holds much memory that it does not use. It also does where much was to do until the look before:
+// how much of what was in use then has become garbage is not known before it is collected.
 func (l looks) worthTidying() bool {
 	now := l[0]
 	spare := now.idle

@@ -3,13 +3,13 @@ package controller
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // observe has the built-in controllers be observed in what they have to do anyway, beside what told has others hear.

@@ -224,3 +224,23 @@ func TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 		c.MustBeGone("pods/shop/p0")
 	})
 }
+
+// TestBesideAnotherCollectorItsDeletesCount: it deletes three objects, each before Weir's workers have weighed it. With them the fourth exceeds the limit.
+func TestBesideAnotherCollectorItsDeletesCount(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Options.Companion, c.Options.Brake, c.Options.BrakeUsers = true, brake.Limits{Most: 3, Objects: 3, Share: 1}, []string{"collector"}
+		c.Start()
+		c.Pass(time.Minute)
+		for i := range 3 {
+			orphan(c, i)
+			c.Pass(brake.Pause / 2) // it is looked up, and not weighed yet
+			c.API.Remove(fmt.Sprint("pods/shop/p", i))
+			c.Pass(brake.Pause / 10)
+		}
+		orphan(c, 3)
+		c.Pass(time.Minute)
+		if held := saysHeld(c, "held"); held != "1" {
+			c.Errorf("%q are held, want 1: %v", held, c.API.Get(heldMaps)["status"])
+		}
+	})
+}

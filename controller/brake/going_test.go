@@ -16,9 +16,7 @@ import (
 // leads asks about an object as a worker of the leader does, until it need not ask again, and tells whether the object may be deleted.
 func (g *guarded) leads(uid types.UID) bool {
 	for {
-		var basis graph.Basis
-		g.store.Read(func(gr *graph.Graph) { basis = gr.BasisOf(uid) })
-		yes, again := g.Allows(graph.Action{Verb: graph.Delete, Object: basis.Object, Dependents: basis.Dependents, Inferred: basis.Inference})
+		yes, again := g.Allows(g.store.Decide(uid))
 		if again == 0 {
 			return yes
 		}

@@ -90,7 +90,7 @@ func (l *Ledger) Heed(now time.Time, written map[graph.Cause]time.Time) (changes
 			changes = append(changes, change{c, "no HeldCollection holds it any more"})
 		} else { // no person has decided anything, so what it let through goes on counting
 			acc.held = nil
-			changes = append(changes, change{c, "this process alone held it: the controller has counted less, as it does after a restart. It is held again when it is asked about, until what went does not count any more, within an hour"})
+			changes = append(changes, change{c, "this process alone held it, for a minute: the controller has counted less, for example because it was restarted, and there is no HeldCollection. What the collector asks about is held again, for an hour at most; to end that sooner, restart the webhook"})
 		}
 	}
 	return changes

@@ -13,7 +13,7 @@ import (
 
 const (
 	leftName = "memory, made and deleted again"
-	// leftAfter is how long a system is left alone when all has been deleted.
+	// leftAfter is how long a system is left alone when all has been made, and when all has been deleted.
 	leftAfter = time.Minute
 )
 
