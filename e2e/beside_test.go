@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -236,7 +235,7 @@ func TestReplaceModeLeavesNamespacesToAnotherController(t *testing.T) {
 // awaitMetricsIn is awaitMetrics for what takes its time.
 func (w *fixture) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
 	w.Helper()
-	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, d, true, func(ctx context.Context) (bool, error) {
+	if err := plane.Poll(w.Context(), d, func(ctx context.Context) (bool, error) {
 		m, err := w.weir.Metrics(ctx)
 		return err == nil && holds(m), err
 	}); err != nil {

@@ -12,27 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // patience is how long a test waits for what should take milliseconds: the
 // machine may have other things to do.
 const (
-	patience  = 2 * time.Minute
+	patience  = 4 * time.Minute
 	pollEvery = 30 * time.Millisecond
 )
 
 // until waits for something in the cluster; what says what.
 func (w *fixture) until(what string, holds func(context.Context) (bool, error)) {
 	w.Helper()
-	if err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, holds); err != nil {
+	if err := plane.Poll(w.Context(), patience, holds); err != nil {
 		w.Fatalf("wait until %s: %v", what, err)
 	}
 }
 
 // poll is until for those who have no fixture.
 func poll(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
-	if err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, holds); err != nil {
+	if err := plane.Poll(ctx, patience, holds); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
 	}
 	return nil
@@ -118,7 +119,7 @@ func (w *fixture) awaitGone(names ...string) {
 func (w *fixture) awaitGoneIn(patience time.Duration, names ...string) {
 	w.Helper()
 	var left []string
-	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(ctx context.Context) (bool, error) {
+	err := plane.Poll(w.Context(), patience, func(ctx context.Context) (bool, error) {
 		var err error
 		left, err = w.left(ctx, names)
 		return len(left) == 0, err
@@ -132,7 +133,7 @@ func (w *fixture) awaitGoneIn(patience time.Duration, names ...string) {
 func (w *fixture) awaitOwners(name, want string) {
 	w.Helper()
 	var have string
-	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(context.Context) (bool, error) {
+	err := plane.Poll(w.Context(), patience, func(context.Context) (bool, error) {
 		o := w.get(name)
 		if o == nil {
 			return false, errors.New("it is gone")
@@ -149,7 +150,7 @@ func (w *fixture) awaitOwners(name, want string) {
 func (w *fixture) awaitFinalizers(name string, want ...string) {
 	w.Helper()
 	var have []string
-	err := wait.PollUntilContextTimeout(w.Context(), pollEvery, patience, true, func(context.Context) (bool, error) {
+	err := plane.Poll(w.Context(), patience, func(context.Context) (bool, error) {
 		o := w.get(name)
 		if o == nil {
 			return false, errors.New("it is gone")

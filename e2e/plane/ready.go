@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -15,6 +17,14 @@ const (
 	// something else as well; a part that fails ends, and is seen at once.
 	readyWithin = 2 * time.Minute
 )
+
+// Poll asks until something holds: at once, and then less and less often, down to four times a second. What takes long may be noticed a little late, and
+// many who wait side by side leave the machine to those that they wait for.
+func Poll(ctx context.Context, atMost time.Duration, holds wait.ConditionWithContextFunc) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	return wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.3, Steps: 20, Cap: 250 * time.Millisecond}.DelayFunc().Until(ctx, true, true, holds)
+}
 
 // await asks ready until it has no objection. It gives up as soon as c has
 // ended, and says what c said last.

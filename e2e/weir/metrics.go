@@ -11,7 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // Metrics are the metrics of one moment.
@@ -79,7 +80,7 @@ const mostBusy = 3 * time.Minute
 // makes sure first that weir has seen it.
 func (p *Process) AwaitIdle(ctx context.Context) error {
 	var depth, oldest float64
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, mostBusy, true, func(ctx context.Context) (bool, error) {
+	err := plane.Poll(ctx, mostBusy, func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			return false, err

@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
@@ -120,7 +118,7 @@ func (p *Process) Restart(ctx context.Context) error {
 // It gives up when the process ends.
 func (p *Process) AwaitReady(ctx context.Context) error {
 	last := errors.New("it was not asked")
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := plane.Poll(ctx, 2*time.Minute, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.Exited():
 			return false, fmt.Errorf("it ended: %w", p.Wait())
