@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,6 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+)
+
+var (
+	collected = flag.Int("arming.collected", 200, "how many objects without the finalizer one deletecollection is about; the API server ends what takes longer than a minute")
+	racing    = flag.Int("arming.racing", 800, "how many objects are deleted while they get the finalizer")
 )
 
 // removeFinalizer takes Weir's finalizer off behind its back, as if the object had been made
@@ -128,10 +134,10 @@ func TestFreshFinalizerHoldsEveryDelete(t *testing.T) {
 }
 
 func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
+	eachModeAlone(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitFinalizerAdded("cm")
-		const n = 500
+		n := *collected
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
 		w.removeFinalizer(owners...)
@@ -215,8 +221,8 @@ func (w *fixture) makePairs(short string, owners, children []string, finalizers 
 // webhook, by back-fill, and by updates: whatever comes first, no dependent is lost,
 // and no object stays.
 func TestDeletesRacingWithTheFinalizer(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		const n = 2000
+	eachModeAlone(t, func(t *testing.T, w *fixture) {
+		n := *racing
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))

@@ -69,6 +69,18 @@ func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) {
 	}
 }
 
+// eachModeAlone is eachMode in clusters of their own: what is done about thousands of objects would hold up the tests beside it, whose few come after them.
+func eachModeAlone(t *testing.T, f func(t *testing.T, w *fixture)) {
+	t.Parallel()
+	for m := range enforced {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			w, _ := newPaired(t, m, planeOf(m))
+			f(t, w)
+		})
+	}
+}
+
 // newEnforced is a fixture in the cluster of a mode.
 func newEnforced(t *testing.T, m mode) *fixture {
 	t.Helper()
@@ -83,14 +95,19 @@ func newEnforced(t *testing.T, m mode) *fixture {
 	return w
 }
 
-func (e *enforcedCluster) start(ctx context.Context, m mode) error {
+// planeOf are the options of a cluster in which weir runs in a mode.
+func planeOf(m mode) plane.Options {
 	controllers := plane.WithoutCollectors
 	if m == companion {
 		controllers = plane.All
 	}
-	p, err := plane.Start(ctx, plane.Options{Controllers: controllers, Scheduler: true, Kwok: true, Audit: true, Out: os.Stderr,
+	return plane.Options{Controllers: controllers, Scheduler: true, Kwok: true, Audit: true, Out: os.Stderr,
 		// The built-in collector orphans twenty objects in a second unless told otherwise, and these tests do thousands.
-		ControllerManagerFlags: []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}})
+		ControllerManagerFlags: lifted}
+}
+
+func (e *enforcedCluster) start(ctx context.Context, m mode) error {
+	p, err := plane.Start(ctx, planeOf(m))
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/weir-dev/weir/e2e/plane"
 )
 
 const everything = `
@@ -24,10 +22,10 @@ const everything = `
 // TestPoliciesAboutEverythingLeaveTheClusterAtWork: a '*' in every kind of policy.
 func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
 	t.Parallel()
-	for m, controllers := range map[mode]plane.Controllers{replace: plane.WithoutCollectors, companion: plane.All} {
+	for m := range enforced {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			w, _ := newPaired(t, m, plane.Options{Controllers: controllers, Scheduler: true, Kwok: true})
+			w, _ := newPaired(t, m, planeOf(m))
 			w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
 			// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not, what the last step shows.
 			w.policyNamed("DeletionPolicy", "guard", everything+"\n  protection: {maxDependents: 1000}\n  failurePolicy: Fail")
