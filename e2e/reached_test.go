@@ -15,6 +15,7 @@ import (
 // TestALeaderIsReadyOnceTheWebhookWasAsked: so helm install --wait is over when policies are enforced, and not before. Who follows is
 // ready, so that a rollout goes on; so is a leader that has seen the webhook be asked, whatever comes later. There is no policy.
 func TestALeaderIsReadyOnceTheWebhookWasAsked(t *testing.T) {
+	t.Parallel()
 	for _, m := range []mode{replace, companion} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
