@@ -254,7 +254,7 @@ func TestDeletesRacingWithTheFinalizer(t *testing.T) {
 		if err := group.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		w.awaitGoneIn(4*patience, owners...) // some ten thousand requests
+		w.awaitGoneIn(2*patience, owners...) // some thousand requests
 		w.mustStay(children...)
 		list, err := w.dynamic.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {

@@ -59,24 +59,23 @@ func stopEnforced() {
 }
 
 // eachMode runs a test in both modes, at the same time.
-func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) {
-	t.Parallel()
-	for m := range enforced {
-		t.Run(string(m), func(t *testing.T) {
-			t.Parallel()
-			f(t, newEnforced(t, m))
-		})
-	}
+func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) { eachModeIn(t, newEnforced, f) }
+
+// eachModeAlone is eachMode in clusters of their own, for tests that would hold up those beside them, or break their work.
+func eachModeAlone(t *testing.T, f func(t *testing.T, w *fixture)) {
+	eachModeIn(t, func(t *testing.T, m mode) *fixture {
+		w, _ := newPaired(t, m, planeOf(m))
+		return w
+	}, f)
 }
 
-// eachModeAlone is eachMode in clusters of their own: what is done about thousands of objects would hold up the tests beside it, whose few come after them.
-func eachModeAlone(t *testing.T, f func(t *testing.T, w *fixture)) {
+// eachModeIn is eachMode in the fixtures that are made for it.
+func eachModeIn(t *testing.T, made func(*testing.T, mode) *fixture, f func(t *testing.T, w *fixture)) {
 	t.Parallel()
 	for m := range enforced {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			w, _ := newPaired(t, m, planeOf(m))
-			f(t, w)
+			f(t, made(t, m))
 		})
 	}
 }

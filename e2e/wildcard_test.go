@@ -21,32 +21,27 @@ const everything = `
 
 // TestPoliciesAboutEverythingLeaveTheClusterAtWork: a '*' in every kind of policy.
 func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
-	t.Parallel()
-	for m := range enforced {
-		t.Run(string(m), func(t *testing.T) {
-			t.Parallel()
-			w, _ := newPaired(t, m, planeOf(m))
-			w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
-			// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not, what the last step shows.
-			w.policyNamed("DeletionPolicy", "guard", everything+"\n  protection: {maxDependents: 1000}\n  failurePolicy: Fail")
-			w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Deny, namespacedOwner: Deny, cycle: Deny}\n  failurePolicy: Fail")
-			w.policyNamed("DrainPolicy", "all", `
+	eachModeAlone(t, func(_ *testing.T, w *fixture) {
+		w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
+		// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not, what the last step shows.
+		w.policyNamed("DeletionPolicy", "guard", everything+"\n  protection: {maxDependents: 1000}\n  failurePolicy: Fail")
+		w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Deny, namespacedOwner: Deny, cycle: Deny}\n  failurePolicy: Fail")
+		w.policyNamed("DrainPolicy", "all", `
   waves:
   - {name: pods, resources: [{apiGroups: [""], resources: [pods]}]}
   - {name: rest, resources: [{apiGroups: ["*"], resources: ["*"]}]}`)
-			w.awaitFinalizerAdded("cm")
-			w.questionsAreAnswered()
-			w.rolloutGoesOn()
-			w.usageIsShown()
-			w.nodeComesAndGoes()
-			w.namespaceComesAndGoes()
-			w.until("back-fill ends", func(ctx context.Context) (bool, error) {
-				metrics, err := w.weir.Metrics(ctx)
-				return err == nil && metrics.Sum("weir_backfill_last_success_timestamp_seconds") > 0 && metrics.Sum("weir_backfill_objects", "state", "failed") == 0, nil
-			})
-			w.glassBreaks()
+		w.awaitFinalizerAdded("cm")
+		w.questionsAreAnswered()
+		w.rolloutGoesOn()
+		w.usageIsShown()
+		w.nodeComesAndGoes()
+		w.namespaceComesAndGoes()
+		w.until("back-fill ends", func(ctx context.Context) (bool, error) {
+			metrics, err := w.weir.Metrics(ctx)
+			return err == nil && metrics.Sum("weir_backfill_last_success_timestamp_seconds") > 0 && metrics.Sum("weir_backfill_objects", "state", "failed") == 0, nil
 		})
-	}
+		w.glassBreaks()
+	})
 }
 
 // Delegated authorization and authentication are objects that are made and kept nowhere.
