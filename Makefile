@@ -58,7 +58,7 @@ test: verify unit chart e2e ## all tests: unit, scripts, model, simulation, and 
 
 unit: ## unit tests, scripts, model and a bounded simulation, with the race detector
 	@test -n "$(RACE)" || echo 'Without the race detector: there is no C compiler.'
-	$(GO) test $(RACE) ./...
+	$(GO) test $(RACE) -timeout 30m ./...
 	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench-process's
 	cd e2e/cmd/image && $(GO) test ./...
 	cd e2e/cmd/chart && $(GO) test ./...
@@ -68,8 +68,9 @@ e2e: ## end-to-end tests on a real control plane, which is built first (some min
 	$(GO) build $(RACE) -trimpath -o bin/weir-race .
 	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 60m -skip '^($(E2E_MORE))$$' $$($(GO) list ./... | grep -v -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
-	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 1 -count=1 -timeout 40m ./chaos ./differential
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 60m -skip '^($(E2E_MORE))$$' .
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 2 -count=1 -timeout 60m $$($(GO) list ./... | grep -v -e /e2e$$ -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
+	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 2 -count=1 -timeout 40m ./chaos ./differential
 	cd e2e/certs && $(GO) test -v -count=1 ./...
 
 e2e-more: ## end-to-end tests that make e2e leaves out, a minute or more each: more than one API server, wrong built-in collectors, helm uninstall, 10,000 owner references
