@@ -69,7 +69,7 @@ func (s *story) startCertManager() {
 		s.Fatalf("find cert-manager: %v", err)
 	}
 	s.must("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds"))
-	s.must("wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "crd/issuers.cert-manager.io", "--timeout=60s")
+	s.established("certificates.cert-manager.io", "issuers.cert-manager.io")
 
 	binary := filepath.Join(cluster.dir, "cert-manager")
 	build := exec.CommandContext(s.Context(), "go", "build", "-o", binary, "./cmd/cert-manager")

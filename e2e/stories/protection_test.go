@@ -27,7 +27,7 @@ func (s *story) define(plural, group, kind string) {
 			s.Error(out)
 		}
 	})
-	s.must("wait", "--for=condition=Established", "crd/"+name, "--timeout=30s")
+	s.established(name)
 	s.until("the kind is served", func(context.Context) error {
 		_, err := s.kubectl("get", name)
 		return err

@@ -175,6 +175,20 @@ func (s *story) said(want string, args ...string) func(context.Context) error {
 	}
 }
 
+// established waits until kinds are served. kubectl alone does not wait for a definition that has no conditions yet: it fails.
+func (s *story) established(definitions ...string) {
+	s.Helper()
+	for _, name := range definitions {
+		s.until(name+" is served", func(context.Context) error {
+			out, err := s.kubectl("wait", "--for=condition=Established", "crd/"+name, "--timeout=60s")
+			if err != nil {
+				return errors.New(out)
+			}
+			return nil
+		})
+	}
+}
+
 // policy makes a policy for the story's namespace, to be removed at its end, and waits until it is in force in the
 // controller; the webhook's replicas learn of it by themselves.
 func (s *story) policy(kind, spec string) {
