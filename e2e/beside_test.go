@@ -146,7 +146,7 @@ func (w *fixture) upEndsAtOnce() {
 	}
 	p := up()
 	w.mustEndBesideAnother(p)
-	if said := p.Tail(2); !strings.Contains(said, "--controllers=*,-garbage-collector-controller") || !strings.Contains(said, "--beside-builtin") {
+	if said := p.Tail(2); !strings.Contains(said, "-garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers") || !strings.Contains(said, "--beside-builtin") {
 		w.Errorf("it ended without saying what can be done:\n%s", said)
 	}
 	p = up("--beside-builtin")

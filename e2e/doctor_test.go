@@ -77,7 +77,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	out, code = w.doctor(admin, "--try", "--mode", "replace")
 	w.mustFind(out, "problem garbage collector…does not work beside another")
 	t.Logf("weir doctor --mode replace --try\n%s", out)
-	if code != 1 || !strings.Contains(out, "--controllers=*,-garbage-collector-controller") {
+	if code != 1 || !strings.Contains(out, "append -garbage-collector-controller") {
 		t.Errorf("exit code %d of\n%s", code, out)
 	}
 	// As kubeadm runs it.

@@ -286,7 +286,7 @@ func (c *Canary) replant(ctx context.Context) error {
 
 // ErrOther says that another garbage collector works.
 var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
-	"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or weir with --mode companion; " +
+	"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers (* by default), or run weir with --mode companion; " +
 	"--beside-builtin has weir collect beside it")
 
 var errChanged = errors.New("the canary was changed while it was looked at")

@@ -80,7 +80,9 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	case again > 0:
 		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
 	case !basis.Settled:
-		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that: kubectl get held " + g.heldBy(a) + " -o wide"
+		// Its own controller sees no reason to delete it, and mostly has no HeldCollection to decide about.
+		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that. If they exist, restart kube-controller-manager: " +
+			"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held " + g.heldBy(a) + " -o wide"
 	}
 	return "Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held " + g.heldBy(a) + " -o wide"
 }

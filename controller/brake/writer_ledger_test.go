@@ -173,7 +173,8 @@ func TestGuardHoldsWhatOneWriterRewrites(t *testing.T) {
 			if c.created && reads > 0 || reads > n {
 				t.Errorf("created with it: %t: %d reads", c.created, reads)
 			}
-			if why := g.Holds(t.Context(), uid("pod", n-1)); !c.created && why != "Weir does not see that all owners of this object are gone, and too much would be deleted for that: kubectl get held written-by.faulty -o wide" {
+			if why := g.Holds(t.Context(), uid("pod", n-1)); !c.created && why != "Weir does not see that all owners of this object are gone, and too much would be deleted for that. If they exist, restart kube-controller-manager: "+
+				"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held written-by.faulty -o wide" {
 				t.Errorf("refused with %q", why)
 			}
 		})

@@ -87,7 +87,11 @@ func (m Manager) drains() bool   { return m.runs("namespace-controller", "namesp
 // collector says whether a garbage collector works that is not this Weir. What happened to an object counts more than flags.
 func (f *Facts) collector() Finding {
 	c := Finding{About: "garbage collector"}
-	off := "run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or Weir in companion mode"
+	off := "-garbage-collector-controller"
+	if f.drains() {
+		off += ",-namespace-controller"
+	}
+	off = "append " + off + " to kube-controller-manager's --controllers (* by default), or run Weir in companion mode"
 	restart := "see the log of kube-controller-manager, or run Weir in replace mode"
 	by, works, known := f.collects()
 	if e := f.Errors["try"]; e != "" {
@@ -163,7 +167,7 @@ func (f *Facts) namespaceController() Finding {
 		n.Grade, n.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
 	case works && f.drains():
 		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"), and in replace mode Weir leaves namespaces to another",
-			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"
+			"turn it off (append -namespace-controller to kube-controller-manager's --controllers), or run Weir with --drain-namespaces=false"
 	case works:
 		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"
 	case f.drains():

@@ -154,9 +154,9 @@ func TestWhatToDo(t *testing.T) {
 		want   string // all of it
 	}{
 		"two collectors": {Replace, func(f *Facts) { f.Canary = nil; (*f.Managers)[0].Controllers = "*" }, "garbage collector",
-			"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or Weir in companion mode"},
+			"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers (* by default), or run Weir in companion mode"},
 		"two namespace controllers": {Replace, func(f *Facts) { (*f.Managers)[0].Controllers = "*" }, "namespace controller",
-			"turn it off (--controllers=*,-garbage-collector-controller,-namespace-controller), or run Weir with --drain-namespaces=false"},
+			"turn it off (append -namespace-controller to kube-controller-manager's --controllers), or run Weir with --drain-namespaces=false"},
 		"no collector":            {Companion, func(f *Facts) { (*f.Managers)[0].Controllers = "-garbagecollector,*" }, "garbage collector", "see the log of kube-controller-manager, or run Weir in replace mode"},
 		"no namespace controller": {Companion, func(f *Facts) { (*f.Managers)[0].Controllers = "-namespace,*" }, "namespace controller", "turn it on, or run Weir in replace mode"},
 		"nor in shadow mode":      {Shadow, func(f *Facts) { (*f.Managers)[0].Controllers = "-namespace,*" }, "namespace controller", "turn it on, or run Weir in replace mode"},

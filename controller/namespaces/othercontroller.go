@@ -141,7 +141,7 @@ func (d *Drainer) another(name string, uid types.UID, how string, wrote time.Tim
 		return
 	}
 	text := fmt.Sprintf("another namespace controller works in this cluster (%s): weir leaves namespaces to it, and looks again in %s. In replace mode it must be off: "+
-		"run kube-controller-manager with --controllers=*,-garbage-collector-controller,-namespace-controller, or weir with --drain-namespaces=false", how, d.leaveFor())
+		"append -namespace-controller to kube-controller-manager's --controllers, or run weir with --drain-namespaces=false", how, d.leaveFor())
 	d.Log.Error(nil, text, "namespace", name, "uid", uid)
 	d.Reporter.OtherNamespaceController(graph.Ref{Kind: kinds.Namespaces, Name: name, UID: uid}, text)
 	d.Other(true)
