@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // mustRefuse runs kubectl, which must fail and say each of these. The plan of a delete that is refused must say the same.
@@ -118,6 +119,30 @@ func TestDepthGetsNothingPastAPolicy(t *testing.T) {
 		}
 		w.awaitRefusal("delete", "widget", "flat")
 		w.mustRefuse([]string{"may not be deleted without confirmation"}, "delete", "widget", "deep")
+	})
+}
+
+// An object as large as etcd takes, full of what JSON writes in six characters, is judged like any other: the review of its edit has it twice.
+func TestSizeGetsNothingPastAPolicy(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [apps], resources: [deployments]}]
+    HERE
+  protection: {confirmation: Required}`)
+		for name, size := range map[string]int{"small": 1, "large": 1430 << 10} {
+			body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{`+
+				`"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"none","env":[{"name":"PADDING","value":"%s"}]}]}}}}`, name, strings.Repeat("<", size))
+			if err := w.typed.CoreV1().RESTClient().Post().AbsPath("/apis/apps/v1/namespaces/"+w.namespace+"/deployments").
+				SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(w.Context()).Error(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		w.awaitRefusal("delete", "deployment", "small")
+		never := `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"never","uid":"` + string(uuid.NewUUID()) + `"}]}}`
+		for _, name := range []string{"small", "large"} {
+			w.mustRefuse([]string{`deployments.apps "` + name + `"`, "so the garbage collector may delete it"}, "patch", "deployment", name, "--type=merge", "-p", never)
+		}
 	})
 }
 

@@ -26,13 +26,24 @@ func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.We
 	m.requests.WithLabelValues("", "", "busy").Inc()
 	w.Header().Set("Retry-After", "1")
 	hangUp(w)
+	in.withhold(w, r.Body, asked, part, tooBusy(), errTooMany)
+}
+
+// withhold answers for a review that is not judged: with a refusal where a policy might refuse, and otherwise with an error.
+func (in *intake) withhold(w http.ResponseWriter, body io.Reader, asked policies.Webhook, part policies.Part, no answer, why error) {
 	if mayRefuse(in.refuses, asked, part) {
-		if uid := uidOf(r.Body); uid != "" {
-			reply(w, uid, tooBusy())
+		if uid := uidOf(body); uid != "" {
+			reply(w, uid, no)
 			return
 		}
 	}
-	http.Error(w, errTooMany.Error(), http.StatusTooManyRequests)
+	http.Error(w, why.Error(), int(no.response.Result.Code))
+}
+
+// tooLarge refuses what is too large to be judged. Whoever may edit an object can make it so large.
+func tooLarge(why error) answer {
+	return refused(policies.Decision{Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+		Message: "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an edit has it twice"}, 0)
 }
 
 // tooBusy refuses for now.

@@ -19,8 +19,8 @@ const (
 	mostAtOnce  = 1024      // reviews
 	smallReview = 128 << 10 // bytes
 	mostSmall   = 64 << 20
-	mostLarge   = 64 << 20 // four of the largest
-	mostDecoded = 1 << 30  // over what the largest takes that an API server can send
+	mostLarge   = 4 * mostBody
+	mostDecoded = 1 << 30 // over what the largest takes that an API server can send
 )
 
 const (

@@ -57,7 +57,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// 150 clients send 16 MiB less a byte, and hang: 2.4 GB, if it were all held. They hang for as long as the test takes, so
+// 150 clients send 20 MiB less a byte, and hang: 3 GB, if it were all held. They hang for as long as the test takes, so
 // that a review that waited for one of them would not be answered at all.
 func TestBodiesThatHangHoldLittleAndNoReviewUp(t *testing.T) {
 	in := newIntake(refusing)

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{failing: map[string]bool{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
-			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), error (a policy could not be judged, and its failurePolicy decided), malformed (left to the failurePolicy). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
+			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), error (a policy could not be judged, and its failurePolicy decided), malformed (left to the failurePolicy), large (a review that is too large to be judged: refused where a policy might refuse). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
 		}, []string{"webhook", "operation", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_webhook_duration_seconds", Buckets: prometheus.ExponentialBucketsRange(0.0001, 30, 24),

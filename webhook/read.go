@@ -15,14 +15,14 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// mostBody bounds what is read of a request, in bytes. An object has at most 3 MiB, and a review holds it twice, with
-// every quote and line break escaped at worst.
-const mostBody = 16 << 20
+// mostBody bounds what is read of a request, in bytes. etcd takes 1.5 MiB of an object; a review may hold it twice, and the API server writes each
+// of the characters <, > and & in six.
+const mostBody = 20 << 20
 
 // mostDepth bounds how deeply a review is nested, in levels: an object is two levels down in it.
 const mostDepth = 2 + policies.MostDepth
 
-// read reads a review. The error is for whoever sent it, with the HTTP status to send.
+// read reads a review, or as much of one as is too large. The error is for whoever sent it, with the HTTP status to send.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))
@@ -33,7 +33,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, int, error) {
 	}
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", mostBody)
+		return body.Bytes(), http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", mostBody)
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)

@@ -34,14 +34,15 @@ func review(asked policies.Webhook, part policies.Part, judge reviewer, in *inta
 			log.say("malformed review", "webhook", asked, "err", err.Error())
 			http.Error(w, err.Error(), status)
 		}
-		body, status, err := read(w, r)
-		if err != nil {
-			malformed("", status, err)
+		body, size, status, err := readSized(w, r)
+		if status == http.StatusRequestEntityTooLarge {
+			m.answered(asked, "", "large", began)
+			log.say("review that is too large", "webhook", asked, "err", err.Error())
+			in.withhold(w, bytes.NewReader(body), asked, part, tooLarge(err), err)
 			return
 		}
-		size := decodedSize(body)
-		if size > mostDecoded {
-			malformed("", http.StatusRequestEntityTooLarge, fmt.Errorf("the review takes up to %d bytes when it is decoded, more than %d", size, mostDecoded))
+		if err != nil {
+			malformed("", status, err)
 			return
 		}
 		if !in.await(r.Context(), in.decoded, size) {
@@ -77,6 +78,17 @@ func review(asked policies.Webhook, part policies.Part, judge reviewer, in *inta
 			m.answered(asked, operation, a.result, began)
 		}
 	}
+}
+
+// readSized is read, with how much the review takes when it is decoded.
+func readSized(w http.ResponseWriter, r *http.Request) (body []byte, size int64, status int, err error) {
+	if body, status, err = read(w, r); err != nil {
+		return body, 0, status, err
+	}
+	if size = decodedSize(body); size > mostDecoded {
+		return body, size, http.StatusRequestEntityTooLarge, fmt.Errorf("the review takes up to %d bytes when it is decoded, more than %d", size, mostDecoded)
+	}
+	return body, size, 0, nil
 }
 
 // reply writes an answer to the request with this uid, and tells whether there was one to write.
