@@ -36,10 +36,11 @@ type Cascade struct {
 	search Search
 	catch  Catch
 
-	v      verdict
-	failed map[PolicyKey]bool
-	losses []*loss
-	early  bool // there may be more losses: enough was found
+	v       verdict
+	failed  map[PolicyKey]bool // policies that could not be judged
+	overrun map[PolicyKey]bool // policies of which too much would have to be looked at
+	losses  []*loss
+	early   bool // there may be more losses: enough was found
 }
 
 // OwnerLookup is where an owner is read.
@@ -94,7 +95,7 @@ func guardsOf(list []*compiled) []*compiled {
 
 // Cascade begins the search for a request; nil where there is nothing to look for.
 func (s *Set) Cascade(q Question) *Cascade {
-	c := &Cascade{set: s, q: &q, there: map[OwnerRef]bool{}, failed: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
+	c := &Cascade{set: s, q: &q, there: map[OwnerRef]bool{}, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
 	if len(s.guards.all) == 0 || q.check() != nil || s.isSystem(q.User) || object(q.NamespaceObject).terminating() {
 		return nil
 	}

@@ -251,6 +251,45 @@ func TestWhatCannotBeReadInACascade(t *testing.T) {
 	}
 }
 
+// A user can have a policy fail about one object of a cascade. That must not hide that the others were too many to be looked at.
+func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
+	set := Build(nil, sources(t, "f", protects("p", ", conditions: [{name: gold, expression: oldObject.data.tier == 'gold'}]", "confirmation: Required}, failurePolicy: Ignore")), Options{})
+	c := set.Cascade(deletes(catching(true, "a", "b")))
+	l := &c.Lookups()[0]
+	if c.Saw(l, configMap("a", nil), map[string]any{"metadata": map[string]any{"name": "shop"}}) {
+		t.Fatal("what cannot be judged is refused under Ignore")
+	}
+	c.TooMany(l, 400)
+	c.TooMany(l, 400)
+	d := c.Decide(nil)
+	if d.Allowed || strings.Count(d.Message, "would delete too many configmaps") != 1 || !strings.Contains(fmt.Sprint(d.Errors), "no such key") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Where the graph tells of a part only, what it did not tell of is looked for, too, and in doubt refused.
+func TestWhatTheGraphDoesNotTellOfIsNotLetGo(t *testing.T) {
+	part := func(more ...Caught) Facts {
+		f := catching(true)
+		f.Catch = func(Search) Catch {
+			return Catch{Objects: append([]Caught{{Resource: configMaps, Namespace: "shop", Name: "a", UID: "uid-a"}}, more...), Count: MostCaught + 1, Complete: true}
+		}
+		f.Depends = func(uid, on types.UID) bool { return uid == "uid-dependent" && on == "u1" }
+		return f
+	}
+	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}, failurePolicy: Ignore")), Options{})
+	for uid, refused := range map[types.UID]bool{"uid-dependent": true, "uid-other": false} {
+		c := set.Cascade(deletes(part()))
+		l := c.Lookups()[0]
+		if !l.More || l.Namespace != "shop" || !c.Goes(&l, "shop", "uid-a") || c.Goes(&l, "shop", uid) {
+			t.Fatalf("%+v", l)
+		}
+		if d := c.Decide(nil); d.Allowed == refused || refused && !strings.Contains(d.Message, "would delete too many configmaps to find out which of them are protected: there are more than 10000 objects") {
+			t.Errorf("%s: %+v", uid, d)
+		}
+	}
+}
+
 // Of a Lookup only those objects count that go; where there are more than the graph told, everything in the namespace does.
 func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", ", objectSelector: {matchLabels: {keep: 'yes'}}", "confirmation: Required}")+

@@ -20,7 +20,7 @@ type Lookup struct {
 	Full bool
 	// Selector selects what some policy may protect; nil is everything.
 	Selector *metav1.LabelSelector
-	// Objects are those that would go. With More there are others, which are all in Namespace.
+	// Objects are those that would go. With More there may be others, which are all in Namespace.
 	Objects   []Caught
 	More      bool
 	Namespace string // in which they all are; empty for several, or none
@@ -50,10 +50,18 @@ func (c *Cascade) Lookups() []Lookup {
 	if c.catch.Count > len(c.catch.Objects) {
 		for i := range out {
 			out[i].More = true
-			out[i].Namespace = c.search.Namespace
+			out[i].Namespace = c.within()
 		}
 	}
 	return out
+}
+
+// within is the namespace in which everything is that goes; empty for several, or none.
+func (c *Cascade) within() string {
+	if c.q.namespaced() {
+		return c.q.Namespace
+	}
+	return c.search.Namespace
 }
 
 func (c *Cascade) lookup(o Caught) Lookup {
@@ -67,12 +75,19 @@ func (c *Cascade) lookup(o Caught) Lookup {
 	return l
 }
 
-// Goes tells whether an object is one of those that a Lookup asks for.
+// Goes tells whether an object is one of those that a Lookup asks for. One that may be of those of which the graph did not tell is one too many.
 func (c *Cascade) Goes(l *Lookup, namespace string, uid types.UID) bool {
-	if l.More && (namespace != "" && namespace == c.search.Namespace || l.Resource.GroupResource() == c.search.Instances) {
+	switch {
+	case l.goes[uid]:
 		return true
+	case !l.More:
+		return false
+	case namespace != "" && namespace == c.search.Namespace, l.Resource.GroupResource() == c.search.Instances:
+		return true
+	case !c.search.Instances.Empty(), c.q.Facts.Depends == nil, c.q.Facts.Depends(uid, c.search.UID):
+		c.tooMany(l, fmt.Sprintf("there are more than %d objects", MostCaught))
 	}
-	return l.goes[uid]
+	return false
 }
 
 // Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is known to refuse.
@@ -134,15 +149,18 @@ func (c *Cascade) policy(key PolicyKey) *compiled {
 
 // TooMany says that not all objects of a Lookup were read, because there are too many. A user can bring that about, so it is
 // refused, whatever the failurePolicy.
-func (c *Cascade) TooMany(l *Lookup, read int) {
+func (c *Cascade) TooMany(l *Lookup, read int) { c.tooMany(l, fmt.Sprintf("%d were read", read)) }
+
+// tooMany refuses once for each policy, also for one that could not be judged about some object: that is up to users, too.
+func (c *Cascade) tooMany(l *Lookup, why string) {
 	gr := l.Resource.GroupResource()
 	for _, p := range c.about(gr) {
-		if c.failed[p.key] {
+		if c.overrun[p.key] {
 			continue
 		}
-		c.failed[p.key] = true
+		c.overrun[p.key] = true
 		c.v.add(p, finding{code: 403,
-			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %d were read", c.does(), gr, read),
+			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %s", c.does(), gr, why),
 			way:  "Delete fewer of them at a time, or have inCascades of the policy set to Ignore",
 		}, p.actions)
 	}

@@ -113,13 +113,13 @@ type Search struct {
 	Wanted func(schema.GroupResource) bool
 }
 
-// MostCaught is how many objects a Catch holds at most.
+// MostCaught is how many objects a Catch holds at most, besides one of each resource.
 const MostCaught = 10_000
 
 // Catch is what is deleted of what was looked for.
 type Catch struct {
 	Objects []Caught
-	// Count is how many there are: Objects may not be all.
+	// Count is how many there are: Objects may not be all, but one of each resource is there.
 	Count int
 	// Complete says that there are no others.
 	Complete bool

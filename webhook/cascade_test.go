@@ -20,6 +20,7 @@ const aWeb = `{operation: DELETE, resource: {group: apps, version: v1, resource:
 // cascading are facts by which so many ConfigMaps go with whatever is deleted.
 func cascading(n int) policies.Facts {
 	f := someFacts()
+	f.Depends = func(types.UID, types.UID) bool { return false }
 	f.Catch = func(s policies.Search) policies.Catch {
 		c := policies.Catch{Count: n, Complete: true}
 		for i := range min(n, policies.MostCaught) {

@@ -19,7 +19,7 @@ type Search struct {
 	Instances schema.GroupResource
 	// Wanted kinds are looked for.
 	Wanted func(schema.GroupResource) bool
-	// Most is how many objects are told at most.
+	// Most is how many objects are told at most, besides one of each kind.
 	Most int
 }
 
@@ -35,9 +35,12 @@ type Caught struct {
 //
 // It costs what Cascade does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
 func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
+	told := make([]bool, len(g.slots)) // kinds
 	complete = g.search(s, func(id uint32) {
-		if count++; count <= s.Most {
-			slot := &g.slots[g.nodes.at(id).slot]
+		slotID := g.nodes.at(id).slot
+		if count++; count <= s.Most || !told[slotID] {
+			told[slotID] = true
+			slot := &g.slots[slotID]
 			caught = append(caught, Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind})
 		}
 	})
