@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 )
@@ -46,7 +47,7 @@ func landmarks(kinds []Followed) []landmark {
 // missing says why the landmark is not where it was; "" if it is, or if that cannot be told.
 func (l landmark) missing(ctx context.Context, client metadata.Interface) (string, error) {
 	list, err := client.Resource(l.gvr).Namespace(l.namespace).List(ctx, metav1.ListOptions{
-		FieldSelector:   "metadata.name=" + l.name,
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, l.name).String(), // a Role may be called "a,"
 		ResourceVersion: fmt.Sprint(l.version), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	})
 	switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -99,5 +100,31 @@ func TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion(t *testing.T
 				t.Errorf("asked for %q, want %q", asked, want)
 			}
 		})
+	}
+}
+
+// TestLandmarkIsAskedForByItsWholeName: a Role may be called nearly anything. Asked for by a part of its name, it is not there, and whoever may
+// write Roles in one namespace would void all that is known of the cluster.
+func TestLandmarkIsAskedForByItsWholeName(t *testing.T) {
+	for _, name := range []string{"one", "a,", ",", "x,metadata.name!=x", `a\,b`, `a\`, "a=b", "a==b", "a!=b", "metadata.name=a", "two words"} {
+		var asked string
+		client, err := metadata.NewForConfig(&rest.Config{Host: "http://api.test", QPS: -1, Transport: fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.Query().Get("fieldSelector")
+			return fixture.Reply(r, http.StatusGone, "", ""), nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why, err := (landmark{fixture.ConfigMaps.WithVersion("v1"), "shop", name, 70}).missing(t.Context(), client); why != "" || err != nil {
+			t.Errorf("%q: %q, %v", name, why, err)
+		}
+		selector, err := fields.ParseSelector(asked) // as the API server reads it
+		if err != nil {
+			t.Errorf("%q: asked for %q: %v", name, asked, err)
+			continue
+		}
+		if value, only := selector.RequiresExactMatch(metav1.ObjectNameField); !only || value != name || len(selector.Requirements()) != 1 {
+			t.Errorf("%q: asked for %q, which is %+v", name, asked, selector.Requirements())
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -78,9 +79,12 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 	if err != nil {
 		return status(400, "BadRequest", err.Error())
 	}
-	name, named := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	field, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return status(400, "BadRequest", err.Error())
+	}
 	for _, o := range all {
-		if named && str(meta(o), "name") != name {
+		if !field.Matches(fields.Set{"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace")}) {
 			continue
 		}
 		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {
