@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,8 @@ func TestADeleteIsOfTheObjectThatWasDecidedAbout(t *testing.T) {
 // A patch is of one object as it was, says what is to be left, and has worked if the answer shows it: webhooks may undo it.
 func TestAPatchSaysWhatIsToBeLeft(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Team", Name: "t", UID: "o"}
+	blocked, said, another := owner, owner, owner
+	blocked.BlockOwnerDeletion, said.BlockOwnerDeletion, another.UID = new(true), new(false), "p"
 	for name, c := range map[string]struct {
 		action graph.Action
 		body   string
@@ -81,6 +84,18 @@ func TestAPatchSaysWhatIsToBeLeft(t *testing.T) {
 			map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}, nil},
 		"the last owner": {graph.Action{Verb: graph.Release},
 			`{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"uid-a"}}`, nil, nil},
+		"an owner that is not blocked any more": {graph.Action{Verb: graph.Unblock, Owners: []metav1.OwnerReference{owner}},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"o"}],"resourceVersion":"7","uid":"uid-a"}}`,
+			map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}, nil},
+		"that it is not blocked is said": {graph.Action{Verb: graph.Unblock, Owners: []metav1.OwnerReference{owner}},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"o"}],"resourceVersion":"7","uid":"uid-a"}}`,
+			map[string]any{"ownerReferences": []metav1.OwnerReference{said}}, nil},
+		"it is blocked again": {graph.Action{Verb: graph.Unblock, Owners: []metav1.OwnerReference{owner}},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"o"}],"resourceVersion":"7","uid":"uid-a"}}`,
+			map[string]any{"ownerReferences": []metav1.OwnerReference{blocked}}, errNoEffect},
+		"another owner takes its place": {graph.Action{Verb: graph.Release, Owners: []metav1.OwnerReference{owner}},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"t","uid":"o"}],"resourceVersion":"7","uid":"uid-a"}}`,
+			map[string]any{"ownerReferences": []metav1.OwnerReference{another}}, errNoEffect},
 		"the owner is put back": {graph.Action{Verb: graph.Release},
 			`{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"uid-a"}}`, map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}, errNoEffect},
 	} {
@@ -164,6 +179,50 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 		case !broken && (err != nil || len(items) != n || pages != 3):
 			t.Errorf("%d items in %d pages, %v", len(items), pages, err)
 		}
+	}
+}
+
+// An API that lists in one namespace what is in another must not have that deleted with the first.
+func TestAListIsOfItsNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked string
+		items []any // namespaces of objects; nil: it does not say
+		want  []string
+	}{
+		"as asked":                   {"shop", []any{"shop", "shop"}, []string{"shop", "shop"}},
+		"it does not say":            {"shop", []any{"shop", nil}, []string{"shop", "shop"}},
+		"another":                    {"shop", []any{"shop", "prod"}, nil},
+		"all namespaces":             {"", []any{"shop", "prod"}, []string{"shop", "prod"}},
+		"all, and one is in none":    {"", []any{"shop", nil}, nil},
+		"another, although it's all": {"prod", []any{"shop", "prod"}, nil},
+	} {
+		e := newAsking(t, nil)
+		var items []any
+		for i, ns := range c.items {
+			m := map[string]any{"name": fmt.Sprint("g", i), "uid": fmt.Sprint("u", i)}
+			if ns != nil {
+				m["namespace"] = ns
+			}
+			items = append(items, map[string]any{"metadata": m})
+		}
+		e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{}, "items": items}})
+		list, err := e.req.List(t.Context(), fixture.Gadgets, c.asked)
+		var got []string
+		for _, m := range list {
+			got = append(got, m.Namespace)
+		}
+		if (err != nil) != (c.want == nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// One that goes round and round would be read until the memory ends.
+func TestAListThatHasNoEndIsAnError(t *testing.T) {
+	e := newAsking(t, nil)
+	sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"continue": "more"}, "items": []any{}}})
+	if list, err := e.req.List(t.Context(), fixture.Gadgets, "shop"); err == nil || len(list) > 0 || len(*sent) != 2 {
+		t.Errorf("%d items after %d pages, %v", len(list), len(*sent), err)
 	}
 }
 

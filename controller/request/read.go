@@ -59,14 +59,15 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 	return full, m, nil
 }
 
-// List reads what a namespace holds of a kind, live and whole.
+// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what all of them do. A list with an object of another
+// namespace is an error: by such a list objects would be deleted that are in no namespace that goes.
 func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	gv, err := r.versionOf(kind)
 	if err != nil {
 		return nil, err
 	}
 	var all []metav1.PartialObjectMetadata
-	for next := ""; ; {
+	for before, next := "", ""; ; before = next {
 		req := collection(r.client.Get(), gv, kind.Resource, namespace).SetHeader("Accept", acceptMetadataList).Param("limit", "1000")
 		if next != "" {
 			req.Param("continue", next)
@@ -83,11 +84,32 @@ func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace 
 		if list.Kind != "" && !strings.HasSuffix(list.Kind, "List") || slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool { return m.UID == "" }) {
 			return nil, fmt.Errorf("decode the list: a %s is no list of objects with uids", list.Kind)
 		}
+		if err := allIn(namespace, list.Items); err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind, err)
+		}
 		all = append(all, list.Items...)
 		if next = list.Continue; next == "" {
 			return all, nil
 		}
+		if next == before {
+			return nil, fmt.Errorf("list %s: the API gives the same page again and again", kind)
+		}
 	}
+}
+
+// allIn makes sure that the items of a namespace's list are there, and those of a list of all namespaces in one. An API that does not say where they are
+// in a namespace's list means that namespace.
+func allIn(namespace string, items []metav1.PartialObjectMetadata) error {
+	for i := range items {
+		m := &items[i]
+		if m.Namespace == "" {
+			m.Namespace = namespace
+		}
+		if m.Namespace == "" || namespace != "" && m.Namespace != namespace {
+			return fmt.Errorf("the API lists %q of namespace %q in namespace %q", m.Name, m.Namespace, namespace)
+		}
+	}
+	return nil
 }
 
 // Lookup answers a claim by a live read of the place that it names.

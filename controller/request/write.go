@@ -71,7 +71,13 @@ func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
 	if a.Verb == graph.Unfinalize {
 		return !slices.Contains(after.Finalizers, a.Finalizer)
 	}
-	return len(after.OwnerReferences) == len(a.Owners)
+	return len(after.OwnerReferences) == len(a.Owners) && !slices.ContainsFunc(a.Owners, func(o metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.UID && blocks(r) == blocks(o) })
+	})
+}
+
+func blocks(r metav1.OwnerReference) bool {
+	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }
 
 // orNull is what makes a merge patch remove the last element of a list.
