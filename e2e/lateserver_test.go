@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -21,6 +23,7 @@ func TestAPIServersBehindEachOtherDeleteNothingThatIsOwned(t *testing.T) {
 		"dependents were made, orphan":           (*fixture).orphansUnseen,
 		"dependents were made, foreground":       (*fixture).foregroundUnseen,
 		"content was made in a namespace":        (*fixture).contentUnseen,
+		"foreground was taken back":              (*fixture).takenBackUnseen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := fixtureIn(t, c.cluster)
@@ -124,6 +127,33 @@ func (w *fixture) foregroundUnseen(behind *plane.Server) {
 	behind.Lag.Release()
 	w.awaitGone("unseen")
 	w.mustStay("moved")
+}
+
+// The owner was told to orphan after all, and the watch still shows that it waits for what depends on it.
+func (w *fixture) takenBackUnseen(behind *plane.Server) {
+	w.make(`
+		cm  boss
+		sec held owners=(boss!block) finalizers=(example.com/hold)
+	`)
+	w.settle()
+	w.delete("boss", foreground)
+	w.awaitTerminating("held")
+	w.settle()
+	before := w.sum("weir_actions_total", "action", "delete", "result", "stale")
+	behind.Lag.Hold()
+	w.delete("boss", orphan)
+	told := time.Now()
+	w.until("what was read of the owner before is old", func(context.Context) (bool, error) { return time.Since(told) > time.Second/4, nil })
+	w.make("sec late owners=(boss!block)")
+	w.awaitMetrics("it has tried to delete what came late", func(m weir.Metrics) bool {
+		return m.Sum("weir_actions_total", "action", "delete", "result", "stale") > before
+	})
+	w.alive("late")
+	behind.Lag.Release()
+	w.awaitOwners("late", "")
+	w.mustStay("late")
+	w.unfinalize("held")
+	w.awaitGone("held", "boss")
 }
 
 // The namespace looks empty to every watch, and is not: the lists that prove it empty are no older than they are asked for.

@@ -23,6 +23,9 @@ const versionedTries = 3
 // its deletion rests on was read live, the uid alone is asked for, as by the reference. A patch is never
 // sent so: it would take away what was added in between.
 func (w *Workers) request(ctx context.Context, a graph.Action) error {
+	if err := w.stillAwaited(ctx, a); err != nil {
+		return err
+	}
 	version := a.Object.ResourceVersion
 	for try := 1; ; try++ {
 		err := w.send(ctx, a, version)

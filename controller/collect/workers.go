@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -53,6 +54,7 @@ type Workers struct {
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	ages      ages
 	coOwners  *coOwners
+	awaited   awaited
 	cascades  *cascades
 	others    func(ref graph.Ref, awaited bool) bool
 	beside    bool
@@ -83,7 +85,7 @@ func New(o Options) *Workers {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
 	w.queue = newQueue(newRenewing(queueName, renewAfter, func() workqueue.Queue[types.UID] { return newLanes(o.Store.Terminating) }))
-	w.ages.since = map[types.UID]time.Time{}
+	w.ages.since, w.awaited.seen = map[types.UID]time.Time{}, map[types.UID]answer{}
 	w.coOwners = newCoOwners(w.lookCoOwner)
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
 	o.Requester.Limiter.CallBack(w.queue.Add)
@@ -248,7 +250,11 @@ func (w *Workers) send(ctx context.Context, a graph.Action, version string) erro
 		lag := time.Since(since)
 		ref := a.Object
 		ref.ResourceVersion = version
+		began := time.Now()
 		err := w.requester.Delete(ctx, ref, a.Propagation)
+		if err == nil && a.Propagation == metav1.DeletePropagationForeground {
+			w.awaited.saw(ref.UID, answer{at: began})
+		}
 		if known && !request.IsBusy(err) {
 			w.metrics.lag.Observe(lag.Seconds())
 		}

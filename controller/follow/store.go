@@ -130,6 +130,13 @@ func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
 }
 
+// Awaits tells whether an object that was read live waits for its dependents: see graph.Awaits.
+func (s *Store) Awaits(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graph.Awaits(graph.ObjectOf(kind, live))
+}
+
 // Rewound says why everything is being listed again; "" if it is not.
 func (s *Store) Rewound() string {
 	s.mu.Lock()

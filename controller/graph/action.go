@@ -55,6 +55,7 @@ type Action struct {
 	LowPriority bool                       // Lookup: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
+	AwaitedBy   []Claim                    // Delete: all such owners. They may be told to orphan yet, so they are read live before the object is deleted
 	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
 	Inferred    Inference                  // Delete: what it rests on, if no owner was seen to be deleted
 	Dependents  int32                      // Delete: references of other objects that are to it

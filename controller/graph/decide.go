@@ -37,6 +37,13 @@ func (g *Graph) decide(id uint32) Action {
 	if cause != 0 {
 		a.Cause = g.claimValue(cause)
 	}
+	if a.Awaited {
+		for _, e := range g.nodes.at(id).owners {
+			if g.claims.at(e.claim).verdict == waiting {
+				a.AwaitedBy = append(a.AwaitedBy, g.claimValue(e.claim))
+			}
+		}
+	}
 	return a
 }
 

@@ -357,7 +357,10 @@ func (st *stage) try(s situation, r row) string {
 	if got.Verb == graph.Delete && !strings.Contains(got.Why, got.Cause.Kind+" "+got.Cause.Namespace+"/"+got.Cause.Name) {
 		return fmt.Sprintf("the cause is %v, and the reason %q", got.Cause, got.Why)
 	}
-	got.Cause, got.Dependents = want.Cause, 0
+	if by := len(got.AwaitedBy); got.Verb == graph.Delete && by != s.counts[strings.IndexByte(classes, 'W')] {
+		return fmt.Sprintf("it is awaited by %v", got.AwaitedBy)
+	}
+	got.Cause, got.AwaitedBy, got.Dependents = want.Cause, nil, 0
 	if !got.Request() {
 		want.Object, got.Object = graph.Ref{}, graph.Ref{} // it is never sent
 	}

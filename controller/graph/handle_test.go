@@ -41,7 +41,7 @@ func TestHandlesSayWhatUIDsSay(t *testing.T) {
 	for _, o := range objects[1:] {
 		h := byHandle.Handle(o.UID)
 		want := byUID.Decide(o.UID)
-		want.Object, want.Cause = graph.Ref{}, graph.Claim{}
+		want.Object, want.Cause, want.AwaitedBy = graph.Ref{}, graph.Claim{}, nil
 		if diff := cmp.Diff(want, byHandle.DecideAt(h)); diff != "" {
 			t.Errorf("decision about %s: %s", o.Name, diff)
 		}

@@ -87,6 +87,11 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if (a.Verb == graph.Delete) != (a.Cause != graph.Claim{}) || a.Dependents < 0 || !strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
 			return fmt.Sprintf("%s: its cause is %v, with %d dependents", a, a.Cause, a.Dependents)
 		}
+		if a.Verb == graph.Delete {
+			if want, got := h.model.awaiting(uid), awaitedBy(a); !slices.Equal(want, got) {
+				return fmt.Sprintf("%s: it is awaited by %q, want %q", a, got, want)
+			}
+		}
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
 			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
 		}
@@ -192,12 +197,21 @@ func (h *history) pending() (all []types.UID) {
 	}
 }
 
+// awaitedBy are the uids of the owners that wait for what is deleted, each once.
+func awaitedBy(a graph.Action) (uids []types.UID) {
+	for _, c := range a.AwaitedBy {
+		uids = append(uids, c.UID)
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
 // plain leaves of an action what is carried out: a decision to do nothing has no words to compare.
 func plain(a graph.Action) graph.Action {
 	if !a.Request() {
 		return graph.Action{Verb: a.Verb, Unresolvable: a.Unresolvable}
 	}
-	a.Why, a.Unseen, a.Mismatched, a.Cause, a.Dependents = "", "", nil, graph.Claim{}, 0
+	a.Why, a.Unseen, a.Mismatched, a.Cause, a.AwaitedBy, a.Dependents = "", "", nil, graph.Claim{}, nil, 0
 	a.Owners = append([]metav1.OwnerReference{}, a.Owners...) // none is none
 	a.Finalizers = append([]string{}, a.Finalizers...)
 	return a

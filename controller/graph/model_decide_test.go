@@ -266,6 +266,20 @@ func (m *model) row(o *mObject) graph.Action {
 	return a
 }
 
+// awaiting are the uids of the owners that wait for the first object with a uid that is deleted, each once.
+func (m *model) awaiting(uid types.UID) (uids []types.UID) {
+	a := m.decide(uid)
+	if o := m.object(a.Object.Kind, uid); o != nil {
+		for _, r := range o.Owners {
+			if m.class(r, o.Namespace) == "W" {
+				uids = append(uids, r.UID)
+			}
+		}
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
 // inference is what the first reference says that no user has made garbage; one that is not inherited comes first.
 func (m *model) inference(o *mObject) (found graph.Inference) {
 	for _, r := range o.Owners {

@@ -103,22 +103,36 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 	if !isDeleting {
 		return 0
 	}
-	now = deleting
 	if isRuled {
-		now |= ruled
+		return deleting | ruled | g.endingBy(finalizers, r)
 	}
+	return deleting | g.endingBy(finalizers, ruling{})
+}
+
+// Awaits tells whether an object, as it was read live, waits for its dependents: it is being deleted foreground, by its own finalizers or as was
+// ruled of what a finalizer of ours holds.
+func (g *Graph) Awaits(live *Object) bool {
+	r := g.rulings[g.nodeOf(g.slotIDs[live.Kind], g.find(live.UID))]
+	if !slices.Contains(live.Finalizers, r.finalizer) {
+		r = ruling{}
+	}
+	return live.Deleting && g.endingBy(live.Finalizers, r)&foreground != 0
+}
+
+// endingBy is which way an object ends that is being deleted, with these finalizers, and as was ruled; the zero ruling is none.
+func (g *Graph) endingBy(finalizers []string, r ruling) flags {
 	switch {
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing
-		return now | orphan
+		return orphan
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
-		if !isRuled && g.holder != "" && slices.Contains(finalizers, g.holder) {
-			return now
+		if r == (ruling{}) && g.holder != "" && slices.Contains(finalizers, g.holder) {
+			return 0
 		}
-		return now | foreground
-	case isRuled && r.propagation == metav1.DeletePropagationOrphan:
-		return now | orphan
-	case isRuled && r.propagation == metav1.DeletePropagationForeground:
-		return now | foreground
+		return foreground
+	case r.propagation == metav1.DeletePropagationOrphan:
+		return orphan
+	case r.propagation == metav1.DeletePropagationForeground:
+		return foreground
 	}
-	return now
+	return 0
 }

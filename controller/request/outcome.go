@@ -34,6 +34,9 @@ var Outcomes = [...]Outcome{OK, Stale, Gone, Throttled, Refused, Failed, Cancell
 // errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes out.
 var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
 
+// ErrOwnerChanged is why an object is not deleted for which an owner does not wait any more.
+var ErrOwnerChanged = errors.New("it does not wait for its dependents any more")
+
 // OutcomeOf tells from its error how a request ended.
 func OutcomeOf(err error) Outcome {
 	switch {
@@ -43,7 +46,7 @@ func OutcomeOf(err error) Outcome {
 		return Cancelled
 	case errors.Is(err, errNoEffect):
 		return Refused
-	case errors.Is(err, follow.ErrRewound):
+	case errors.Is(err, follow.ErrRewound), errors.Is(err, ErrOwnerChanged):
 		return Stale
 	case apierrors.IsTooManyRequests(err), IsBusy(err):
 		return Throttled

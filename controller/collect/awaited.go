@@ -1,0 +1,108 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+)
+
+const (
+	// awaitedFor is for how long it holds that an owner was seen to wait for its dependents, or not to.
+	awaitedFor = time.Second
+	// meanwhile is how long after that a dependent may have come to be deleted. One that comes later may have been made on the word of a client
+	// who took the deletion back: it gets a read of its own.
+	meanwhile = 100 * time.Millisecond
+)
+
+// awaited remembers owners that waited for their dependents a moment ago. A deletion in the foreground can be taken back, by another DELETE that
+// orphans (RB 6.34), and a watch may show that late, or never while its kind is broken. So what an owner awaits is deleted only on the word of
+// a live read, as in the reference (RB 3.13): one for all its dependents that are there, at most once in awaitedFor.
+type awaited struct {
+	reads singleflight.Group
+	mu    sync.Mutex
+	seen  map[types.UID]answer
+	swept time.Time
+}
+
+// answer is what an API server said when it was asked.
+type answer struct {
+	at  time.Time
+	err error // nil: the owner waits, or is gone
+}
+
+// saw takes in what was said of an owner.
+func (w *awaited) saw(uid types.UID, a answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.at.Sub(w.swept) > awaitedFor {
+		w.swept = a.at
+		maps.DeleteFunc(w.seen, func(_ types.UID, old answer) bool { return a.at.Sub(old.at) > awaitedFor })
+	}
+	w.seen[uid] = a
+}
+
+// recently is what was said a moment ago of an owner, if that counts for what has been to be deleted since.
+func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok = w.seen[uid]
+	return a, ok && time.Since(a.at) < awaitedFor && since.Sub(a.at) < meanwhile
+}
+
+// stillAwaited makes sure that every owner that waits for the object of a delete still does, or is gone. The error is request.ErrOwnerChanged if
+// one does not.
+func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
+	since, known := w.ages.get(a.Object.UID)
+	if !known {
+		since = time.Now()
+	}
+	for _, c := range a.AwaitedBy {
+		said, ok := w.awaited.recently(c.UID, since)
+		if !ok {
+			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) })
+			if _, ok = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
+				said.err = w.awaits(ctx, c)
+			}
+		}
+		if said.err != nil {
+			return said.err
+		}
+	}
+	return nil
+}
+
+// awaits reads an owner live.
+func (w *Workers) awaits(ctx context.Context, c graph.Claim) (changed error) {
+	gv, err := schema.ParseGroupVersion(c.APIVersion)
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	if c.Namespaced {
+		namespace = c.Namespace
+	}
+	began := time.Now()
+	live, err := w.requester.Get(ctx, gv, c.Resource.Resource, namespace, c.Name)
+	switch {
+	case request.NoSuchObject(err, c.Resource, c.Name), err == nil && live.UID != c.UID: // it is gone
+	case err != nil:
+		// Not wrapped where its kind is not asked now: that is not the kind of the object.
+		if request.IsBusy(err) {
+			return fmt.Errorf("read the owner %s %q: %s", c.Resource, c.Name, err.Error())
+		}
+		return fmt.Errorf("read the owner %s %q: %w", c.Resource, c.Name, err)
+	case !w.store.Awaits(c.Resource, live):
+		changed = fmt.Errorf("the owner %s %q: %w", c.Resource, c.Name, request.ErrOwnerChanged)
+	}
+	w.awaited.saw(c.UID, answer{began, changed})
+	return changed
+}
