@@ -50,7 +50,9 @@ type canary struct {
 	seen    reach
 	of      *policies.Set // whose configurations had been written when that was seen
 	reached bool          // once; what came after does not matter
-	changed await.Change  // when the two above change
+	failing time.Time     // since when what is to be written could not be; zero: it could
+	behind  reach         // what that means for policies of which nothing is written; empty: nothing yet
+	changed await.Change  // when seen, of or behind change
 	news    chan struct{} // what was written is another
 }
 
@@ -78,6 +80,13 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 	}
 	fresh := changed || o.set != c.written.set
 	c.written = o
+	c.failing = time.Time{}
+	if c.behind != (reach{}) {
+		c.behind = reach{}
+		c.changed.Notify()
+		c.show()
+		c.tell(c.seen.status, c.seen.reason, c.seen.message)
+	}
 	if fresh {
 		select {
 		case c.news <- struct{}{}:
@@ -86,28 +95,58 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 	}
 }
 
-// unconfigured is told that they could not be written. Those that are there go on to be in force.
+// unconfigured is told that they could not be written. Those that are there go on to be in force: for what came since, that is told after a while.
 func (c *canary) unconfigured(err error) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	never := c.written.set == nil
+	if c.failing.IsZero() {
+		c.failing = time.Now()
+	}
+	if !never && c.behind == (reach{}) && time.Since(c.failing) >= configurationsSettle {
+		c.behind = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + plainly(err.Error())}
+		c.changed.Notify()
+		c.show()
+		c.tell(c.behind.status, c.behind.reason, c.behind.message)
+	}
 	c.mu.Unlock()
 	if never {
 		c.see(reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + plainly(err.Error())}, nil)
 	}
 }
 
-// now is what was last seen, for which policies, and a channel that is closed when that changes. For no policies in
-// particular: nothing has been written yet.
-func (c *canary) now() (reach, *policies.Set, <-chan struct{}) {
+// now is what is known about policies in force, and a channel that is closed when that changes.
+func (c *canary) now(inForce *policies.Set) (reach, <-chan struct{}) {
 	if c == nil {
-		return notConfigured, nil, nil
+		return notConfigured, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen, c.of, c.changed.Next()
+	return c.known(inForce), c.changed.Next()
+}
+
+// known is what was seen, where it was seen of the policies in force: what is new is asked about first. For no policies in particular, nothing has
+// been written yet.
+func (c *canary) known(inForce *policies.Set) reach {
+	if c.of != nil && c.of != inForce {
+		return c.behind
+	}
+	return c.seen
+}
+
+// show has the metric say what is known.
+func (c *canary) show() {
+	c.metrics.reachable.Reset()
+	for _, r := range []reach{c.seen, c.behind} {
+		switch r.status {
+		case metav1.ConditionTrue:
+			c.metrics.reachable.WithLabelValues(r.reason).Set(1)
+		case metav1.ConditionFalse:
+			c.metrics.reachable.WithLabelValues(r.reason).Set(0)
+		}
+	}
 }
 
 // wasReached is nil once the API server has asked the webhook and was answered, for good; before that it says what was seen last.
@@ -135,14 +174,8 @@ func (c *canary) see(r reach, of *policies.Set) {
 		c.seen, c.of = r, of
 		c.changed.Notify()
 	}
+	c.show()
 	c.mu.Unlock()
-	c.metrics.reachable.Reset()
-	switch r.status {
-	case metav1.ConditionTrue:
-		c.metrics.reachable.WithLabelValues(r.reason).Set(1)
-	case metav1.ConditionFalse:
-		c.metrics.reachable.WithLabelValues(r.reason).Set(0)
-	}
 	if r.status != was.status || r.reason != was.reason {
 		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason, "message", r.message)
 		c.tell(r.status, r.reason, r.message)

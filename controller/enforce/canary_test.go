@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,8 +133,11 @@ func TestCanarySeesOutages(t *testing.T) {
 		n.asks(webhookDenies)
 		elapse(canaryRetry)
 		step("they have", "True Reached")
-		if _, of, _ := n.now(); of != set {
-			t.Error("nobody knows of which policies that was seen")
+		if r, _ := n.now(set); r.status != metav1.ConditionTrue {
+			t.Errorf("of these policies %+v is known", r)
+		}
+		if r, _ := n.now(&policies.Set{}); r != (reach{}) {
+			t.Errorf("of other policies %+v is known", r)
 		}
 		n.asks(webhookFails(`failed to call webhook: Post "https://h/t/canary": dial tcp 10.0.0.1:443: connect: connection refused`))
 		elapse(within)
@@ -252,6 +257,63 @@ func TestCanaryTellsWhatCouldNotBeConfigured(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Policies that came when the configurations could be written no more are in force nowhere, although the API server goes on to ask about others.
+func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
+	inNest(t, func(t *testing.T, n *nest) {
+		first, second := &policies.Set{}, &policies.Set{}
+		n.asks(webhookDenies)
+		n.configured(first, called{}, true)
+		elapse(configurationsSettle + time.Second)
+		says := func(what string, set *policies.Set, want metav1.ConditionStatus, words string, news ...string) {
+			t.Helper()
+			r, _ := n.now(set)
+			if r.status != want || !strings.Contains(r.message, words) {
+				t.Errorf("%s: %+v, want %s and %q", what, r, want, words)
+			}
+			if diff := cmp.Diff(news, n.news()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		refused := errors.New("the expression is too long")
+		n.unconfigured(refused)
+		says("it may be for a moment", second, "", "", "True Reached")
+		elapse(configurationsSettle)
+		n.unconfigured(refused)
+		says("it is not", second, metav1.ConditionFalse, "the API server asks only about what policies said before: the expression is too long", "False NotConfigured")
+		says("nothing has changed for what was there", first, metav1.ConditionTrue, "")
+		n.unconfigured(refused)
+		says("it is told once", second, metav1.ConditionFalse, "")
+		if got := gauges(t, n.metrics.reachable); got != "NotConfigured=0 Reached=1" {
+			t.Errorf("the metric says %s", got)
+		}
+		n.configured(second, called{}, true)
+		elapse(configurationsSettle + canaryEvery)
+		says("it could be written", second, metav1.ConditionTrue, "", "True Reached")
+		if got := gauges(t, n.metrics.reachable); got != "Reached=1" {
+			t.Errorf("the metric says %s", got)
+		}
+	})
+}
+
+// gauges are the values of a metric by its reason, sorted.
+func gauges(t *testing.T, v *prometheus.GaugeVec) string {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(v)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			out = append(out, fmt.Sprintf("%s=%v", m.GetLabel()[0].GetValue(), m.GetGauge().GetValue()))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 // helm test asks without a controller at hand: it makes nothing, and says what to look at.

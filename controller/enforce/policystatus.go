@@ -49,10 +49,10 @@ func (w *statusWriter) run(ctx context.Context) {
 	for {
 		changed := w.policies.Changed()
 		filled, progress := w.backFill.progress()
-		reached, of, seen := w.canary.now()
 		set := w.policies.Set()
+		reached, seen := w.canary.now(set)
 		counts, counting := w.census.now(set)
-		failed := w.write(ctx, facts{filled: filled, reached: enforcedBy(reached, of, set), order: w.order, counts: counts, serves: w.served()})
+		failed := w.write(ctx, facts{filled: filled, reached: reached, order: w.order, counts: counts, serves: w.served()})
 		var again <-chan time.Time
 		if failed {
 			again = time.After(5 * statusEvery)
@@ -308,14 +308,6 @@ func backFilled(s policies.Status, now progress, generation int64) metav1.Condit
 // notConfigured is what is reached where this process writes no webhook configuration, so that the API server asks nothing.
 var notConfigured = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
-
-// enforcedBy is what was seen, where it was seen of the policies in force: what is new is asked about first.
-func enforcedBy(seen reach, of, inForce *policies.Set) reach {
-	if of != nil && of != inForce {
-		return reach{}
-	}
-	return seen
-}
 
 // enforced is the condition, if anything is known about it.
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {

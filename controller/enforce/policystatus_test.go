@@ -122,10 +122,10 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		order = byWebhook
-		seen = enforcedBy(reachOf(nil, "1", notKnocked), &policies.Set{}, state.Set())
+		seen = (&canary{seen: reachOf(nil, "1", notKnocked), of: &policies.Set{}}).known(state.Set())
 		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
-		if r := enforcedBy(notConfigured, state.Set(), state.Set()); r != notConfigured {
+		if r := (&canary{seen: notConfigured, of: state.Set()}).known(state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
 		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
@@ -137,7 +137,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		serves = &served{resources: serves.resources, silent: []string{""}}
 		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
-		seen, _, _ = (*canary)(nil).now()
+		seen, _ = (*canary)(nil).now(state.Set())
 		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
