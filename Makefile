@@ -15,7 +15,7 @@ KILLS ?= 100
 RACE ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 E2E_BUILD ?=
 # End-to-end tests that take a minute each, or more: make e2e leaves them out, so that CI stays within an hour, and make e2e-more runs them.
-E2E_MORE = TestAPIServerThatHasNotSeenANamespaceEnd|TestAPIServersAreUpgradedOneAfterTheOther|TestCascadeGoesOnAtAnotherAPIServer|TestKindThatOneAPIServerDoesNotServeLosesNothing|TestUsersOfAnotherAPIServerAreFollowed|TestBuiltInCollectorIsHeldAfterARestore|TestBuiltInCollectorIsHeldForARenamedKind|TestBuiltInCollectorIsHeldForWhatARestoreBringsBack|TestBrakeHoldsWhatHelmUninstallTakesWithIt|TestBrakeHoldsWhatOneWriterRewrites|TestObjectWithAsManyReferencesAsFitIsJudgedByAllOfThem
+E2E_MORE = TestManyNamesAreConfigured|TestAPIServerThatHasNotSeenANamespaceEnd|TestAPIServersAreUpgradedOneAfterTheOther|TestCascadeGoesOnAtAnotherAPIServer|TestKindThatOneAPIServerDoesNotServeLosesNothing|TestUsersOfAnotherAPIServerAreFollowed|TestBuiltInCollectorIsHeldAfterARestore|TestBuiltInCollectorIsHeldForARenamedKind|TestBuiltInCollectorIsHeldForWhatARestoreBringsBack|TestBrakeHoldsWhatHelmUninstallTakesWithIt|TestBrakeHoldsWhatOneWriterRewrites|TestObjectWithAsManyReferencesAsFitIsJudgedByAllOfThem
 FUZZ_TIME ?= 60s
 FUZZERS ?= ^Fuzz
 BENCH_ARGS ?=

@@ -268,7 +268,7 @@ func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
 }
 
 // Where the graph tells of a part only, what it did not tell of is looked for, too, and in doubt refused.
-func TestWhatTheGraphDoesNotTellOfIsNotLetGo(t *testing.T) {
+func TestWhatTheGraphDoesNotTellOfIsRefused(t *testing.T) {
 	part := func(more ...Caught) Facts {
 		f := catching(true)
 		f.Catch = func(Search) Catch {

@@ -238,3 +238,26 @@ func TestLintWarnsOfWhatExcludesTooMuchOrTooLittle(t *testing.T) {
 		}
 	}
 }
+
+// A configuration with one expression that is too long for the API server is refused as a whole, and none of the policies is in force then.
+func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
+	for n, want := range map[int]bool{1: true, 90: true, 110: false, 5000: false} {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], resourceNames: ['%s-%05d']}, protection: {confirmation: Required}}}\n",
+				i, strings.Repeat("n", 240), i)
+		}
+		named := false
+		for _, w := range Build(nil, sources(t, "f", text.String()), Options{}).Webhooks(keptKinds) {
+			for _, c := range w.MatchConditions {
+				named = named || c.Name == "named"
+				if len(c.Expression) > mostExpression {
+					t.Errorf("%d names: %s of %s has %d bytes", n, c.Name, w.Name, len(c.Expression))
+				}
+			}
+		}
+		if named != want {
+			t.Errorf("%d names: a condition names them: %t, want %t", n, named, want)
+		}
+	}
+}

@@ -223,6 +223,10 @@ func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
 	}))
 }
 
+// mostExpression is how long an expression is at most, in bytes, that only saves calls: the API server takes 100,000 code points, and with one that is
+// longer none of a configuration.
+const mostExpression = 50_000
+
 // whom drops the requests that none of the policies judges, for who sends them or for the name of the object.
 func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
 	var out []admissionregistrationv1.MatchCondition
@@ -258,8 +262,11 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	}
 	slices.Sort(names)
 	list := celList(slices.Compact(names))
-	add("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
-		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in "+list)
+	expression := "object != null && has(object.metadata.name) && object.metadata.name in " + list +
+		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in " + list
+	if len(expression) <= mostExpression {
+		add("named", expression)
+	}
 	return out
 }
 
