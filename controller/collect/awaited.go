@@ -35,8 +35,9 @@ type awaited struct {
 
 // answer is what an API server said when it was asked.
 type answer struct {
-	at  time.Time
-	err error // nil: the owner waits, or is gone
+	at      time.Time
+	err     error // nil: the owner waits, or is gone
+	renewed bool  // it is being asked again, before this does not count any more
 }
 
 // saw takes in what was said of an owner.
@@ -50,12 +51,18 @@ func (w *awaited) saw(uid types.UID, a answer) {
 	w.seen[uid] = a
 }
 
-// recently is what was said a moment ago of an owner, if that counts for what has been to be deleted since.
-func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok bool) {
+// recently is what was said a moment ago of an owner, if that counts for what has been to be deleted since. renew: who asks is to ask the API server
+// again, so that who comes later need not wait for it.
+func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a, ok = w.seen[uid]
-	return a, ok && time.Since(a.at) < awaitedFor && since.Sub(a.at) < meanwhile
+	age := time.Since(a.at)
+	if ok = ok && age < awaitedFor && since.Sub(a.at) < meanwhile; ok && age > awaitedFor/2 && !a.renewed {
+		renew, a.renewed = true, true
+		w.seen[uid] = a
+	}
+	return a, ok, renew
 }
 
 // stillAwaited makes sure that every owner that waits for the object of a delete still does, or is gone. The error is request.ErrOwnerChanged if
@@ -66,10 +73,14 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 		since = time.Now()
 	}
 	for _, c := range a.AwaitedBy {
-		said, ok := w.awaited.recently(c.UID, since)
+		read := func() (any, error) { return nil, w.awaits(ctx, c) }
+		said, ok, renew := w.awaited.recently(c.UID, since)
+		if renew {
+			w.awaited.reads.DoChan(string(c.UID), read)
+		}
 		if !ok {
-			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) })
-			if _, ok = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
+			_, said.err, _ = w.awaited.reads.Do(string(c.UID), read)
+			if _, ok, _ = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
 				said.err = w.awaits(ctx, c)
 			}
 		}
@@ -103,6 +114,6 @@ func (w *Workers) awaits(ctx context.Context, c graph.Claim) (changed error) {
 	case !w.store.Awaits(c.Resource, live):
 		changed = fmt.Errorf("the owner %s %q: %w", c.Resource, c.Name, request.ErrOwnerChanged)
 	}
-	w.awaited.saw(c.UID, answer{began, changed})
+	w.awaited.saw(c.UID, answer{at: began, err: changed})
 	return changed
 }
