@@ -73,7 +73,6 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	o := writtenFor{set: set, by: by, since: c.written.since}
 	if changed || c.written.set == nil {
 		o.since = time.Now()
@@ -81,17 +80,21 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 	fresh := changed || o.set != c.written.set
 	c.written = o
 	c.failing = time.Time{}
-	if c.behind != (reach{}) {
+	was, seen := c.behind, c.seen
+	if was != (reach{}) {
 		c.behind = reach{}
 		c.changed.Notify()
 		c.show()
-		c.tell(c.seen.status, c.seen.reason, c.seen.message)
 	}
 	if fresh {
 		select {
 		case c.news <- struct{}{}:
 		default:
 		}
+	}
+	c.mu.Unlock()
+	if was != (reach{}) {
+		c.tell(seen.status, seen.reason, seen.message)
 	}
 }
 
@@ -105,13 +108,17 @@ func (c *canary) unconfigured(err error) {
 	if c.failing.IsZero() {
 		c.failing = time.Now()
 	}
-	if !never && c.behind == (reach{}) && time.Since(c.failing) >= configurationsSettle {
+	late := !never && c.behind == (reach{}) && time.Since(c.failing) >= configurationsSettle
+	if late {
 		c.behind = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + plainly(err.Error())}
 		c.changed.Notify()
 		c.show()
-		c.tell(c.behind.status, c.behind.reason, c.behind.message)
 	}
+	behind := c.behind
 	c.mu.Unlock()
+	if late {
+		c.tell(behind.status, behind.reason, behind.message)
+	}
 	if never {
 		c.see(reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + plainly(err.Error())}, nil)
 	}
