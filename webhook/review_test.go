@@ -205,6 +205,22 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 	}
 }
 
+// Its client is still sending when it is answered: the answer has to arrive all the same, or the failurePolicy would decide.
+func TestAnswerToALargeReviewArrives(t *testing.T) {
+	s := listening(t, newIntake(refusing), yes)
+	for i := range 10 {
+		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, padded(2*mostBody)) //nolint:noctx // it is local
+		if err != nil {
+			t.Fatalf("review %d: %v", i, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"code":413`) {
+			t.Errorf("review %d: %d %.200s, %v", i, resp.StatusCode, body, err)
+		}
+	}
+}
+
 // The largest that an API server can send of what etcd takes: an edit has the object twice, and each character may be written in six.
 func TestLargestReviewIsTaken(t *testing.T) {
 	text := `"` + strings.Repeat(`\u003c`, 1536<<10) + `"`

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -25,7 +26,7 @@ const (
 
 // awaited remembers owners that waited for their dependents a moment ago. A deletion in the foreground can be taken back, by another DELETE that
 // orphans (RB 6.34), and a watch may show that late, or never while its kind is broken. So what an owner awaits is deleted only on the word of
-// a live read, as in the reference (RB 3.13): one for all its dependents that are there, at most once in awaitedFor.
+// a live read, as in the reference (RB 3.15): one for all its dependents that are there, twice in awaitedFor at most, and one more for those that come later.
 type awaited struct {
 	reads singleflight.Group
 	mu    sync.Mutex
@@ -92,7 +93,7 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 }
 
 // awaits reads an owner live.
-func (w *Workers) awaits(ctx context.Context, c graph.Claim) (changed error) {
+func (w *Workers) awaits(ctx context.Context, c graph.Claim) error {
 	gv, err := schema.ParseGroupVersion(c.APIVersion)
 	if err != nil {
 		return err
@@ -102,18 +103,25 @@ func (w *Workers) awaits(ctx context.Context, c graph.Claim) (changed error) {
 		namespace = c.Namespace
 	}
 	began := time.Now()
-	live, err := w.requester.Get(ctx, gv, c.Resource.Resource, namespace, c.Name)
-	switch {
-	case request.NoSuchObject(err, c.Resource, c.Name), err == nil && live.UID != c.UID: // it is gone
-	case err != nil:
-		// Not wrapped where its kind is not asked now: that is not the kind of the object.
-		if request.IsBusy(err) {
-			return fmt.Errorf("read the owner %s %q: %s", c.Resource, c.Name, err.Error())
-		}
-		return fmt.Errorf("read the owner %s %q: %w", c.Resource, c.Name, err)
-	case !w.store.Awaits(c.Resource, live):
-		changed = fmt.Errorf("the owner %s %q: %w", c.Resource, c.Name, request.ErrOwnerChanged)
+	err = w.goneOrAwaits(ctx, gv, c.Resource, namespace, c.Name, c.UID)
+	if err == nil || errors.Is(err, request.ErrOwnerChanged) {
+		w.awaited.saw(c.UID, answer{at: began, err: err})
 	}
-	w.awaited.saw(c.UID, answer{at: began, err: changed})
-	return changed
+	return err
+}
+
+// goneOrAwaits is nil where an owner, as it is read live, is gone or waits for its dependents, and request.ErrOwnerChanged where neither is so.
+func (w *Workers) goneOrAwaits(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace, name string, uid types.UID) error {
+	live, err := w.requester.Get(ctx, gv, kind.Resource, namespace, name)
+	switch {
+	case request.NoSuchObject(err, kind, name), err == nil && live.UID != uid:
+		return nil
+	case request.IsBusy(err): // not wrapped: that its kind is not asked now says nothing of the object's
+		return fmt.Errorf("read the owner %s %q: %s", kind, name, err.Error())
+	case err != nil:
+		return fmt.Errorf("read the owner %s %q: %w", kind, name, err)
+	case !w.store.Awaits(kind, live):
+		return fmt.Errorf("the owner %s %q: %w", kind, name, request.ErrOwnerChanged)
+	}
+	return nil
 }

@@ -2,10 +2,8 @@ package collect
 
 import (
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -70,12 +68,7 @@ func (w *Workers) ownersGone(ctx context.Context, ref graph.Ref) bool {
 		if k.Namespaced {
 			namespace = ref.Namespace
 		}
-		owner, err := w.requester.Get(ctx, gv, k.Resources[0].Resource, namespace, o.Name)
-		switch {
-		case request.NoSuchObject(err, k.Resources[0], o.Name):
-		case err != nil:
-			return false
-		case owner.UID == o.UID && (owner.DeletionTimestamp == nil || !slices.Contains(owner.Finalizers, metav1.FinalizerDeleteDependents)):
+		if w.goneOrAwaits(ctx, gv, k.Resources[0], namespace, o.Name, o.UID) != nil {
 			return false
 		}
 	}

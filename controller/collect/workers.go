@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -250,11 +249,7 @@ func (w *Workers) send(ctx context.Context, a graph.Action, version string) erro
 		lag := time.Since(since)
 		ref := a.Object
 		ref.ResourceVersion = version
-		began := time.Now()
 		err := w.requester.Delete(ctx, ref, a.Propagation)
-		if err == nil && a.Propagation == metav1.DeletePropagationForeground {
-			w.awaited.saw(ref.UID, answer{at: began})
-		}
 		if known && !request.IsBusy(err) {
 			w.metrics.lag.Observe(lag.Seconds())
 		}

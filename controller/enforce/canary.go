@@ -93,7 +93,7 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 		}
 	}
 	c.mu.Unlock()
-	if was != (reach{}) {
+	if was != (reach{}) && seen.status != "" {
 		c.tell(seen.status, seen.reason, seen.message)
 	}
 }
