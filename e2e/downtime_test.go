@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -31,6 +32,7 @@ func TestWhatHappenedWhileWeirWasDownIsMadeGood(t *testing.T) {
 			`)
 			valid := numbered("valid", 10)
 			w.make(dependents("cm", valid, "boss"))
+			crowd := w.blockingEachOther(40)
 			w.settle()
 			w.weir.Kill()
 
@@ -39,6 +41,9 @@ func TestWhatHappenedWhileWeirWasDownIsMadeGood(t *testing.T) {
 			w.delete("gone", background)
 			w.delete("waiting", foreground)
 			w.delete("orphaning", orphan)
+			for _, name := range crowd {
+				w.delete(name, foreground)
+			}
 			w.make(`cm late owners=(orphaning)`)
 			w.alive("of-gone", "of-waiting", "of-orphaning")
 
@@ -46,6 +51,7 @@ func TestWhatHappenedWhileWeirWasDownIsMadeGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.awaitGone("stranger", "of-gone", "of-waiting", "waiting", "orphaning")
+			w.awaitGone(crowd...)
 			w.mustStay(append(valid, "boss", "of-both", "of-orphaning", "under-that", "late")...)
 			for name, want := range map[string]string{"of-both": "boss", "of-orphaning": "", "late": "", "under-that": "of-orphaning"} {
 				if have := w.owners(name); have != want {
@@ -57,4 +63,22 @@ func TestWhatHappenedWhileWeirWasDownIsMadeGood(t *testing.T) {
 			w.mustStay(append(valid, "boss")...)
 		})
 	}
+}
+
+// blockingEachOther makes n objects that all own each other, and all block. Of 40 they are more references than the collector follows
+// to tell who waits for whom.
+func (w *fixture) blockingEachOther(n int) []string {
+	w.Helper()
+	all := numbered("crowd", n)
+	for _, name := range all {
+		w.make("cm " + name)
+	}
+	for i, name := range all {
+		var owners []string
+		for _, owner := range slices.Delete(slices.Clone(all), i, i+1) {
+			owners = append(owners, owner+"!block")
+		}
+		w.own(name, owners...)
+	}
+	return all
 }

@@ -130,7 +130,7 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) {
 		a.Mismatched = g.mismatched(n)
 
 	case t[waiting] > 0 && n.dependents > 0:
-		if members := g.cycle(id); members != nil {
+		if members, tooMany := g.cycle(id); members != nil || tooMany {
 			g.unblock(n, members, &a)
 			break
 		}
@@ -198,7 +198,7 @@ func (g *Graph) decideOrphaning(id uint32, a *Action) {
 func (g *Graph) decideForeground(id uint32, a *Action) {
 	n := g.nodes.at(id)
 	if n.blocking > 0 {
-		if members := g.cycle(id); members != nil && g.leads(id, members) {
+		if members, tooMany := g.cycle(id); tooMany || members != nil && g.leads(id, members) {
 			g.unblock(n, members, a)
 			return
 		}
@@ -225,13 +225,17 @@ func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 }
 
 // unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the object:
-// each would wait for the other for ever.
+// each would wait for the other for ever. Where there are too many to tell, members is nil, and it takes it off
+// all: what is deleted is the same, and what is lost is that its owners go after it.
 func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
 	a.Verb = Unblock
 	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself", "objects that wait for each other")
+	if members == nil {
+		a.Why = "blocks owners that block more objects than are followed, and may wait for itself: its owners are not to wait for it"
+	}
 	for _, e := range n.owners {
 		r := g.reference(e)
-		if e.bits&blockTrue != 0 && members[g.claims.at(e.claim).owner] {
+		if owner := g.claims.at(e.claim).owner; e.bits&blockTrue != 0 && (members[owner] || members == nil && owner != 0) {
 			r.BlockOwnerDeletion = new(bool)
 		}
 		a.Owners = append(a.Owners, r)

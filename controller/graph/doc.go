@@ -44,7 +44,7 @@
 //	                          kinds incomplete  Wait: an unseen dependent would be collected later.
 //	                                            Incomplete: never listed, or the watch is broken
 //	                          else              Unfinalize
-//	deleting foreground       blocked, cycle    Unblock, if it leads the cycle
+//	deleting foreground       blocked, cycle    Unblock, if it leads the cycle, or there are too many to tell
 //	                          blocked           Wait
 //	                          kinds listing     Wait
 //	                          else              Unfinalize
@@ -57,7 +57,7 @@
 //	U > 0                                       Lookup
 //	asked > 0                                   Wait
 //	N > 0                                       Keep, and report why
-//	W > 0, has dependents     cycle             Unblock
+//	W > 0, has dependents     cycle             Unblock, also where there are too many to tell
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers
 //

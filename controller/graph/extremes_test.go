@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -219,5 +220,82 @@ func TestOwnersThatLookupsFindAreAskedAboutLessAndLessOften(t *testing.T) {
 	}
 	if want := []int{0, 64, 128, 256, 512, 1024, 1024}; !slices.Equal(gaps, want) {
 		t.Errorf("rounds between lookups: %v, want %v", gaps, want)
+	}
+}
+
+// TestObjectsThatAllBlockEachOther: n objects make n² references, and each change of one of them could ask all of them again, each of
+// which would follow them all. Beyond a bound they are not followed; then each gives up its claim to block, and all end.
+func TestObjectsThatAllBlockEachOther(t *testing.T) {
+	const n = 200
+	yes := true
+	member := func(i int, deleting bool) *graph.Object {
+		o := &graph.Object{Kind: podKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}
+		for other := range n {
+			if other != i {
+				o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(other), UID: uuid(uint64(other)), BlockOwnerDeletion: &yes})
+			}
+		}
+		if deleting {
+			o.Deleting, o.Finalizers, o.ResourceVersion = true, []string{metav1.FinalizerDeleteDependents}, "2"
+		}
+		return o
+	}
+	g := emptyGraph()
+	for i := range n {
+		g.Apply(graph.Observed{Object: member(i, false)})
+	}
+	live := member(0, false)
+	live.Owners = live.Owners[1:]
+	if dirty := g.Apply(graph.Observed{Object: live}); len(dirty) > 2 {
+		t.Errorf("one of %d gave up a reference, and %d are to be decided again", n, len(dirty))
+	}
+	g.Apply(graph.Observed{Object: member(0, false)})
+
+	objects := map[types.UID]*graph.Object{}
+	todo := map[types.UID]bool{}
+	apply := func(e graph.Event) {
+		for _, uid := range g.Apply(e) {
+			todo[uid] = true
+		}
+	}
+	for i := range n {
+		objects[uuid(uint64(i))] = member(i, true)
+		apply(graph.Observed{Object: objects[uuid(uint64(i))]})
+	}
+	decided, requests := 0, map[graph.Verb]int{}
+	for len(todo) > 0 {
+		uid := slices.Min(slices.Collect(maps.Keys(todo)))
+		delete(todo, uid)
+		o := objects[uid]
+		if o == nil {
+			continue
+		}
+		a := g.Decide(uid)
+		if decided++; decided > 10*n*n {
+			t.Fatalf("decided %d times, and %d of %d are left: %s", decided, len(objects), n, a)
+		}
+		if !a.Request() {
+			continue
+		}
+		requests[a.Verb]++
+		switch a.Verb {
+		case graph.Unblock:
+			next := *o
+			next.Owners, next.ResourceVersion = a.Owners, "3"
+			objects[uid] = &next
+			apply(graph.Observed{Object: &next})
+		case graph.Unfinalize:
+			delete(objects, uid)
+			apply(graph.Gone{Kind: podKind, UID: uid})
+		default:
+			t.Fatalf("%s: %s", uid, a)
+		}
+	}
+	t.Logf("decided %d times; requests %v", decided, requests)
+	if len(objects) != 0 {
+		t.Errorf("%d of %d wait for ever; %s", len(objects), n, g.Decide(slices.Min(slices.Collect(maps.Keys(objects)))))
+	}
+	if requests[graph.Unblock] > n {
+		t.Errorf("%d objects were unblocked %d times", n, requests[graph.Unblock])
 	}
 }

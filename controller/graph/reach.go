@@ -17,40 +17,56 @@ func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
 	}
 }
 
+// Whoever may edit a thousand objects can have all of them block each other, which is a million references: so a search has an end. An object
+// is followed no further than that, and its own references are part of it: where the search from one object finds no end, neither does any
+// that comes to that object.
+const (
+	mostFollowed = 1_000  // blocking references to objects that pass
+	mostLookedAt = 20_000 // references of the objects that are followed: twice what fits into one object
+)
+
 // cycle returns the objects that wait for each other with the node, itself included; nil if it is in
 // no cycle. A waits for B if B blocks A and A is being deleted foreground. start is taken as waiting
-// whatever it is: the question is what would happen if it were.
+// whatever it is: the question is what would happen if it were. Where there are too many to tell, tooMany is true.
 //
-// Exact: where the reference looks one step far, and errs both ways (RB 5.6).
-func (g *Graph) cycle(start uint32) map[uint32]bool {
+// Exact, but for that: where the reference looks one step far, and errs both ways (RB 5.6).
+func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
 	return g.component(start, func(id uint32) bool {
 		return id == start || g.nodes.at(id).flags&foreground != 0
 	})
 }
 
 // component returns the strongly connected component of start among the nodes that pass, following
-// blocking references; nil if start is in no cycle.
-func (g *Graph) component(start uint32, pass func(uint32) bool) map[uint32]bool {
+// blocking references; nil if start is in no cycle, or where there are too many to tell, which tooMany says.
+func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uint32]bool, tooMany bool) {
 	blockedBy := map[uint32][]uint32{} // the steps that were taken, backwards
 	seen := map[uint32]bool{start: true}
+	followed, lookedAt := 0, 0
 	for todo := []uint32{start}; len(todo) > 0; {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
+		if lookedAt += len(g.nodes.at(id).owners); lookedAt > mostLookedAt {
+			return nil, true
+		}
 		g.blockedOwners(id, func(owner uint32) {
 			if !pass(owner) {
 				return
 			}
+			followed++
 			blockedBy[owner] = append(blockedBy[owner], id)
 			if !seen[owner] {
 				seen[owner] = true
 				todo = append(todo, owner)
 			}
 		})
+		if followed > mostFollowed {
+			return nil, true
+		}
 	}
 	if len(blockedBy[start]) == 0 {
-		return nil
+		return nil, false
 	}
-	members := map[uint32]bool{start: true}
+	members = map[uint32]bool{start: true}
 	for todo := []uint32{start}; len(todo) > 0; {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -61,7 +77,7 @@ func (g *Graph) component(start uint32, pass func(uint32) bool) map[uint32]bool 
 			}
 		}
 	}
-	return members
+	return members, false
 }
 
 // leads tells whether a node is the one in its cycle that is to unblock: the lowest uid. One is enough,
@@ -90,13 +106,20 @@ func (g *Graph) less(a, b uint32) bool {
 
 // markCycle marks everything that could wait in a cycle through a node. Called before and after each
 // change to the node's blocking references, or to whether they count: no other change makes or breaks
-// a cycle.
+// a cycle. Where there are too many, the node itself is enough: it is in each cycle that the change makes, and unblocks.
 func (g *Graph) markCycle(id uint32) {
 	n := g.nodes.at(id)
 	if n.blocking == 0 || len(n.owners) == 0 {
 		return // nothing goes through it
 	}
-	for _, m := range slices.Sorted(maps.Keys(g.component(id, func(uint32) bool { return true }))) {
+	members, tooMany := g.component(id, func(uint32) bool { return true })
+	if tooMany { // most often of objects of which none is being deleted
+		members, tooMany = g.cycle(id)
+	}
+	if tooMany {
+		g.mark(id)
+	}
+	for _, m := range slices.Sorted(maps.Keys(members)) {
 		g.mark(m)
 	}
 }
