@@ -166,6 +166,39 @@ func TestFollowerKnowsWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestFollowerOfOneNamespaceKnowsNothingOfOthers: what is in no namespace may have dependents in all of them, and a namespace has content.
+func TestFollowerOfOneNamespaceKnowsNothingOfOthers(t *testing.T) {
+	ending := object("namespace", "", "ending")
+	now := metav1.Now()
+	ending.DeletionTimestamp, ending.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
+	boss := []runtime.Object{object("configmap", "x", "boss")}
+	owned := object("configmap", "x", "boss")
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "namespace", Name: "ending", UID: "ending"}}
+	for name, c := range map[string]struct {
+		besides []runtime.Object
+		of      insight.Object
+		partly  bool
+	}{
+		"an object of it":                     {boss, insight.Object{Kind: "configmaps", Namespace: "x", Name: "boss"}, false},
+		"the namespace itself":                {boss, insight.Object{Kind: "namespaces", Name: "x"}, false},
+		"another namespace":                   {boss, insight.Object{Kind: "namespaces", Name: "y"}, true},
+		"one whose owner may wait for others": {[]runtime.Object{owned, ending}, insight.Object{Kind: "configmaps", Namespace: "x", Name: "boss"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := follow(t, append(c.besides, object("namespace", "", "x"), object("namespace", "", "y"), object("configmap", "y", "far"))...)
+			one.start("x")
+			w, partly, err := one.About(c.of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := w.Plan(insight.Deletion{Roots: []types.UID{types.UID(c.of.Name)}, Propagation: metav1.DeletePropagationBackground})
+			if (partly != "") != c.partly || plan.Incomplete() != c.partly || len(plan.Items) == 0 {
+				t.Errorf("partly %q; %s", partly, plan.Summary())
+			}
+		})
+	}
+}
+
 // TestFollowerTellsWhatItDoesNotKnow: a kind that may not be listed, one that breaks, a cluster that does not answer, kinds that
 // come and go.
 func TestFollowerTellsWhatItDoesNotKnow(t *testing.T) {

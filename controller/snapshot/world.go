@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -48,6 +49,19 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 		return nil, err
 	}
 	return k.world.Clone(), nil
+}
+
+// About is the World of an object. partly says why it does not show all that depends on the object: one namespace is followed, and an object that
+// is in none may have dependents in others. The World says so, too. What is in the namespace itself is known.
+func (f *Follower) About(o insight.Object) (w *insight.World, partly string, err error) {
+	w, err = f.World(o.Namespace)
+	own := o.Namespace != "" || o.Kind == namespacesKind.String() && o.Name == f.namespace
+	if err != nil || f.namespace == "" || own && !w.Widens() {
+		return w, "", err
+	}
+	partly = fmt.Sprintf("only the namespace %q is followed", f.namespace)
+	w.Missed("what is in other namespaces", false, partly)
+	return w, partly, nil
 }
 
 // Elsewhere looks in all namespaces that are followed for owners that are not in the World's.

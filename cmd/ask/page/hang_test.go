@@ -28,7 +28,7 @@ func TestListsThatHangHoldUpNoAnswer(t *testing.T) {
 	}))
 	defer api.Close()
 	defer close(over)
-	p, err := Listen(Options{Follower: follow(t, &rest.Config{Host: api.URL})}, 0)
+	p, err := Listen(Options{Follower: follow(t, &rest.Config{Host: api.URL}, "")}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

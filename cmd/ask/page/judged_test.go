@@ -64,6 +64,25 @@ func TestPlansSayWhatPoliciesSay(t *testing.T) {
 	w.ask(http.StatusNoContent, "plan", append([]string{"cascade", "background", "have", last(w).id}, boss...)...) // until the user asks
 }
 
+// TestPlansDoubtWhatIsNotFollowed: where one namespace is followed, what is in others may be more than policies accept.
+func TestPlansDoubtWhatIsNotFollowed(t *testing.T) {
+	w := governed(t)
+	w.api.Put("namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: prod, uid: prod}}`)
+	w.Follower = follow(t, w.api.Config(), "shop")
+	t.Cleanup(w.Follower.Close)
+	w.Follower.Listed(t.Context())
+	w.reads = func() (*unstructured.Unstructured, error) {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "prod", "uid": "prod"}}}, nil
+	}
+	said := w.ask(http.StatusOK, "plan", "kind", "namespaces", "name", "prod", "cascade", "background")
+	if verdicts := fmt.Sprint(said["verdicts"]); !strings.Contains(verdicts, `doubt:only the namespace "shop" is followed`) {
+		t.Errorf("the verdicts: %s", verdicts)
+	}
+	if summary := fmt.Sprint(said["summary"]); !strings.Contains(summary, "Incomplete") {
+		t.Errorf("the summary: %s", summary)
+	}
+}
+
 // TestPlansDoubtWhatPoliciesCannotBeAskedAbout: that an object cannot be read is said, and is not taken for a yes.
 func TestPlansDoubtWhatPoliciesCannotBeAskedAbout(t *testing.T) {
 	w := governed(t)

@@ -46,23 +46,24 @@ func (p *Page) named(q url.Values) (*named, error) {
 	}}, nil
 }
 
-// world is an insight.World, and how far the Follower was at least when it was made.
+// world is an insight.World, how far the Follower was at least when it was made, and why it does not show all; empty: it does.
 type world struct {
 	*insight.World
 	version int64
+	partly  string
 }
 
-// world is what is known of a namespace.
-func (p *Page) world(namespace string) (*world, error) {
-	version, all := p.Follower.Version(namespace), p.Follower.Version("")
-	made, err := p.Follower.World(namespace)
+// world is what is known of an object, and what hangs together with it.
+func (p *Page) world(o *named) (*world, error) {
+	version, all := p.Follower.Version(o.Namespace), p.Follower.Version("")
+	made, partly, err := p.Follower.About(o.Object)
 	if err != nil {
 		return nil, err
 	}
-	if made.Namespace != namespace { // it had to be looked at as a whole
+	if made.Namespace != o.Namespace { // it had to be looked at as a whole
 		version = all
 	}
-	return &world{made, version}, nil
+	return &world{made, version, partly}, nil
 }
 
 // missing says why an object that was there is not in a World that was made after that.
@@ -88,7 +89,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	w, err := p.world(o.Namespace)
+	w, err := p.world(o)
 	if err != nil {
 		return nil, err
 	}

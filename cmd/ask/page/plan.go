@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (p *Page) planned(is func(*outline) bool) *outline {
 
 // make makes a plan.
 func (p *Page) make(ctx context.Context, o *named, cascade string, propagation metav1.DeletionPropagation) (*outline, error) {
-	w, err := p.world(o.Namespace)
+	w, err := p.world(o)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +96,9 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 			return nil, err
 		} else {
 			verdict.Doubt = err.Error()
+		}
+		if w.partly != "" && !verdict.Refused { // policies count what is known
+			verdict.Confirm, verdict.Doubt = "", cmp.Or(verdict.Doubt, w.partly)
 		}
 		verdict.Object = o.Object
 		d.Verdicts = []insight.Verdict{verdict}

@@ -50,7 +50,7 @@ func newTownOf(t *testing.T, answer func(apitest.Request) *apitest.Reply) *town 
 	w.put("leaf", "boss")
 	w.put("twig", "leaf")
 	w.put("lost", "never")
-	follower := follow(t, w.api.Config())
+	follower := follow(t, w.api.Config(), "")
 	t.Cleanup(follower.Close)
 	var err error
 	w.Page, err = Listen(Options{
@@ -76,14 +76,14 @@ func newTownOf(t *testing.T, answer func(apitest.Request) *apitest.Reply) *town 
 	return w
 }
 
-// follow follows all of a cluster.
-func follow(t *testing.T, config *rest.Config) *snapshot.Follower {
+// follow follows a namespace of a cluster, or all of it.
+func follow(t *testing.T, config *rest.Config, namespace string) *snapshot.Follower {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	follower, err := (&snapshot.Reader{Config: config, Discovery: client}).Follow(t.Context(), "")
+	follower, err := (&snapshot.Reader{Config: config, Discovery: client}).Follow(t.Context(), namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
