@@ -372,3 +372,18 @@ func TestOnlyEditsOfReferencesComeForCascades(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesInACascadeStayInTheirLine: RBAC objects may be called what a terminal obeys, and what would write lines of its own into a refusal.
+func TestNamesInACascadeStayInTheirLine(t *testing.T) {
+	const name = "x\x1b[2J\n\nPlan: nothing is deleted."
+	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})
+	for where, q := range map[string]Question{"in its namespace": deletes(catching(true, name)), "in another": deletes(catching(true, name))} {
+		if where == "in another" {
+			q.Namespace = "elsewhere"
+		}
+		d := carriedOut(set.Cascade(q), configMap(name, map[string]any{"uid": "u"}))
+		if d.Allowed || !strings.Contains(d.Message, `x\x1b[2J\n\nPlan: nothing is deleted.)`) || strings.ContainsAny(d.Message, "\x1b\n") {
+			t.Errorf("%s: allowed=%t %q", where, d.Allowed, d.Message)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -111,12 +112,12 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	return c.early
 }
 
-// shortName is the name, with the namespace where that is not the request's.
+// shortName is the name, with the namespace where that is not the request's. RBAC objects may be called almost anything.
 func (c *Cascade) shortName(d *Question) string {
 	if !d.namespaced() || d.Namespace == c.q.Namespace || c.q.isNamespace() && d.Namespace == c.q.name() {
-		return d.name()
+		return words.Printable(d.name())
 	}
-	return d.Namespace + "/" + d.name()
+	return d.Namespace + "/" + words.Printable(d.name())
 }
 
 // against is what the policies have against the delete of an object, one finding for each.
