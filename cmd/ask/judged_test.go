@@ -67,6 +67,10 @@ func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 			w := newTown(t)
 			w.rule(c.spec)
 			plan, why := w.run(strings.Fields("plan cm boss --exit-code"+c.args)...), w.run("why", "cm", "boss")
+			names := w.run(strings.Fields("plan cm boss --exit-code -o name" + c.args)...)
+			if verdict, _, _ := strings.Cut(plan.out, "\n"); names.code() != c.code || strings.ContainsAny(verdict, "✗⚠") && !strings.HasPrefix(names.err, verdict+"\n") {
+				t.Errorf("exit code %d, want %d; beside names it says\n%s", names.code(), c.code, names.err)
+			}
 			if plan.code() != c.code || why.failed != nil || plan.err+why.err != "" {
 				t.Errorf("exit code %d, want %d (%v, %v): %s%s", plan.code(), c.code, plan.failed, why.failed, plan.err, why.err)
 			}

@@ -113,6 +113,11 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
+	if p.output == "name" || p.output == "dot" { // which have no place for it
+		if _, err := io.WriteString(cmd.ErrOrStderr(), plan.Caveats(p.style(cmd.ErrOrStderr()))); err != nil {
+			return err
+		}
+	}
 	return p.code(cmd, plan)
 }
 

@@ -371,6 +371,8 @@ func TestWhatMayNotBeReadIsTold(t *testing.T) {
 		says       string // on the other stream
 	}{
 		"a kind of many":          {"/secrets", "tree cm leaf -o json", 403, "", "incomplete: secrets could not be read: not now\n"},
+		"a kind, of a plan":       {"/secrets", "plan cm boss -o name", 403, "", "? secrets could not be read: not now\nPlan: 3 objects are deleted in 3 steps. Incomplete: 1 of the kinds could not be read.\n"},
+		"a kind, of a graph":      {"/secrets", "plan cm boss -o dot", 403, "", "? secrets could not be read: not now\nPlan: "},
 		"a kind, of the pending":  {"/secrets", "pending", 500, "", "incomplete: secrets could not be read: not now\n"},
 		"Events, of why":          {"/events", "why cm leaf", 403, "", "incomplete: events in the namespace shop could not be read: not now\n"},
 		"the object":              {"/configmaps/boss", "plan cm boss", 403, "not now", ""},

@@ -57,6 +57,16 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 	return err
 }
 
+// Caveats is what must be known beside a list of what goes: what policies say, what could not be read, and what it comes to. Empty: the list says it
+// all.
+func (p *Plan) Caveats(style Style) string {
+	out := p.said(style) + p.unread(style)
+	if out == "" && !p.Incomplete() {
+		return ""
+	}
+	return style.Fit(out + p.Summary() + "\n")
+}
+
 // said is what policies say about the deletes that are asked about: what is refused first. Of many the first ones.
 func (p *Plan) said(style Style) string {
 	var said []Verdict
