@@ -28,16 +28,19 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.awaitFinalizerAdded("cm")
 			many, few, kept := numbered("many", 30), numbered("few", 10), numbered("kept", 11)
 			w.make(`
-				cm boss
+				sec top
+				cm boss  owners=(top)
 				cm small
 				cm keeper
 			`)
 			w.make(dependents("sec", many, "boss") + dependents("sec", few, "small") + dependents("sec", kept, "keeper"))
 			w.settle() // what the controller has not seen yet is not counted
 
-			w.delete("boss", background)
+			w.mustSay(w.mustAsk("plan", "secret/top"), "Plan: 32 objects are deleted in 3 steps, 1 of them is held until a person decides, 30 go only after that.")
+			w.mustSay(w.mustAsk("plan", "configmap/small"), "Plan: 11 objects are deleted in 2 steps.")
+			w.delete("top", background)
 			w.delete("small", background)
-			w.awaitGone(append(few, "small")...)
+			w.awaitGone(append(few, "top", "small")...)
 			now := w.awaitHeld(held, 1)
 			if because, objects := status(now, "conclusion"), status(now, "objects"); because != "DeleteRequested" || objects != "31" {
 				t.Errorf("held because of %s: %s objects; want DeleteRequested, 31: %s", because, objects, status(now, "message"))

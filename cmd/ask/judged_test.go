@@ -58,7 +58,7 @@ func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 			[]string{"Plan: 1 object is deleted in 2 steps, 1 is kept and loses a reference."}, "allowed is Orphan", ""},
 		"a default that is another": {map[string]any{"propagation": map[string]any{"default": "Orphan"}}, "", 0,
 			[]string{"is deleted with propagation Orphan, not Background", "orphan by policy maps", "Plan: 1 object is deleted in 2 steps, 1 is kept"}, "Nothing owns it", "refuses"},
-		"a brake": {map[string]any{"brake": map[string]any{"maxObjects": 1}}, "", 0,
+		"a brake": {map[string]any{"brake": map[string]any{"maxObjects": 1}}, "", exitStuck,
 			[]string{"is held until a person decides (kubectl get held requested.configmaps)"}, "Nothing owns it", "refuses"},
 		"a policy that is broken": {map[string]any{"protection": map[string]any{}}, "", exitIncomplete,
 			[]string{"a policy may change this: DeletionPolicy \"maps\": the policy is broken: ", "In doubt: what policies say about 3 of the deletions."}, "Nothing owns it", "refuses"},

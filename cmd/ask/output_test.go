@@ -182,6 +182,7 @@ summary: 'Plan: 2 objects are deleted in 2 steps, 1 of them waits for finalizers
   others remove.'
 totals:
   anew: 0
+  braked: 0
   contested: 0
   deleted: 2
   doubtful: 0

@@ -124,7 +124,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 // code ends the command with what a plan comes to, if that is asked for.
 func (p *planning) code(cmd *cobra.Command, plan *insight.Plan) error {
 	switch t := plan.Totals(); {
-	case p.exitCode && t.Refused+t.Stuck+t.Held > 0:
+	case p.exitCode && t.Refused+t.Stuck+t.Held+t.Braked > 0:
 		return exit(cmd, exitStuck)
 	case p.exitCode && plan.Incomplete():
 		return exit(cmd, exitIncomplete)
@@ -161,7 +161,7 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
 	}
 	if kind, ok := strings.CutPrefix(name, v1alpha1.HeldRequested); ok {
-		d.Roots = w.Limited(schema.ParseGroupResource(kind), d.Enforce)
+		d.Roots, d.Decided = w.Limited(schema.ParseGroupResource(kind), d.Enforce), true
 	} else {
 		d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(name)), true
 	}

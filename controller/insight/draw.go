@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Style says how a plan or a tree is drawn.
@@ -143,6 +145,7 @@ func (p *Plan) Summary() string {
 	if t.Deleted > 0 && t.Steps > 1 {
 		parts[0] += fmt.Sprintf(" in %d steps", t.Steps)
 	}
+	add(t.Braked, "of them is held until a person decides", "of them are held until a person decides")
 	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
 	add(t.Later, "goes only after that", "go only after that")
 	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
@@ -262,9 +265,12 @@ func (i *Item) note(style Style) string {
 	var notes []string
 	switch i.Outcome {
 	case Deleted:
-		if len(i.Finalizers) > 0 {
-			notes = append(notes, "waits until "+whoTakesOff(i.Finalizers))
-		} else if i.Stage > 0 {
+		if i.Brake != "" {
+			notes = append(notes, fmt.Sprintf("held until a person decides (kubectl get held %s%s): %s", v1alpha1.HeldRequested, i.Kind, i.Brake))
+		}
+		if others := slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool { return i.Brake != "" && f == v1alpha1.Finalizer }); len(others) > 0 {
+			notes = append(notes, "waits until "+whoTakesOff(others))
+		} else if i.Brake == "" && i.Stage > 0 {
 			notes = append(notes, "after that")
 		}
 		if i.Deleting {

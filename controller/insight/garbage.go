@@ -55,15 +55,19 @@ func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enfo
 
 // exceeds tells whether more would also be deleted than a policy lets go.
 func (w *World) exceeds(v *graph.View, e Enforcement) bool {
-	if e.Limit == nil || e.Propagation == metav1.DeletePropagationOrphan {
-		return false
+	return e.Limit != nil && w.alongWith(v, e) > *e.Limit
+}
+
+// alongWith is how many objects would also be deleted.
+func (w *World) alongWith(v *graph.View, e Enforcement) (n int) {
+	if e.Propagation == metav1.DeletePropagationOrphan {
+		return 0
 	}
 	counted, _ := w.Graph.Cascade(v.UID, e.Keeps)
-	n := 0
 	for _, f := range counted {
 		n += f.Count
 	}
-	return n > *e.Limit
+	return n
 }
 
 // isOf tells whether an owner is of a kind.

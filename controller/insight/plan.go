@@ -34,7 +34,9 @@ var Propagations = map[string]metav1.DeletionPropagation{
 type Deletion struct {
 	Roots []types.UID
 	// Garbage says that Roots are garbage, which collectors delete without being asked: see World.Garbage.
-	Garbage     bool
+	Garbage bool
+	// Decided says that a person has decided about Roots: no brake holds them.
+	Decided     bool
 	Propagation metav1.DeletionPropagation
 	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
 	Enforce func(graph.View) Enforcement
@@ -71,6 +73,8 @@ type Item struct {
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
 	Policy      string                     `json:"policy,omitempty"` // that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
+	// Brake is why a brake holds it until a person decides; empty if none does.
+	Brake string `json:"brake,omitempty"`
 	// Contested is why it is not known whether it goes, although all is known: it depends on which of two things comes first.
 	Contested string `json:"contested,omitempty"`
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
@@ -115,7 +119,8 @@ type Plan struct {
 // Totals are how many objects have which outcome.
 type Totals struct {
 	Deleted      int `json:"deleted"`
-	Held         int `json:"held"` // of Deleted: carry finalizers that others must take off
+	Held         int `json:"held"`   // of Deleted: carry finalizers that others must take off
+	Braked       int `json:"braked"` // of Deleted: held by a brake until a person decides
 	Later        int `json:"later"`
 	CreatedAgain int `json:"anew"` // of Deleted: their controllers live on
 	Released     int `json:"released"`
@@ -153,7 +158,9 @@ func (p *Plan) Totals() (t Totals) {
 			if i.CreatedAgainBy != nil {
 				t.CreatedAgain++
 			}
-			if len(i.Finalizers) > 0 {
+			if i.Brake != "" {
+				t.Braked++
+			} else if len(i.Finalizers) > 0 {
 				t.Held++
 			} else if i.Stage > 0 {
 				t.Later++
@@ -188,6 +195,7 @@ func (w *World) Plan(d Deletion) *Plan {
 			continue
 		}
 		p.Roots = append(p.Roots, objectOf(&v))
+		c.approved[uid] = d.Decided
 		i := c.item(w.Graph.Handle(uid))
 		if d.Garbage {
 			c.changed(i)
@@ -229,6 +237,7 @@ func (c *playing) drain(i *Item, ns *graph.View, waves func(string) func(graph.V
 		}
 	}
 	i.Outcome, i.Stage = Deleted, c.stage
+	c.draining = ns.Name
 	byWave := map[int][]graph.View{}
 	for _, v := range c.content(ns.Name) {
 		wave := of(v)

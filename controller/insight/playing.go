@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -31,6 +33,10 @@ type playing struct {
 	held    map[types.UID]*Item
 	rv      uint64
 
+	approved map[types.UID]bool   // objects that no brake holds: a person has decided
+	draining string               // the namespace that is being drained: no brake holds what is in it
+	braked   map[types.UID]braked // what brakes hold, and how it goes on then
+
 	told    []graph.Handle       // room for what the graph tells
 	decided []decision           // room for what it decides
 	done    []*Item              // room for the next step's items
@@ -46,14 +52,18 @@ type Enforcement struct {
 	// Keeps tells which kinds of dependents lose their reference to the object instead; nil: none.
 	Keeps func(schema.GroupResource) bool
 	By    string
-	// Limit is how many objects may also be deleted before the deletion is held; nil: any number.
-	Limit *int
+	// Limit is how many objects may also be deleted before the deletion is held, by the policy LimitBy; nil: any number.
+	Limit   *int
+	LimitBy string
+	// Unheld is why it is not certain that the deletion is held then; empty: it is.
+	Unheld string
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string
 }
 
 func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
-	return &playing{world: w, enforce: enforce, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62}
+	return &playing{world: w, enforce: enforce, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62,
+		approved: map[types.UID]bool{}, braked: map[types.UID]braked{}}
 }
 
 // manyItems is for how many items room is made at once.
@@ -137,6 +147,11 @@ func (c *playing) removeFinalizers() bool {
 			continue
 		}
 		keep := slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return !collectors(f) })
+		if b, ok := c.braked[v.UID]; ok {
+			delete(c.braked, v.UID)
+			c.carryOut(i, &v, keep, b.enforcement, b.propagation)
+			continue
+		}
 		c.write(i, &v, keep)
 	}
 	return true
@@ -224,20 +239,54 @@ func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionProp
 	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1alpha1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)
-	if enforced {
-		s := c.enforce(*v)
-		if s.By != "" {
-			i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
-		}
-		i.Doubt = s.Doubt
-		if s.Keeps != nil {
-			c.keep(v, s)
-		}
-		// Weir's own finalizer holds the object until that is carried out, which is now.
-		v.Finalizers = slices.DeleteFunc(asked(v.Finalizers, propagation), func(f string) bool { return f == v1alpha1.Finalizer })
+	if !enforced {
+		i.Propagation = propagation
+		c.write(i, v, v.Finalizers)
+		return
+	}
+	s := c.enforce(*v)
+	if s.By != "" {
+		i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
+	}
+	i.Doubt = s.Doubt
+	if !c.brake(i, v, s, propagation) {
+		c.carryOut(i, v, v.Finalizers, s, propagation)
+	}
+}
+
+// carryOut has a deletion go on as policies say. Weir's own finalizer holds the object until that is done, which is now.
+func (c *playing) carryOut(i *Item, v *graph.View, finalizers []string, s Enforcement, propagation metav1.DeletionPropagation) {
+	if s.Keeps != nil {
+		c.keep(v, s)
 	}
 	i.Propagation = propagation
-	c.write(i, v, v.Finalizers)
+	c.write(i, v, slices.DeleteFunc(asked(finalizers, propagation), func(f string) bool { return f == v1alpha1.Finalizer }))
+}
+
+// braked is how a deletion goes on that a brake holds, when a person has decided so.
+type braked struct {
+	enforcement Enforcement
+	propagation metav1.DeletionPropagation
+}
+
+// brake holds a deletion with which more goes than a policy lets go, and tells whether it does. Nothing follows from it before a person has decided.
+func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav1.DeletionPropagation) bool {
+	if s.Limit == nil || c.approved[v.UID] || v.Namespace != "" && v.Namespace == c.draining {
+		return false
+	}
+	n := c.world.alongWith(v, s)
+	switch {
+	case n <= *s.Limit:
+		return false
+	case s.Unheld != "":
+		i.Doubt = cmp.Or(i.Doubt, s.Unheld)
+		return false
+	}
+	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s accepts %d", words.Count(n, "object", "objects"), s.LimitBy, *s.Limit)
+	i.Propagation = propagation
+	c.braked[v.UID] = braked{s, propagation}
+	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return collectors(f) || f == v1alpha1.Finalizer }), v1alpha1.Finalizer))
+	return true
 }
 
 // asked are the finalizers of an object of which a DELETE asks for a propagation; empty leaves them.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +21,7 @@ import (
 
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
 //
-//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [full] [wide] [json]
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [full] [wide] [json]
 //	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
@@ -106,6 +108,10 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
 			case strings.HasPrefix(a, "policy="):
 				d.Enforce = enforcing(strings.TrimPrefix(a, "policy="))
+			case strings.HasPrefix(a, "brake="):
+				d.Enforce = braking(strings.TrimPrefix(a, "brake="))
+			case a == "decided":
+				d.Decided = true
 			case a == "json":
 				asJSON = true
 			case strings.HasPrefix(a, "garbage="):
@@ -186,6 +192,26 @@ func enforcing(policy string) func(graph.View) Enforcement {
 		e := Enforcement{By: "shaping", Propagation: metav1.DeletionPropagation(propagation)}
 		if keeps {
 			e.Keeps = func(kind schema.GroupResource) bool { return kind == schema.ParseGroupResource(kept) }
+		}
+		return e
+	}
+}
+
+// braking is a policy whose brake holds objects of a kind with which more goes than LIMIT: KIND:LIMIT. By the built-in collector none is held
+// that is deleted with foreground.
+func braking(policy string) func(graph.View) Enforcement {
+	kind, rest, _ := strings.Cut(policy, ":")
+	limit, _ := strconv.Atoi(rest)
+	return func(v graph.View) Enforcement {
+		if v.Kind != schema.ParseGroupResource(kind) {
+			return Enforcement{}
+		}
+		e := Enforcement{Limit: &limit, LimitBy: "few"}
+		if slices.Contains(v.Finalizers, metav1.FinalizerOrphanDependents) {
+			e.Propagation = metav1.DeletePropagationOrphan
+		}
+		if v.Name == "early" && slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) {
+			e.Unheld = "another collector may begin"
 		}
 		return e
 	}

@@ -174,7 +174,10 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 		s := p.set.Enforce(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
 		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
 		if s.Limit != nil {
-			out.Limit = &s.Limit.Most
+			out.Limit, out.LimitBy = &s.Limit.Most, s.Limit.By
+			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
+				out.Unheld = "a garbage collector that is not Weir may delete dependents before a person has decided"
+			}
 		}
 		if s.KeepsSome() {
 			out.Keeps = s.Keeps
