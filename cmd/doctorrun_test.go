@@ -258,16 +258,24 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 		"all":             {"", false, ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
 		"not all":         {"--force", true, ended{1, "", "Error: 1 thing could not be released or looked at; run it again when the cause is gone\n"}, true},
 		"while one works": {"--leader-elect-namespace weir-system", false, ended{1, "", "Error: a weir controller is running: the Lease weir-system/weir-controller is held by a_1 and was renewed "}, true},
+		"not run by Helm": {"--helm-release weir --stop-controller weir-system/weir-controller", false, ended{4, "", "Error: nothing was changed: this is the hook that Helm runs "}, true},
+		"run by Helm": {"--helm-release installed --stop-controller weir-system/weir-controller", false,
+			ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := newClinic()
 			api.answer = func(r apitest.Request) *apitest.Reply {
 				switch {
-				case strings.HasSuffix(r.Path, "/leases") && strings.Contains(c.args, "weir-system"):
+				case strings.HasSuffix(r.Path, "/leases") && strings.Contains(c.args, "--leader-elect-namespace"):
 					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "items": []any{map[string]any{
 						"metadata": map[string]any{"namespace": "weir-system", "name": "weir-controller"},
 						"spec":     map[string]any{"holderIdentity": "a_1", "leaseDurationSeconds": 3600, "renewTime": time.Now().UTC().Format(metav1.RFC3339Micro)}}}}}
+				case strings.HasSuffix(r.Path, "/deployments/weir-controller/scale"):
+					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+				case strings.HasSuffix(r.Path, "/deployments/weir-controller"):
+					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+						"namespace": "weir-system", "name": "weir-controller", "annotations": map[string]any{"meta.helm.sh/release-name": "installed"}}}}
 				case c.refuse && r.Method == http.MethodPatch:
 					return apitest.Refuse(403, "Forbidden", "not you")
 				}

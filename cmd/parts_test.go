@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
+	"github.com/weir-dev/weir/controller/release"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
@@ -33,6 +34,7 @@ func TestExitCodes(t *testing.T) {
 		0: {nil},
 		1: {errors.New("x"), errInterrupted, context.Canceled, fmt.Errorf("exit 3: %w", errFull)},
 		3: {controller.ErrOtherCollector, fmt.Errorf("leader: %w", controller.ErrOtherCollector), errors.Join(errFull, controller.ErrOtherCollector)},
+		4: {release.ErrNotHelm, fmt.Errorf("%w: x", release.ErrNotHelm)},
 	} {
 		for _, err := range errs {
 			if got := ExitCode(err); got != want {

@@ -76,6 +76,7 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 		"webhook --webhook-service a/b --brake-share 2":                   "--brake-most 5000, --brake-objects 500, --brake-share 2: must not be less than 0, and the share not more than 1",
 		"webhook --webhook-service a/b --webhook-client-ca " + kubeconfig: "--webhook-client-ca: read the CA of clients: error loading CA bundle for",
 		"release --stop-controller weir-controller":                       `--stop-controller "weir-controller": must be NAMESPACE/NAME`,
+		"release --helm-release weir":                                     "--helm-release weir: set --stop-controller, whose Deployment says of which Helm release it is",
 		"release --leader-elect-namespace weir_system":                    `--leader-elect-namespace "weir_system": must be the name of a namespace`,
 	} {
 		t.Run(args, func(t *testing.T) {

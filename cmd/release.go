@@ -17,6 +17,7 @@ type releaseFlags struct {
 	clusterFlags
 	leaseNamespace string
 	stop           string
+	helmRelease    string
 	force, dryRun  bool
 }
 
@@ -46,6 +47,8 @@ It fails if anything could not be released or looked at, and names it.`,
 	f.register(fs)
 	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: all are searched")
 	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 first, and waited for")
+	fs.StringVar(&f.helmRelease, "helm-release", "", "for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there and is not of this "+
+		"Helm release; with - always, because the chart was rendered without a cluster")
 	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
@@ -53,7 +56,7 @@ It fails if anything could not be released or looked at, and names it.`,
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace)); err != nil {
+	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease()); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -62,6 +65,11 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	}
 	if _, err := reach(ctx, config); err != nil {
 		return err
+	}
+	if f.helmRelease != "" {
+		if err := release.RunByHelm(ctx, config, f.helmRelease, deployment); err != nil {
+			return orInterrupted(ctx, err)
+		}
 	}
 	if deployment.Name != "" && !f.dryRun {
 		if err := release.StopController(ctx, config, deployment); err != nil {
@@ -94,6 +102,14 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	say(progress, did, done.Released, plural(int(done.Seen), "object"), plural(done.Kinds, "kind"), plural(done.WebhooksBefore, "webhook configuration"), plural(done.Own, "object"))
 	if n := len(done.Failures); n > 0 {
 		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", plural(n, "thing"))
+	}
+	return nil
+}
+
+// checkHelmRelease says what is missing to find out who runs the hook.
+func (f *releaseFlags) checkHelmRelease() error {
+	if f.helmRelease != "" && f.stop == "" {
+		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
 	}
 	return nil
 }

@@ -11,15 +11,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/release"
 )
 
-// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because another garbage collector does.
+// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because another garbage collector does, 4 if a hook of Helm
+// was not run by Helm (the chart's Job is not tried again then).
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, controller.ErrOtherCollector):
 		return 3
+	case errors.Is(err, release.ErrNotHelm):
+		return 4
 	}
 	return 1
 }

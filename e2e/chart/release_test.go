@@ -37,6 +37,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--reset-values", "--set", "policies.protection=true")
 	checkRights(t, companion)
 	missesNothing(t, "companion")
+	isRunByHelm(t)
 	until(t, "the namespace cannot be deleted", func(ctx context.Context) (bool, error) {
 		err := deletable(ctx)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "helm uninstall weir -n "+namespace), ignoring(err, apierrors.IsForbidden)
@@ -81,6 +82,29 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 		t.Errorf("the policy did not outlive the chart: %v", err)
 	}
 	nothingIsLeft(t)
+}
+
+// isRunByHelm has weir release look with the arguments of the hook that Helm keeps: it is Helm that has installed this. Of another
+// release, and of a chart that was only printed, nothing would be changed.
+func isRunByHelm(t *testing.T) {
+	t.Helper()
+	if hooks := helm(t, "get", "hooks", "weir"); !strings.Contains(hooks, "- --helm-release=weir\n") {
+		t.Errorf("the hook does not know its release:\n%s", hooks)
+	}
+	if printed := helm(t, "template", "weir", "weir", "--kube-version", "1.36.3"); !strings.Contains(printed, "- --helm-release=-\n") {
+		t.Error("the hook that helm template prints takes itself for one that Helm runs")
+	}
+	for of, want := range map[string]int{"weir": 0, "other": 4, "-": 4} {
+		cmd := exec.CommandContext(t.Context(), shared.weir, "release", "--dry-run", "--kubeconfig", shared.plane.Kubeconfig,
+			"--stop-controller="+namespace+"/weir-controller", "--leader-elect-namespace="+namespace, "--helm-release="+of)
+		out, err := cmd.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("weir release as a hook of release %s ends with %d, want %d:\n%s", of, got, want, out)
+		}
+	}
 }
 
 // deletable tells whether Weir's namespace could be deleted.

@@ -17,3 +17,11 @@ pre-rollback{{ if lookup "apps/v1" "Deployment" .Release.Namespace "weir-webhook
     helm.sh/hook-weight: "-10"
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{/*
+weir.helmRelease: the release of which the Job is a hook, or - where nothing is looked up: helm template prints hooks as it prints the rest, and whoever
+applies that has not uninstalled anything. The namespace default is in every cluster. . is the root.
+*/}}
+{{- define "weir.helmRelease" -}}
+{{- if lookup "v1" "Namespace" "" "default" }}{{ .Release.Name }}{{ else }}-{{ end -}}
+{{- end }}
