@@ -66,6 +66,11 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 
 func dryRun(t *testing.T, mapper meta.RESTMapper, o *unstructured.Unstructured) error {
 	t.Helper()
+	return apply(t, mapper, o, metav1.DryRunAll)
+}
+
+func apply(t *testing.T, mapper meta.RESTMapper, o *unstructured.Unstructured, dryRun ...string) error {
+	t.Helper()
 	gvk := o.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -85,7 +90,7 @@ func dryRun(t *testing.T, mapper meta.RESTMapper, o *unstructured.Unstructured) 
 		return errors.New("it has a namespace and its kind has none")
 	}
 	_, err = at.Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
-		FieldManager: "e2e-dry-run", Force: new(true), DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+		FieldManager: "e2e-dry-run", Force: new(true), DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict,
 	})
 	return err
 }
