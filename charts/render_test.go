@@ -201,6 +201,31 @@ func TestDocumentedValuesAreTaken(t *testing.T) {
 	}
 }
 
+// What documentation calls less gives no way into pods: in the core group "*" is also nodes/proxy and pods/exec.
+func TestNarrowRulesReachIntoNoPod(t *testing.T) {
+	_, less, _ := strings.Cut(read(t, "../docs/security.md"), "\n## Giving it less\n")
+	documented := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(less)
+	if len(documented) == 0 {
+		t.Fatal("found no values")
+	}
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(documented[1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, values := range []string{file, "ci/narrow.yaml"} {
+		all := rendered(t, "--values", values)
+		for _, role := range []string{"weir-controller", "weir-webhook"} {
+			for _, rule := range at(named(t, all, "ClusterRole", role), "rules").([]any) {
+				groups, resources := at(rule, "apiGroups").([]any), fmt.Sprint(at(rule, "resources"))
+				core := slices.Contains(groups, any("")) || slices.Contains(groups, any("*"))
+				if core && regexp.MustCompile(`\*|/(proxy|exec|attach|portforward)`).MatchString(resources) {
+					t.Errorf("%s: %s may %v %s of %q", filepath.Base(values), role, at(rule, "verbs"), resources, groups)
+				}
+			}
+		}
+	}
+}
+
 func knownValue(values object, path []string) bool {
 	v, ok := values[path[0]]
 	if !ok || len(path) == 1 {
