@@ -29,7 +29,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	ctx := t.Context()
 
 	t.Log("install, in shadow mode; the namespace takes restricted pods only")
-	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/shadow.yaml", "--set", "metrics.prometheusRule.enabled=false")
+	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/shadow.yaml", "--set", "metrics.prometheusRule.enabled=false,uninstall.release=false")
 	checkRights(t, shadow)
 	missesNothing(t, "shadow")
 

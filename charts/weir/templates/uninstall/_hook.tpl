@@ -10,6 +10,14 @@ pre-rollback{{ if lookup "apps/v1" "Deployment" .Release.Namespace "weir-webhook
 {{- end -}}
 {{- end }}
 
+{{/*
+weir.releases: whether there is a Job that releases everything. In mode shadow there is, whatever the values say: the values of the revision that a
+rollback leaves are not those that made this one, and nothing else could refuse. . is the root.
+*/}}
+{{- define "weir.releases" -}}
+{{- if or .Values.uninstall.release (eq .Values.mode "shadow") }}true{{ end -}}
+{{- end }}
+
 {{/* weir.releaseHook: made for the Job, and gone after it; . is the root. */}}
 {{- define "weir.releaseHook" }}
   annotations:
