@@ -153,8 +153,9 @@ metadata:
 {{- end }}
 {{- end }}
 
+{{/* weir.podDisruptionBudget: none for one pod, which could never be evicted then: kubectl drain of its node would not end. */}}
 {{- define "weir.podDisruptionBudget" -}}
-{{- if .values.podDisruptionBudget.enabled -}}
+{{- if and .values.podDisruptionBudget.enabled (gt (int .values.replicas) 1) -}}
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
