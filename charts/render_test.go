@@ -226,6 +226,46 @@ func TestNarrowRulesReachIntoNoPod(t *testing.T) {
 	}
 }
 
+// Names are strings for the API server, and 91000 is none in YAML unless it is quoted.
+func TestNamesThatLookLikeNumbersAreStrings(t *testing.T) {
+	const names = "controller.serviceAccount.name=91002,webhook.serviceAccount.name=91003,webhook.clientCASecret=91004,priorityClass.name=91005," +
+		"controller.migrationLease=91006/91007,certificates.self.secretName=91008,certificates.certManager.secretName=91009,certificates.provided.secretName=91010"
+	for name, values := range valueSets(t) {
+		text, err := run(t, helm4, "template", "91000", "weir", "--namespace", "91001", "--kube-version", "1.36.3", "--values", values,
+			"--set", "priorityClass.create=false", "--set-string", names)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, o := range manifests(t, text) {
+			for _, where := range numbersLikeNames(o) {
+				t.Errorf("%s: %s: %s is a number", name, at(o, "metadata", "name"), where)
+			}
+		}
+	}
+}
+
+// numbersLikeNames is where there are numbers that are names.
+func numbersLikeNames(v any) (where []string) {
+	switch v := v.(type) {
+	case object:
+		for k, c := range v {
+			for _, w := range numbersLikeNames(c) {
+				where = append(where, "."+k+w)
+			}
+		}
+	case []any:
+		for _, c := range v {
+			where = append(where, numbersLikeNames(c)...)
+		}
+	case int:
+		if v >= 91000 && v <= 91010 {
+			return []string{""}
+		}
+	}
+	return where
+}
+
 func knownValue(values object, path []string) bool {
 	v, ok := values[path[0]]
 	if !ok || len(path) == 1 {

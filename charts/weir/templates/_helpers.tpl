@@ -7,7 +7,7 @@ its user names are known to the processes. So release names do not matter.
 {{- define "weir.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
 app.kubernetes.io/part-of: weir
 {{ include "weir.selector" . }}
 {{- end }}
@@ -15,7 +15,7 @@ app.kubernetes.io/part-of: weir
 {{/* weir.selector: the labels of a component that never change. */}}
 {{- define "weir.selector" -}}
 app.kubernetes.io/name: weir
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 

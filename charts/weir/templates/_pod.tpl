@@ -67,7 +67,7 @@
   configMap: {name: weir-policies}
 {{- if eq .Values.certificates.type "provided" }}
 - name: certificates
-  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" .Values.certificates.provided.secretName }}}
+  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" .Values.certificates.provided.secretName | quote }}}
 {{- end }}
 {{- end }}
 
@@ -144,8 +144,8 @@ annotations: {{ toYaml . | nindent 2 }}
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: {{ .values.serviceAccount.name }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ .values.serviceAccount.name | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{ include "weir.labels" . | nindent 4 }}
   {{- with .values.serviceAccount.annotations }}
   annotations: {{ toYaml . | nindent 4 }}
@@ -160,7 +160,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: weir-{{ .component }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{ include "weir.labels" . | nindent 4 }}
 spec:
   minAvailable: {{ .values.podDisruptionBudget.minAvailable }}

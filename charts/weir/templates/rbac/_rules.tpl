@@ -65,7 +65,7 @@ the name is not known when it decides.
 # The CA that the webhook's certificates are signed with. Whoever comes first makes it, and replaces it in time.
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: [{{ $c.self.secretName }}]
+  resourceNames: [{{ $c.self.secretName | quote }}]
   verbs: [get, list, watch, update]
 - apiGroups: [""]
   resources: [secrets]
@@ -84,7 +84,7 @@ the name is not known when it decides.
 # The Secret that cert-manager writes.
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: [{{ $c.certManager.secretName }}]
+  resourceNames: [{{ $c.certManager.secretName | quote }}]
   verbs: [get, list, watch]
 {{- end }}
 {{- end }}
@@ -94,17 +94,17 @@ the name is not known when it decides.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .kind }}Binding
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   {{- with .namespace }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
   labels: {{ include "weir.labels" . | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ .kind }}
-  name: {{ .name }}
+  name: {{ .name | quote }}
 subjects:
 - kind: ServiceAccount
-  name: {{ .account }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ .account | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
 {{- end }}
