@@ -16,9 +16,16 @@ import (
 const (
 	signingCertKey = "signing.crt" // the CA that certificates are signed with: the newest, once it has settled
 	signingKeyKey  = "signing.key"
-	trustedKey     = "trusted.crt" // CAs that signed before, each with the time until which to trust it
+	trustedKey     = "trusted.crt" // CAs of before, each with the time until which to trust it
 
 	untilHeader = "Weir-Until"
+)
+
+// What of the bundles that are found written is trusted on, together with what is trusted already: who may write webhook
+// configurations must not fill the Secret.
+const (
+	mostTrusted      = 16
+	mostTrustedBytes = 64 << 10 // as DER; a CA has less than 2 KiB
 )
 
 // caRotation is how one CA of ours follows another. The Secret says it all, so that processes that start in the middle
@@ -31,7 +38,9 @@ type caRotation struct {
 	newest  *caPair   // of tls.crt and tls.key
 	since   time.Time // when this process first saw newest: clocks of others do not count
 	signing *caPair
-	trusted []trustUntil // sorted by until, the last first
+	trusted []trustUntil        // sorted by until, the last first
+	before  []*x509.Certificate // of the bundles that are written; they wait for a newest CA
+	left    int                 // how many of these were more than is trusted on
 
 	found *corev1.Secret // as observed; nil if there is none, or nothing usable
 }
@@ -68,7 +77,40 @@ func (s *caRotation) observe(now time.Time, found *corev1.Secret) {
 		s.retire(now, s.signing)
 	}
 	s.signing = signing
+	s.takeBefore(now)
 	s.forget(now)
+}
+
+// remember takes the CAs of a bundle that is in the webhook configurations: certificates of them may be served, by pods
+// that have theirs from somewhere else and are about to be replaced.
+func (s *caRotation) remember(now time.Time, bundle []*x509.Certificate) {
+	s.before = append(s.before, bundle...)
+	if s.newest != nil {
+		s.takeBefore(now)
+	}
+}
+
+// takeBefore trusts for a while what another source had trusted. What the Secret knows stays as it says, also that its
+// time is over: a process that starts over and over must not trust a CA for ever.
+func (s *caRotation) takeBefore(now time.Time) {
+	count, size := 0, 0
+	for _, t := range s.trusted {
+		if now.Before(t.until) {
+			count, size = count+1, size+len(t.cert.Raw)
+		}
+	}
+	for _, cert := range s.before {
+		switch {
+		case cert.Equal(s.newest.cert), cert.Equal(s.signing.cert), s.trusts(cert), !now.Before(cert.NotAfter):
+		case count >= mostTrusted, size+len(cert.Raw) > mostTrustedBytes:
+			s.left++
+		default:
+			count, size = count+1, size+len(cert.Raw)
+			until := earlier(now.Add(unseenLeaf), cert.NotAfter)
+			s.trust(trustUntil{cert, until.Truncate(time.Second)})
+		}
+	}
+	s.before = nil
 }
 
 // signer is the CA to sign with.
@@ -125,10 +167,14 @@ func (s *caRotation) due(now time.Time) bool {
 // retire keeps a CA that signs no more trusted until the last certificate under it has expired. The last may be signed
 // a little later than now, by a process that does not know yet.
 func (s *caRotation) retire(now time.Time, ca *caPair) {
-	if !slices.ContainsFunc(s.trusted, func(t trustUntil) bool { return t.cert.Equal(ca.cert) }) {
+	if !s.trusts(ca.cert) {
 		until := earlier(now.Add(s.leaf+settle), ca.cert.NotAfter)
 		s.trust(trustUntil{ca.cert, until.Truncate(time.Second)})
 	}
+}
+
+func (s *caRotation) trusts(cert *x509.Certificate) bool {
+	return slices.ContainsFunc(s.trusted, func(t trustUntil) bool { return t.cert.Equal(cert) })
 }
 
 func (s *caRotation) trust(t trustUntil) {

@@ -89,6 +89,15 @@ func (w *cluster) lose() {
 	}
 }
 
+// remember has the controller find what is written.
+func (w *cluster) remember() {
+	written, err := parseCerts(w.inServer)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.control.remember(w.now.Add(w.control.skew), written)
+}
+
 // second lets everybody act; what the controller has goes to the API server within three seconds.
 func (w *cluster) second() {
 	w.now = w.now.Add(time.Second)
@@ -140,6 +149,7 @@ func TestTheAPIServerAlwaysKnowsWhatIsServed(t *testing.T) {
 				m.down = rapid.IntRange(0, 20).Draw(t, "down")
 			case "controller restarts":
 				w.start(0, w.control)
+				w.remember()
 				w.control.down = rapid.IntRange(0, 100).Draw(t, "down")
 			}
 			for range rapid.SampledFrom([]int{1, 3, 10, 29, 35, 60, 160}).Draw(t, "seconds") {

@@ -1,6 +1,8 @@
 package certs
 
 import (
+	"crypto/x509"
+	"fmt"
 	"testing"
 	"time"
 
@@ -180,4 +182,121 @@ func TestACAThatAnotherReplacedStaysTrusted(t *testing.T) {
 		t.Error("did not write down which CA is still trusted")
 	}
 	r.is("b", "ba")
+}
+
+// written are CAs of another source, which are in the webhook configurations.
+func (r *reign) written(valid ...time.Duration) (cas []*x509.Certificate) {
+	for _, v := range valid {
+		ca := makeCA(r.now, v)
+		r.cas, cas = append(r.cas, ca), append(cas, ca.cert)
+	}
+	return cas
+}
+
+func TestCAsOfAnotherSourceStayTrustedForADay(t *testing.T) {
+	r := newReign(t)
+	written := r.written(100*time.Hour, time.Hour)
+	r.remember(r.now, written)
+	r.is("nobody", "") // a bundle begins with a CA of Weir's
+	r.rotate()
+	if !r.reads(0) {
+		t.Error("did not write down which CAs are trusted")
+	}
+	r.is("c", "cab")
+	r.restart()
+	r.reads(time.Hour - time.Second)
+	r.is("c", "cab")
+	r.reads(time.Second)
+	r.is("c", "ca")
+
+	// The bundle is found written again and again, and it stays at the day.
+	r.restart()
+	r.remember(r.now, written)
+	r.reads(23*time.Hour - time.Second)
+	r.is("c", "ca")
+	r.reads(time.Second)
+	r.is("c", "c")
+	r.restart()
+	r.remember(r.now, written)
+	if r.reads(0) {
+		t.Error("wrote what the Secret says already")
+	}
+	r.is("c", "c")
+}
+
+func TestACAOfAnotherSourceIsTrustedAlsoOnceTheSecretIsKnown(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.reads(0)
+	r.remember(r.now, append(r.written(100*time.Hour), r.cas[0].cert))
+	r.is("a", "ab")
+	if !r.reads(0) {
+		t.Error("did not write down which CA is trusted")
+	}
+}
+
+func TestWhatIsWrittenIsNoNewsAboutWeirsOwnCAs(t *testing.T) {
+	r := newReign(t)
+	r.rotate()
+	r.reads(0)
+	r.rotate()
+	r.reads(0)
+	r.reads(30 * time.Second)
+	r.rotate()
+	r.reads(time.Second)
+	r.is("b", "cba")
+	bundle, err := parseCerts(r.bundle(r.now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.restart()
+	r.remember(r.now, bundle)
+	if r.reads(0) {
+		t.Error("wrote what the Secret says already")
+	}
+	r.is("b", "cba")
+	r.reads(30 * time.Second)
+	r.is("c", "cba")
+	r.reads(leafLife - time.Second) // the first one's time is over all the same
+	r.is("c", "cb")
+}
+
+func TestABundleFillsTheSecretNoFurtherThanToAnEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		names int // in each, which make it large
+		want  int
+	}{"many": {0, mostTrusted}, "large": {500, 4}} {
+		t.Run(name, func(t *testing.T) {
+			r := newReign(t)
+			r.rotate()
+			r.reads(0)
+			r.rotate()
+			r.reads(0)
+			r.reads(30 * time.Second) // the first retires
+			r.secret.Data[trustedKey] = append(r.secret.Data[trustedKey], encodeTrusted([]trustUntil{{makeCA(at, time.Hour).cert, at}})...)
+			for range 3 { // another bundle each time
+				r.restart()
+				var bundle []*x509.Certificate
+				for range 30 {
+					template := &x509.Certificate{IsCA: true, BasicConstraintsValid: true}
+					for n := range c.names {
+						template.DNSNames = append(template.DNSNames, fmt.Sprintf("a-long-name-%d.of-a-certificate.test", n))
+					}
+					cert, _, _, _ := makeCert(template, at, 100*time.Hour, nil)
+					bundle = append(bundle, cert)
+				}
+				r.remember(r.now, bundle)
+				r.reads(0)
+				if kept := trustedIn(r.secret); len(kept) != c.want {
+					t.Errorf("%d are kept, want %d", len(kept), c.want)
+				}
+			}
+			if size := len(r.secret.Data[trustedKey]); size > 2*mostTrustedBytes {
+				t.Errorf("they have %d bytes", size)
+			}
+			if want := 30; r.left < want-mostTrusted {
+				t.Errorf("%d are said to be too many", r.left)
+			}
+		})
+	}
 }

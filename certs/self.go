@@ -129,7 +129,7 @@ func (s *self) runAuthority(ctx context.Context) error {
 	return s.authority.Run(ctx)
 }
 
-// follow is the only goroutine that changes the CA rotation.
+// follow is the only goroutine that changes the CA rotation, but for what Remember adds. It publishes that, too.
 func (s *self) follow(ctx context.Context, watch *secretWatch) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -155,7 +155,8 @@ func (s *self) change(do func(time.Time, *caRotation)) {
 	s.mu.Lock()
 	before := s.ca.signer(now)
 	do(now, &s.ca)
-	after, bundle := s.ca.signer(now), s.ca.bundle(now)
+	after, bundle, left := s.ca.signer(now), s.ca.bundle(now), s.ca.left
+	s.ca.left = 0
 	resign := after != nil && (before == nil || !before.cert.Equal(after.cert))
 	changed := !bytes.Equal(bundle, s.bundle)
 	if changed {
@@ -167,6 +168,10 @@ func (s *self) change(do func(time.Time, *caRotation)) {
 
 	if changed {
 		s.o.Log.Info("the CA bundle has changed")
+	}
+	if left > 0 {
+		s.o.Log.Info("the CA bundle in the webhook configurations has more CAs than are trusted on: calls of webhook pods that serve certificates of the others fail until these pods are replaced",
+			"left", left, "most", mostTrusted, "mostBytes", mostTrustedBytes)
 	}
 	if resign {
 		s.o.Log.Info("certificates are signed with another CA", "serial", after.cert.SerialNumber.Text(16), "expires", after.cert.NotAfter)
@@ -195,6 +200,19 @@ func (s *self) write(ctx context.Context) {
 		return
 	}
 	s.reports.report("write the CAs that sign and that are trusted to their Secret", err)
+}
+
+// Remember trusts what is in the webhook configurations for another day, beside Weir's own CAs: the webhook's pods may still
+// have their certificates from another source. The Secret keeps it for processes that follow.
+func (s *self) Remember(bundle []byte) error {
+	before, err := parseCerts(bundle)
+	if err != nil {
+		return fmt.Errorf("remember an earlier CA bundle: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ca.remember(time.Now(), before)
+	return nil
 }
 
 func (s *self) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -25,7 +25,8 @@ const caLasts, leafLasts = 2 * time.Hour, 20 * time.Minute
 // household is processes with Weir's own CA, on one API server and the clock of a bubble.
 type household struct {
 	*testing.T
-	api *apitest.Server
+	api     *apitest.Server
+	written []byte // the bundle that whoever administers finds written; nil: none
 
 	mu    sync.Mutex
 	lines []string // of their logs
@@ -45,6 +46,11 @@ func (h *household) begin(change ...func(*SelfOptions)) (source *self, stop func
 		f(&o)
 	}
 	source = Self(o).(*self)
+	if h.written != nil && o.Administer {
+		if err := source.Remember(h.written); err != nil {
+			h.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(h.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- source.Start(ctx) }()
@@ -282,6 +288,63 @@ func TestNothingIsSignedWithoutACAThatIsValid(t *testing.T) {
 		<-time.After(30 * time.Second)
 		if _, err := (signer{s}).Sign(template); err == nil || !strings.Contains(err.Error(), "the CA expired at ") {
 			t.Errorf("with one that has expired: %v", err)
+		}
+	})
+}
+
+// TestCertificatesOfAnotherSourceAreTrustedOn: they are switched to Weir's own CA, and the webhook's pods are replaced after the controller.
+func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
+	inHousehold(t, func(h *household) {
+		began, was := time.Now(), makeCA(time.Now(), 100*time.Hour)
+		h.written = was.pem
+		admin, stop := h.begin(administers)
+		if _, err := admin.Bundle(); err == nil {
+			t.Error("there is a bundle before there is a CA of Weir's")
+		}
+		<-admin.Changed()
+		cas := h.bundle(admin)
+		if len(cas) != 2 || cas[0].Equal(was.cert) || !cas[1].Equal(was.cert) {
+			t.Fatalf("the first bundle has %d CAs, want Weir's, and after it the other", len(cas))
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		h.accepts(cas, h.served(admin))
+
+		stop()
+		h.written = nil // the next process has it of the Secret
+		admin, _ = h.begin(administers)
+		<-time.After(time.Second)
+		synctest.Wait()
+		if !slices.ContainsFunc(h.bundle(admin), was.cert.Equal) {
+			t.Error("the next process does not trust it")
+		}
+		h.written = was.pem
+		for slices.ContainsFunc(h.bundle(admin), was.cert.Equal) && time.Since(began) < 2*unseenLeaf {
+			<-admin.Changed()
+		}
+		if took := time.Since(began).Round(time.Minute); took != unseenLeaf {
+			t.Errorf("it is trusted for %s, want %s", took, unseenLeaf)
+		}
+		if err := admin.Remember([]byte("nothing")); err == nil || !strings.Contains(err.Error(), "remember an earlier CA bundle: ") {
+			t.Errorf("what is no bundle: %v", err)
+		}
+	})
+}
+
+// TestWhatIsMoreThanIsTrustedOnIsTold once: pods that serve under it are not believed.
+func TestWhatIsMoreThanIsTrustedOnIsTold(t *testing.T) {
+	inHousehold(t, func(h *household) {
+		for range mostTrusted + 2 {
+			h.written = append(h.written, makeCA(time.Now(), 100*time.Hour).pem...)
+		}
+		admin, _ := h.begin(administers)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if got := len(h.bundle(admin)); got != 1+mostTrusted {
+			t.Errorf("%d CAs in the bundle, want Weir's, and %d", got, mostTrusted)
+		}
+		if lines := h.told("has more CAs than are trusted on"); len(lines) != 1 || !strings.Contains(lines[0], `"left"=2`) {
+			t.Errorf("the log says %q", lines)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/weir-dev/weir/controller/enforce"
@@ -136,36 +137,45 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 			if err != nil || !slices.EqualFunc(written.Bundles, c.want, bytes.Equal) {
 				t.Errorf("%d bundles (%v), want %d", len(written.Bundles), err, len(c.want))
 			}
-			var said []string
-			log := funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})
-			f := targetFlags{certificates: certificatesFiles, dir: ownFiles(t)}
-			source, err := f.trusting(t.Context(), api.Config(), true, log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(said) > 0 {
-				t.Errorf("said %v", said)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			changed, ended := source.Changed(), make(chan error, 1)
-			go func() { ended <- source.Start(ctx) }()
-			<-changed // its own CA is there; the others were before
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-			bundle, err := source.Bundle()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, ca := range c.want {
-				leaf, _ := pem.Decode(ca[bytes.LastIndex(ca, []byte("-----BEGIN")):])
-				if found := pemHas(bundle, leaf.Bytes); !found {
-					t.Errorf("a CA of before is not in the bundle")
+			for _, f := range []targetFlags{{certificates: certificatesFiles, dir: ownFiles(t)}, {certificates: certificatesSelf}} {
+				bundle := firstBundle(t, &f, api.Config())
+				for _, ca := range c.want {
+					leaf, _ := pem.Decode(ca[bytes.LastIndex(ca, []byte("-----BEGIN")):])
+					if found := pemHas(bundle, leaf.Bytes); !found {
+						t.Errorf("%s: a CA of before is not in the bundle", f.certificates)
+					}
 				}
 			}
 		})
 	}
+}
+
+// firstBundle is what a process that writes webhook configurations trusts first.
+func firstBundle(t *testing.T, f *targetFlags, config *rest.Config) []byte {
+	t.Helper()
+	begun := false
+	source, err := f.trusting(t.Context(), config, true, funcr.New(func(_, args string) {
+		if !begun {
+			t.Errorf("said %s", args)
+		}
+	}, funcr.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun = true
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, ended := source.Changed(), make(chan error, 1)
+	go func() { ended <- source.Start(ctx) }()
+	<-changed // its own CA is there; the others were before
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	bundle, err := source.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
 }
 
 // ownFiles is a directory with a certificate and its CA.

@@ -33,8 +33,8 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager. Neither the switch nor that one is lost and issued again
-// refuses a request.
+// certManager: the same chart with certificates of cert-manager. Neither the switch, nor that one is lost and issued again, nor
+// the way back refuses a request.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")
@@ -55,6 +55,31 @@ func (s *story) certManager() {
 	// A certificate whose Secret is gone is issued again.
 	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")
 	s.until("the renewed certificate is served", s.another(before))
+	st.flowing(50)
+	st.unharmed()
+	s.backToOwnCA()
+}
+
+// backToOwnCA: by the values, and after another switch by a rollback.
+func (s *story) backToOwnCA() {
+	st := s.stream()
+	st.flowing(20)
+	before := s.served()
+	s.weir()
+	s.until("Weir's own certificate is served", s.another(before))
+	s.awaitFinalizers()
+	st.flowing(50)
+
+	before = s.served()
+	s.weir("certificates.type=certManager")
+	s.until("cert-manager's certificate is served again", s.another(before))
+	st.flowing(50)
+
+	before = s.served()
+	s.helm("rollback", "weir", "--wait", "--timeout", "3m")
+	release.extra = nil
+	s.until("Weir's own certificate is served again", s.another(before))
+	s.awaitFinalizers()
 	st.flowing(50)
 	st.unharmed()
 }
