@@ -32,6 +32,10 @@ func whoCollects(b *begun, namespace string) (func(context.Context) (policies.Co
 		case err != nil:
 			return policies.CollectorUnknown, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1alpha1.CollectorCanary, err)
 		}
-		return policies.CollectorBy(&canary.ObjectMeta, b.state.Now()), nil
+		who, err := policies.CollectorBy(&canary.ObjectMeta, b.state.Now())
+		if err != nil {
+			return who, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1alpha1.CollectorCanary, err)
+		}
+		return who, nil
 	}, nil
 }

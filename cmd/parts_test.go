@@ -99,17 +99,20 @@ func pick(args, flag string) string {
 // TestTheWebhookKnowsWhoCollects by the canary: where it cannot be read, neither is claimed.
 func TestTheWebhookKnowsWhoCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		says := map[bool]string{true: "not you", false: "annotation weir.dev/canary-time \"soon\": must be a duration"}
 		for name, c := range map[string]struct {
 			age    time.Duration // 0: there is none
 			more   string
 			refuse bool
 			want   policies.Collector
 		}{
-			"none":            {0, "", false, policies.OthersCollect},
-			"it stands":       {time.Minute, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
-			"it is young":     {time.Second, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
-			"Weir only looks": {time.Minute, "labels: {}", false, policies.OthersCollect},
-			"may not be read": {time.Minute, "labels: {}", true, policies.CollectorUnknown},
+			"none":                     {0, "", false, policies.OthersCollect},
+			"it stands":                {time.Minute, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
+			"it is young":              {time.Second, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"Weir only looks":          {time.Minute, "labels: {}", false, policies.OthersCollect},
+			"it must stand for longer": {time.Minute, "annotations: {" + v1alpha1.CanaryTimeAnnotation + ": 2m0s}, labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"it says nothing sensible": {time.Minute, "annotations: {" + v1alpha1.CanaryTimeAnnotation + ": soon}, labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.CollectorUnknown},
+			"may not be read":          {time.Minute, "labels: {}", true, policies.CollectorUnknown},
 		} {
 			api := apitest.New()
 			if c.age > 0 {
@@ -131,7 +134,7 @@ func TestTheWebhookKnowsWhoCollects(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := ask(t.Context())
-			if got != c.want || (err != nil) != c.refuse || err != nil && err.Error() != "read ConfigMap shop/weir-collector-canary: not you" {
+			if got != c.want || (err != nil) != (c.want == policies.CollectorUnknown) || err != nil && !strings.HasPrefix(err.Error(), "read ConfigMap shop/weir-collector-canary: "+says[c.refuse]) {
 				t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 			}
 		}

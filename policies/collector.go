@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,17 +20,39 @@ const (
 	OthersCollect
 )
 
-// CanaryStands is how long a canary must stand before no other collector is believed to work. The built-in one deletes it within a second,
-// but for large clusters in which it has much to do.
+// CanaryStands is how long a canary must stand before no other collector is believed to work, where it does not say so itself. The built-in one deletes
+// it within a second, but for large clusters in which it has much to do.
 const CanaryStands = 10 * time.Second
 
 // CollectorBy tells who collects by what the metadata of the ConfigMap v1alpha1.CollectorCanary is now, by the API server's time: any other
-// collector deletes it.
-func CollectorBy(canary *metav1.ObjectMeta, now time.Time) Collector {
-	stands := canary.DeletionTimestamp == nil && now.Sub(canary.CreationTimestamp.Time) >= CanaryStands
-	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner
-	if stands && garbage && canary.Name == v1alpha1.CollectorCanary && canary.Labels[v1alpha1.CollectsLabel] == "true" {
-		return WeirCollects
+// collector deletes it. It is not known, and an error says why, where the canary says nothing sensible.
+func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
+	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
+	if !garbage || canary.Name != v1alpha1.CollectorCanary || canary.Labels[v1alpha1.CollectsLabel] != "true" {
+		return OthersCollect, nil
 	}
-	return OthersCollect
+	must, err := canaryTime(canary)
+	if err != nil {
+		return CollectorUnknown, err
+	}
+	if now.Sub(canary.CreationTimestamp.Time)-rounding < must {
+		return OthersCollect, nil
+	}
+	return WeirCollects, nil
+}
+
+// rounding is how much earlier a creationTimestamp may be than the creation.
+const rounding = time.Second
+
+// canaryTime is how long a canary must stand. One of an earlier version does not say it, and is believed when it is CanaryStands old.
+func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
+	said, ok := canary.Annotations[v1alpha1.CanaryTimeAnnotation]
+	if !ok {
+		return CanaryStands - rounding, nil
+	}
+	must, err := time.ParseDuration(said)
+	if err != nil || must <= 0 {
+		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller writes it again while it collects", v1alpha1.CanaryTimeAnnotation, said)
+	}
+	return must, nil
 }

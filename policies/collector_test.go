@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +32,48 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 		m := metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-CanaryStands)),
 			Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1alpha1.CollectorCanaryOwner}}}
 		c.change(&m)
-		if got := CollectorBy(&m, now); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		if got, err := CollectorBy(&m, now); got != c.want || err != nil {
+			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)
+		}
+	}
+}
+
+// The canary says how long it must stand: until then Weir collects nothing, and another collector may begin with what is to be kept.
+func TestCollectorIsKnownOnceTheCanaryStandsForAsLongAsItSays(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		says string // "none": nothing
+		age  time.Duration
+		want Collector
+	}{
+		"an earlier version":                     {"none", CanaryStands, WeirCollects},
+		"an earlier version, not for long":       {"none", CanaryStands - time.Second, OthersCollect},
+		"it must stand for longer":               {"1m0s", time.Minute, OthersCollect},
+		"it has, and for what is rounded":        {"1m0s", time.Minute + time.Second, WeirCollects},
+		"it need not stand for as long":          {"3s", 4 * time.Second, WeirCollects},
+		"it need hardly stand, and is young":     {"100ms", time.Second, OthersCollect},
+		"it need hardly stand":                   {"100ms", 2 * time.Second, WeirCollects},
+		"nothing is said":                        {"", time.Hour, CollectorUnknown},
+		"no duration":                            {"soon", time.Hour, CollectorUnknown},
+		"no unit":                                {"60", time.Hour, CollectorUnknown},
+		"no time":                                {"0s", time.Hour, CollectorUnknown},
+		"less":                                   {"-1m", time.Hour, CollectorUnknown},
+		"more than a duration can be":            {"999999999h", time.Hour, CollectorUnknown},
+		"all that a duration can be":             {"2562047h47m16.854775807s", time.Hour, OthersCollect},
+		"no duration, on one that is also young": {"soon", 0, CollectorUnknown},
+	} {
+		m := metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
+			Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1alpha1.CollectorCanaryOwner}}}
+		if c.says != "none" {
+			m.Annotations = map[string]string{v1alpha1.CanaryTimeAnnotation: c.says}
+		}
+		got, err := CollectorBy(&m, now)
+		if got != c.want || (err != nil) != (c.want == CollectorUnknown) || err != nil && !strings.Contains(err.Error(), v1alpha1.CanaryTimeAnnotation+" "+strconv.Quote(c.says)+": must be a duration") {
+			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)
+		}
+		m.Labels = nil
+		if got, err := CollectorBy(&m, now); got != OthersCollect || err != nil {
+			t.Errorf("%s, beside the built-in one: %v (%v)", name, got, err)
 		}
 	}
 }

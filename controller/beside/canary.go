@@ -57,7 +57,7 @@ type Options struct {
 	Now        func() time.Time // the API server's clock
 	// Once has Await give up as soon as another collector is seen: for a process that a person has started, and looks at.
 	Once bool
-	// Collects says so of this Weir on the canary. Beside the built-in collector it does not.
+	// Collects says so of this Weir on the canary, and how long that must stand. Beside the built-in collector it does not.
 	Collects bool
 	Reporter Reporter
 	Registry prometheus.Registerer
@@ -138,6 +138,9 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	case err != nil:
 		return planted{}, fmt.Errorf("read the canary: %w", err)
 	case live.DeletionTimestamp == nil && IsGarbage(live) && (live.Labels[v1alpha1.CollectsLabel] == "true") == c.Collects:
+		if err := c.tellTime(ctx, live); err != nil {
+			return planted{}, err
+		}
 		const rounding = time.Second // of creationTimestamp
 		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
 		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
@@ -146,13 +149,14 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 			return planted{}, err
 		}
 	}
-	labels := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}
+	labels, annotations := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}, map[string]string{}
 	if c.Collects {
 		labels[v1alpha1.CollectsLabel] = "true"
+		annotations[v1alpha1.CanaryTimeAnnotation] = c.Stands.String()
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels,
+			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels, Annotations: annotations,
 		},
 		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},
 	}, metav1.CreateOptions{})
@@ -160,6 +164,19 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 		return planted{}, fmt.Errorf("create the canary: %w", err)
 	}
 	return planted{made.UID, time.Now()}, nil
+}
+
+// tellTime has a canary that stands say how long it must, which the webhook goes by: it may be that of another version, or of a Weir with another
+// --canary-time. It need not stand again for that.
+func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
+	if !c.Collects || live.Annotations[v1alpha1.CanaryTimeAnnotation] == c.Stands.String() {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, live.UID, v1alpha1.CanaryTimeAnnotation, c.Stands)
+	if _, err := c.ConfigMaps.Patch(ctx, v1alpha1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write on the canary how long it must stand: %w", err)
+	}
+	return nil // that it is gone is for the next look to find
 }
 
 // uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up the next.

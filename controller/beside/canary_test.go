@@ -123,7 +123,7 @@ func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 		for _, mode := range []struct {
 			collects bool
 			want     policies.Collector
-		}{{false, policies.OthersCollect}, {true, policies.WeirCollects}, {true, policies.WeirCollects}, {false, policies.OthersCollect}} {
+		}{{false, policies.OthersCollect}, {true, policies.WeirCollects}, {true, policies.WeirCollects}, {false, policies.OthersCollect}, {false, policies.OthersCollect}} {
 			k.Collects = mode.collects
 			if err := k.Await(t.Context()); err != nil {
 				t.Fatal(err)
@@ -132,14 +132,158 @@ func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := policies.CollectorBy(&cm.ObjectMeta, time.Now()); got != mode.want {
-				t.Errorf("collects %t: %v, want %v", mode.collects, got, mode.want)
+			time.Sleep(time.Second) // a creationTimestamp has seconds
+			if got, err := policies.CollectorBy(&cm.ObjectMeta, time.Now()); got != mode.want || err != nil {
+				t.Errorf("collects %t: %v (%v), want %v", mode.collects, got, err, mode.want)
+			}
+			if said, ok := cm.Annotations[v1alpha1.CanaryTimeAnnotation]; ok != mode.collects {
+				t.Errorf("collects %t: it says that it must stand for %q", mode.collects, said)
 			}
 		}
 		if k.made != 3 {
 			t.Errorf("%d canaries were made, want one for each change", k.made)
 		}
 	})
+}
+
+// The webhook takes Weir for the only collector no sooner than Weir itself does, whatever was said of a canary that stands already.
+func TestCanarySaysHowLongItMustStand(t *testing.T) {
+	for name, c := range map[string]struct {
+		says   string // of the canary that stands; "none": there is none
+		age    time.Duration
+		stands time.Duration
+		writes []string
+		takes  time.Duration
+	}{
+		"a new one":                           {"none", 0, time.Minute, []string{"create"}, time.Minute},
+		"one of an earlier version":           {"", 15 * time.Second, time.Minute, []string{"patch"}, 46 * time.Second},
+		"one that has to stand for less":      {"10s", 15 * time.Second, time.Minute, []string{"patch"}, 46 * time.Second},
+		"one that has to stand for more":      {"10m0s", 2 * time.Minute, time.Minute, []string{"patch"}, 0},
+		"one of which a user wrote something": {"soon", time.Hour, time.Minute, []string{"patch"}, 0},
+		"one that says it":                    {"1m0s", time.Hour, time.Minute, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newCage(t, -1)
+				k.Collects, k.Stands = true, c.stands
+				if c.says != "none" {
+					old := k.collecting(c.age, c.says)
+					if err := k.client.Tracker().Add(old); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began, early := time.Now(), time.Duration(-1)
+				for done := k.awaits(t); ; time.Sleep(100 * time.Millisecond) {
+					synctest.Wait()
+					if k.who(t) == policies.WeirCollects && early < 0 {
+						early = time.Since(began)
+					}
+					if took, over := done(); over {
+						if took != c.takes || early >= 0 && early < took {
+							t.Errorf("Weir collects after %s, want %s, and the webhook knows it after %s", took, c.takes, early)
+						}
+						break
+					}
+				}
+				time.Sleep(time.Second) // a creationTimestamp has seconds
+				if who := k.who(t); who != policies.WeirCollects {
+					t.Errorf("Weir collects, and the webhook says %v", who)
+				}
+				var writes []string
+				for _, a := range k.client.Actions() {
+					if a.GetVerb() != "get" {
+						writes = append(writes, a.GetVerb())
+					}
+				}
+				if diff := cmp.Diff(c.writes, writes); diff != "" {
+					t.Errorf("writes (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// collecting is a canary of a Weir that collects; what it says of its time may be empty, for nothing.
+func (k *cage) collecting(age time.Duration, says string) *corev1.ConfigMap {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+		Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{Absent}}}
+	if says != "" {
+		cm.Annotations = map[string]string{v1alpha1.CanaryTimeAnnotation: says}
+	}
+	return cm
+}
+
+// awaits begins to wait until no other collector works, and returns a function that tells whether that is over, and how long it took.
+func (k *cage) awaits(t *testing.T) func() (time.Duration, bool) {
+	began, ended := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		if err := k.Await(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ended <- time.Since(began)
+	}()
+	return func() (time.Duration, bool) {
+		select {
+		case took := <-ended:
+			return took, true
+		default:
+			return 0, false
+		}
+	}
+}
+
+// who is what the webhook concludes from the canary now.
+func (k *cage) who(t *testing.T) policies.Collector {
+	cm, err := k.client.Tracker().Get(configMaps, "home", v1alpha1.CollectorCanary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := policies.CollectorBy(&cm.(*corev1.ConfigMap).ObjectMeta, time.Now())
+	if err != nil {
+		t.Error(err)
+	}
+	return who
+}
+
+// TestACanaryThatGoesBeforeItsTimeIsWritten was deleted by another collector; where it may not be written, that is told and tried again.
+func TestACanaryThatGoesBeforeItsTimeIsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		gone bool
+		told string
+	}{
+		"gone":      {apierrors.NewNotFound(configMaps.GroupResource(), v1alpha1.CollectorCanary), true, "another garbage collector works in this cluster"},
+		"forbidden": {apierrors.NewForbidden(configMaps.GroupResource(), v1alpha1.CollectorCanary, nil), false, "write on the canary how long it must stand: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newCage(t, -1)
+				k.Collects = true
+				k.Reporter = teller(func(text string) { k.set(func() { k.told = append(k.told, text) }) })
+				if err := k.client.Tracker().Add(k.collecting(time.Hour, "soon")); err != nil {
+					t.Fatal(err)
+				}
+				refuse := c.err
+				k.refuse("patch", func() error {
+					err := refuse
+					if refuse = nil; err != nil && c.gone {
+						k.remove(t)
+					}
+					return err
+				})
+				if err := k.Await(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if told := k.heard(); len(told) != 1 || !strings.Contains(told[0], c.told) {
+					t.Errorf("told %q, want %q", told, c.told)
+				}
+				time.Sleep(time.Second) // a creationTimestamp has seconds
+				if who := k.who(t); who != policies.WeirCollects {
+					t.Errorf("the webhook says %v", who)
+				}
+			})
+		})
+	}
 }
 
 func TestNothingIsCollectedBeforeTheCanaryHasStood(t *testing.T) {

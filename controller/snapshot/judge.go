@@ -117,7 +117,7 @@ func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 		return policies.OthersCollect
 	}
 	for i := range list.Items {
-		if c := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); c == policies.WeirCollects {
+		if c, err := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); err == nil && c == policies.WeirCollects {
 			return c
 		}
 	}

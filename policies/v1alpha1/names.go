@@ -29,6 +29,8 @@ const (
 	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that collects by itself, and not beside the
 	// built-in collector.
 	CollectsLabel = "weir.dev/collects"
+	// CanaryTimeAnnotation is, beside that label, how long the ConfigMap must stand before Weir collects, as a Go duration.
+	CanaryTimeAnnotation = "weir.dev/canary-time"
 	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were asked for. The kind of the deleted objects follows.
 	HeldRequested = "requested."
 	// HeldWrittenBy is what the names of HeldCollections begin with that hold what would go because of owner references which one client wrote into existing
