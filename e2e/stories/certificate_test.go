@@ -60,25 +60,14 @@ func (s *story) certManager() {
 	s.backToOwnCA()
 }
 
-// backToOwnCA: by the values, and after another switch by a rollback.
+// backToOwnCA: by a rollback.
 func (s *story) backToOwnCA() {
 	st := s.stream()
 	st.flowing(20)
 	before := s.served()
-	s.weir()
-	s.until("Weir's own certificate is served", s.another(before))
-	s.awaitFinalizers()
-	st.flowing(50)
-
-	before = s.served()
-	s.weir("certificates.type=certManager")
-	s.until("cert-manager's certificate is served again", s.another(before))
-	st.flowing(50)
-
-	before = s.served()
 	s.helm("rollback", "weir", "--wait", "--timeout", "3m")
 	release.extra = nil
-	s.until("Weir's own certificate is served again", s.another(before))
+	s.until("Weir's own certificate is served", s.another(before))
 	s.awaitFinalizers()
 	st.flowing(50)
 	st.unharmed()
