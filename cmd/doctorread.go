@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -222,7 +223,7 @@ func (p *patient) definitions(ctx context.Context) error {
 	return nil
 }
 
-// policies are all policy objects, with what of their conditions is False.
+// policies are all policy objects, with what of their conditions is False, and what they do not say.
 func (p *patient) policies(ctx context.Context) error {
 	if p.facts.Definitions == nil {
 		return fmt.Errorf("which kinds of them are served is not known")
@@ -256,13 +257,37 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &of); err != nil {
 		return out, fmt.Errorf("read the status of %s: %w", out.Name, err)
 	}
-	for _, c := range of.Status.Conditions {
+	conditions, generation := of.Status.Conditions, u.GetGeneration()
+	out.Unknown = notKnown(conditions, generation)
+	for _, c := range conditions {
 		breaks := c.Type == v1alpha1.ConditionReady || c.Type == v1alpha1.ConditionEnforced
+		if breaks && c.ObservedGeneration < generation {
+			continue // it is about what the policy said before
+		}
 		if c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonInProgress {
 			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
 		}
 	}
 	return out, nil
+}
+
+// notKnown is why the conditions of a policy do not say whether it is in force; empty if they do.
+func notKnown(conditions []metav1.Condition, generation int64) string {
+	for _, of := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionEnforced} {
+		switch c := meta.FindStatusCondition(conditions, of); {
+		case of == v1alpha1.ConditionEnforced && (c == nil || c.ObservedGeneration < generation):
+			return "no controller has found out yet whether it is enforced"
+		case c == nil:
+			return "no controller has looked at it"
+		case c.ObservedGeneration < generation:
+			return "no controller has looked at it since it was changed"
+		case c.Status == metav1.ConditionFalse:
+			return "" // it is not
+		case c.Status != metav1.ConditionTrue:
+			return fmt.Sprintf("%s is %s (%s): %s", of, c.Status, c.Reason, c.Message)
+		}
+	}
+	return ""
 }
 
 // try creates an object whose owner never existed, and waits for its end.

@@ -314,21 +314,24 @@ func TestNamespacesThatNoControllerHasBegunWith(t *testing.T) {
 	})
 }
 
-// TestPoliciesSayWhatIsWrongWithThem: what is not in force breaks, and what is on its way is not wrong.
+// TestPoliciesSayWhatIsWrongWithThem: what is not in force breaks, what is on its way is not wrong, and what no controller has said is not known.
 func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	c := newClinic()
 	c.served = []string{"deletionpolicies", "drainpolicies"}
 	put := func(resource, kind, name, conditions string) {
-		c.Put(resource, "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+conditions+"]}}")
+		c.Put(resource, "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+strings.ReplaceAll(conditions, "{", "{observedGeneration: 1, ")+"]}}")
 	}
-	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Ready, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Ready, status: 'True'}, {type: Enforced, status: 'True'}")
 	put("deletionpolicies", "DeletionPolicy", "bad", "{type: Ready, status: 'False', reason: Invalid, message: wrong}, {type: Evaluates, status: 'False', reason: Errors, message: some}")
-	put("deletionpolicies", "DeletionPolicy", "soon", "{type: Enforced, status: 'False', reason: InProgress}, {type: Ready, status: Unknown}")
-	put("drainpolicies", "DrainPolicy", "order", "{type: Enforced, status: 'False', reason: NotAsked, message: none}")
+	put("deletionpolicies", "DeletionPolicy", "soon", "{type: Enforced, status: 'False', reason: InProgress}, {type: Ready, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "untried", "{type: Enforced, status: Unknown, reason: NotTried, message: may not}, {type: Ready, status: 'True'}")
+	put("drainpolicies", "DrainPolicy", "order", "{type: Enforced, status: 'False', reason: NotAsked, message: none}, {type: Ready, status: 'True'}")
+	put("drainpolicies", "DrainPolicy", "new", "")
 	put("ownerreferencepolicies", "OwnerReferencePolicy", "not-served", "{type: Ready, status: 'False'}")
 	want := []doctor.Policy{
 		{Name: "DeletionPolicy/bad", Bad: []doctor.Bad{{Type: "Ready", Reason: "Invalid", Message: "wrong", Breaks: true}, {Type: "Evaluates", Reason: "Errors", Message: "some"}}},
-		{Name: "DeletionPolicy/fine"}, {Name: "DeletionPolicy/soon"},
+		{Name: "DeletionPolicy/fine"}, {Name: "DeletionPolicy/soon"}, {Name: "DeletionPolicy/untried", Unknown: "Enforced is Unknown (NotTried): may not"},
+		{Name: "DrainPolicy/new", Unknown: "no controller has looked at it"},
 		{Name: "DrainPolicy/order", Bad: []doctor.Bad{{Type: "Enforced", Reason: "NotAsked", Message: "none", Breaks: true}}},
 	}
 	f := c.look(t, "", false)
@@ -338,6 +341,40 @@ func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	_, err := policyOf(&unstructured.Unstructured{Object: map[string]any{"kind": "DrainPolicy", "metadata": map[string]any{"name": "odd"}, "status": "fine"}})
 	if err == nil || !strings.HasPrefix(err.Error(), "read the status of DrainPolicy/odd: ") {
 		t.Errorf("a status that is none: %v", err)
+	}
+}
+
+// TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow: by the conditions Ready and Enforced, of its generation.
+func TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow(t *testing.T) {
+	condition := func(of, status string, generation int) any {
+		return map[string]any{"type": of, "status": status, "observedGeneration": int64(generation), "reason": "R", "message": "m", "lastTransitionTime": nil}
+	}
+	for name, c := range map[string]struct {
+		conditions []any
+		bad        []string // types
+		unknown    string
+	}{
+		"in force":                       {[]any{condition("Ready", "True", 2), condition("Enforced", "True", 2)}, nil, ""},
+		"no status":                      {nil, nil, "no controller has looked at it"},
+		"conditions of another kind":     {[]any{condition("Resolved", "True", 2)}, nil, "no controller has looked at it"},
+		"of a generation before":         {[]any{condition("Ready", "True", 1), condition("Enforced", "True", 1)}, nil, "no controller has looked at it since it was changed"},
+		"broken, and changed since":      {[]any{condition("Ready", "False", 1), condition("Enforced", "False", 1)}, nil, "no controller has looked at it since it was changed"},
+		"broken":                         {[]any{condition("Ready", "False", 2), condition("Enforced", "False", 2)}, []string{"Ready", "Enforced"}, ""},
+		"broken, and no more is said":    {[]any{condition("Ready", "False", 2)}, []string{"Ready"}, ""},
+		"it is not known what is asked":  {[]any{condition("Ready", "True", 2), condition("Enforced", "Unknown", 2)}, nil, "Enforced is Unknown (R): m"},
+		"it is not said what is asked":   {[]any{condition("Ready", "True", 2)}, nil, "no controller has found out yet whether it is enforced"},
+		"what is asked is of before":     {[]any{condition("Ready", "True", 2), condition("Enforced", "False", 1)}, nil, "no controller has found out yet whether it is enforced"},
+		"nothing asks":                   {[]any{condition("Ready", "True", 2), condition("Enforced", "False", 2)}, []string{"Enforced"}, ""},
+		"it is not known, and something": {[]any{condition("Ready", "Unknown", 2), condition("Resolved", "False", 2)}, []string{"Resolved"}, "Ready is Unknown (R): m"},
+	} {
+		got, err := policyOf(&unstructured.Unstructured{Object: map[string]any{"kind": "DeletionPolicy", "metadata": map[string]any{"name": "one", "generation": int64(2)}, "status": map[string]any{"conditions": c.conditions}}})
+		var bad []string
+		for _, b := range got.Bad {
+			bad = append(bad, b.Type)
+		}
+		if err != nil || got.Unknown != c.unknown || !slices.Equal(bad, c.bad) {
+			t.Errorf("%s: %q, unknown: %q, %v; want %q, unknown: %q", name, bad, got.Unknown, err, c.bad, c.unknown)
+		}
 	}
 }
 

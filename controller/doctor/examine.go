@@ -299,28 +299,47 @@ func (f *Facts) policies() (out []Finding) {
 	} else {
 		all = *f.Policies
 	}
-	for _, p := range all {
-		for _, b := range p.Bad {
-			grade := Warning
-			if b.Breaks {
-				grade = Problem
-			}
-			out = append(out, Finding{About: p.Name, Grade: grade, Says: b.Type + " is False (" + b.Reason + "): " + b.Message})
+	if f.Mode != Shadow { // where what their status says is of another time
+		for _, p := range all {
+			out = append(out, p.findings()...)
 		}
-	}
-	if len(all) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
-		out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
-			Do: "see that a controller leads; it writes them"})
+		if len(all) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
+			out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
+				Do: "see that a controller leads; it writes them"})
+		}
 	}
 	if f.Webhooks == nil {
 		out = append(out, Finding{About: "webhook", Grade: Unknown, Says: "webhook configurations cannot be read: " + f.why("webhooks")})
 	}
 	if len(out) == 0 {
-		says := fmt.Sprintf("%d, all in force", len(all))
-		if len(all) == 0 {
-			says = "there is none"
-		}
-		out = append(out, Finding{About: "policies", Grade: OK, Says: says})
+		out = append(out, Finding{About: "policies", Grade: OK, Says: f.inForce(len(all))})
 	}
 	return out
+}
+
+// findings are those about one policy.
+func (p *Policy) findings() (out []Finding) {
+	for _, b := range p.Bad {
+		grade := Warning
+		if b.Breaks {
+			grade = Problem
+		}
+		out = append(out, Finding{About: p.Name, Grade: grade, Says: b.Type + " is False (" + b.Reason + "): " + b.Message})
+	}
+	if p.Unknown != "" {
+		out = append(out, Finding{About: p.Name, Grade: Unknown, Says: "whether it is in force is not known: " + p.Unknown,
+			Do: "see that a controller of Weir leads, and its log: it writes into the status of policies whether they are in force"})
+	}
+	return out
+}
+
+// inForce says how many policies there are of which no other finding is.
+func (f *Facts) inForce(n int) string {
+	switch {
+	case n == 0:
+		return "there is none"
+	case f.Mode == Shadow:
+		return fmt.Sprintf("%d, and none is enforced: in shadow mode Weir changes nothing, and no webhook is asked", n)
+	}
+	return fmt.Sprintf("%d, all in force", n)
 }

@@ -81,6 +81,12 @@ func TestExamine(t *testing.T) {
 		"a policy is broken": {Companion, func(f *Facts) {
 			f.Policies = &[]Policy{{Name: "DeletionPolicy/safe", Bad: []Bad{{"Ready", "Invalid", "spec: no", true}, {"Resolved", "NotServed", "podz", false}}}}
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
+		"whether policies are in force is not known": {Companion, func(f *Facts) {
+			f.Policies = &[]Policy{{Name: "DeletionPolicy/new", Unknown: "no controller has looked at it"}, {Name: "DeletionPolicy/safe"}}
+		}, []string{"unknown DeletionPolicy/new: whether it is in force is not known: no controller has looked at it"}},
+		"shadow mode enforces no policy, whatever its status says": {Shadow, func(f *Facts) {
+			f.Webhooks, f.Policies = &[]string{}, &[]Policy{{Name: "DeletionPolicy/left", Unknown: "no controller has looked at it"}, {Name: "DeletionPolicy/safe", Bad: []Bad{{"Enforced", "NotAsked", "no", true}}}}
+		}, nil},
 		"the API server asks no webhook":     {Companion, func(f *Facts) { f.Webhooks = &[]string{} }, []string{"problem webhook: no webhook configuration"}},
 		"nobody is to be asked, either":      {Companion, func(f *Facts) { f.Webhooks, f.Policies = &[]string{}, &[]Policy{} }, nil},
 		"the definitions are not there":      {Companion, func(f *Facts) { f.Definitions = &[]string{"drainpolicies", "heldcollections"} }, []string{"warning policies: deletionpolicies, ownerreferencepolicies"}},
@@ -150,6 +156,38 @@ func TestExamine(t *testing.T) {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPoliciesAreCountedByWhatTheirModeMakesOfThem: what is not known to be in force is not counted as such, and in shadow mode nothing is.
+func TestPoliciesAreCountedByWhatTheirModeMakesOfThem(t *testing.T) {
+	safe := Policy{Name: "DeletionPolicy/safe"}
+	for name, c := range map[string]struct {
+		mode string
+		all  []Policy
+		says string // empty: there is no such finding
+	}{
+		"all in force":              {Companion, []Policy{safe, safe}, "2, all in force"},
+		"one is not known to be":    {Companion, []Policy{safe, {Name: "DeletionPolicy/new", Unknown: "so"}}, ""},
+		"none":                      {Companion, nil, "there is none"},
+		"in shadow mode":            {Shadow, []Policy{safe, {Name: "DeletionPolicy/new", Unknown: "so"}}, "2, and none is enforced: in shadow mode Weir changes nothing, and no webhook is asked"},
+		"in shadow mode, and none":  {Shadow, nil, "there is none"},
+		"in replace mode, likewise": {Replace, []Policy{safe}, "1, all in force"},
+	} {
+		f := well(c.mode)
+		f.Policies, f.Webhooks = &c.all, &[]string{}
+		if c.mode != Shadow && len(c.all) > 0 {
+			f.Webhooks = &[]string{"validating weir"}
+		}
+		says := ""
+		for _, one := range Examine(f) {
+			if one.About == "policies" && one.Grade == OK {
+				says = one.Says
+			}
+		}
+		if says != c.says {
+			t.Errorf("%s: %q, want %q", name, says, c.says)
+		}
 	}
 }
 

@@ -93,9 +93,11 @@ type Asked struct {
 type Policy struct {
 	Name string `json:"name"` // with its kind
 	Bad  []Bad  `json:"bad,omitempty"`
+	// Unknown is why it is not known whether the policy is in force; empty if it is.
+	Unknown string `json:"unknown,omitempty"`
 }
 
-// Bad is a condition of a policy that is False, or that cannot be determined.
+// Bad is a condition of a policy that is False.
 type Bad struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
