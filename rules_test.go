@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"controller/kinds":         {"controller/graph"},
 	"controller/leases":        {"controller/graph"},
 	"controller/policyfacts":   {"controller/graph", "policies"},
-	"controller/snapshot":      {"controller/await", "controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/v1alpha1"},
+	"controller/snapshot":      {"controller/await", "controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1alpha1"},
 	"controller/words":         {},
 	"controller/shadow":        {"controller/drain", "controller/follow", "controller/graph", "controller/kinds", "controller/shadow/report", "controller/words"},
 	"controller/shadow/report": {"controller/words"},

@@ -14,21 +14,6 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// reading is how much is read to find out whether anything is protected that a request takes with it: one by one while there
-// are few, and in pages when there are more. A condition that looks further than metadata needs the whole of an object, of
-// which few fit into memory at once.
-type reading struct {
-	single int   // objects that are read one by one
-	page   int64 // objects in a page
-	pages  int
-	place  int64 // how many of mostLists it takes
-}
-
-var (
-	readMetadata = reading{single: 256, page: 50, pages: 80, place: 1}
-	readFull     = reading{single: 64, page: 20, pages: 20, place: mostLists}
-)
-
 const (
 	// lookupTimeout is how long it may take: an answer has to come in time.
 	lookupTimeout = 5 * time.Second
@@ -37,6 +22,14 @@ const (
 	// mostLists is how many such lists there are at once, for all requests: whoever made the objects decides how large a page is.
 	mostLists = 2
 )
+
+// placesOf is how many of mostLists a list takes: of whole objects few fit into memory at once.
+func placesOf(full bool) int64 {
+	if full {
+		return mostLists
+	}
+	return 1
+}
 
 // cascade judges what a request takes with it.
 func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Decision, error) {
@@ -74,10 +67,6 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 
 // lookup reads the objects of a Lookup. True: enough is known.
 func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
-	most := readMetadata
-	if l.Full {
-		most = readFull
-	}
 	read := 0
 	var mu sync.Mutex
 	saw := func(object map[string]any, m *metav1.ObjectMeta) (bool, error) {
@@ -96,10 +85,10 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 		return enough, nil
 	}
 	all := true
-	if !l.More && len(l.Objects) <= most.single {
+	if l.Single() {
 		err = j.lookupEach(ctx, l, saw)
 	} else {
-		all, err = j.lookupList(ctx, l, most, saw)
+		all, err = j.lookupList(ctx, l, saw)
 	}
 	if apierrors.IsNotFound(err) {
 		err = nil // the kind is not served any more
@@ -113,12 +102,13 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 }
 
 // lookupList reads pages of a list, when it is its turn.
-func (j *judge) lookupList(ctx context.Context, l *policies.Lookup, most reading, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) (all bool, err error) {
-	if err := j.arm.lists.Acquire(ctx, most.place); err != nil {
+func (j *judge) lookupList(ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) (all bool, err error) {
+	most := policies.BoundsOf(l.Full)
+	if err := j.arm.lists.Acquire(ctx, placesOf(l.Full)); err != nil {
 		return false, err
 	}
-	defer j.arm.lists.Release(most.place)
-	return j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.page, most.pages, saw)
+	defer j.arm.lists.Release(placesOf(l.Full))
+	return j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.Page, most.Pages, saw)
 }
 
 // lookupEach reads one object after the other, some at a time.

@@ -34,22 +34,23 @@ func cascading(n int) policies.Facts {
 
 // What is read to find protected objects is bounded; what is too much is refused, whatever the failurePolicy.
 func TestFewObjectsAreReadForACascade(t *testing.T) {
+	readMetadata, readFull := policies.BoundsOf(false), policies.BoundsOf(true)
 	for name, c := range map[string]struct {
 		objects, protected int // of so many, the place of one that is protected; -1: none is
 		condition          string
 		says               string // empty: it is allowed
 		most               int    // requests
 	}{
-		"few":                            {readMetadata.single, -1, "true", "", readMetadata.single},
-		"few, of which one is protected": {readMetadata.single, 3, "true", "1 configmaps", readMetadata.single},
+		"few":                            {readMetadata.Single, -1, "true", "", readMetadata.Single},
+		"few, of which one is protected": {readMetadata.Single, 3, "true", "1 configmaps", readMetadata.Single},
 		"many":                           {1999, -1, "true", "", 40},
 		"many, the last is protected":    {1999, 1998, "true", "1 configmaps", 40},
-		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were read", readMetadata.pages},
-		"too many, one of the first":     {5000, 9, "true", "1 configmaps", readMetadata.pages},
-		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were read", readMetadata.pages},
-		"few, and all of them":           {readFull.single, -1, "has(oldObject.data)", "", readFull.single},
+		"too many":                       {5000, -1, "true", "would delete too many configmaps to find out which of them are protected: 4000 were read", readMetadata.Pages},
+		"too many, one of the first":     {5000, 9, "true", "1 configmaps", readMetadata.Pages},
+		"more than the graph tells":      {policies.MostCaught + 1, -1, "true", "4000 were read", readMetadata.Pages},
+		"few, and all of them":           {readFull.Single, -1, "has(oldObject.data)", "", readFull.Single},
 		"many, and all of them":          {300, 299, "!has(oldObject.data)", "1 configmaps", 16},
-		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were read", readFull.pages},
+		"too many, and all of them":      {500, -1, "!has(oldObject.data)", "400 were read", readFull.Pages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixtureOf(t, cascading(c.objects), func(b *fixture) {

@@ -102,7 +102,7 @@ func TestWhatIsTakenInFitsWhatTheChartGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	const largest = 3 << 19 // of an object that etcd takes
-	lists := max(readMetadata.page*(mostLists/readMetadata.place), readFull.page*(mostLists/readFull.place)) * largest
+	lists := max(policies.BoundsOf(false).Page*(mostLists/placesOf(false)), policies.BoundsOf(true).Page*(mostLists/placesOf(true))) * largest
 	const headers = mostStrangers << 20
 	if taken := int64(mostSmall+mostLarge+mostDecoded+headers) + lists; taken > granted.Value()*3/4 {
 		t.Errorf("%d bytes are taken in, and the chart grants %d", taken, granted.Value())

@@ -252,6 +252,37 @@ func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
 	return w.meta[at]
 }
 
+// Listed are the metadata of the objects of a kind that a list has: those of a namespace, or of all if it is empty, by namespace and name, as the API
+// server stores them. False: it is not known which there are.
+func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*metav1.PartialObjectMetadata, known bool) {
+	if k := w.kinds[kind]; !w.HasRead(kind) || k.Namespaced && w.Namespace != "" && w.Namespace != namespace {
+		return nil, false
+	}
+	add := func(v *graph.View) {
+		if m := w.Meta(v.UID); m != nil {
+			objects = append(objects, m)
+		}
+	}
+	if namespace != "" {
+		for v := range w.in(namespace, []schema.GroupResource{kind}) {
+			add(&v)
+		}
+	} else {
+		for v := range w.objects() {
+			if v.Kind == kind {
+				add(v)
+			}
+		}
+	}
+	slices.SortFunc(objects, func(a, b *metav1.PartialObjectMetadata) int {
+		if a.Namespace == b.Namespace {
+			return cmp.Compare(a.Name, b.Name)
+		}
+		return cmp.Compare(a.Namespace+"/", b.Namespace+"/") // the key in the storage
+	})
+	return objects, true
+}
+
 // answer is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
 // the object was written after the owner's kind was listed, the owner may have come after that, too.
 func (w *World) answer(c graph.Claim, of types.UID) graph.LookupAnswered {

@@ -91,3 +91,46 @@ func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestObjectsOfAKindAreListedAsTheyAreStored: by namespace and name, and only where it is known which there are.
+func TestObjectsOfAKindAreListedAsTheyAreStored(t *testing.T) {
+	kind := func(resource, kind string, namespaced bool) graph.Resource {
+		return graph.Resource{Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: namespaced, Collected: true}
+	}
+	maps, hosts := kind("configmaps", "ConfigMap", true), kind("nodes", "Node", false)
+	of := func(namespace, name string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
+	}
+	for name, c := range map[string]struct {
+		scope     string // of the World; empty: all
+		kind      string
+		namespace string
+		want      []string // nil: it is not known
+	}{
+		"a namespace":                    {"", "configmaps", "x", []string{"x/a", "x/b"}},
+		"all":                            {"", "configmaps", "", []string{"x-y/c", "x/a", "x/b"}},
+		"one in which there is nothing":  {"", "configmaps", "z", []string{}},
+		"the namespace that was read":    {"x", "configmaps", "x", []string{"x/a", "x/b"}},
+		"another one":                    {"x", "configmaps", "x-y", nil},
+		"all, of which one was read":     {"x", "configmaps", "", nil},
+		"what is in none":                {"x", "nodes", "", []string{"/a", "/b"}},
+		"a kind that has not been read":  {"", "secrets", "x", nil},
+		"a kind that is not served here": {"", "widgets", "", nil},
+	} {
+		w := NewWorld(c.scope, []graph.Resource{maps, hosts, kind("secrets", "Secret", true)})
+		configs := []metav1.PartialObjectMetadata{of("x", "b"), of("x", "a")}
+		if c.scope == "" {
+			configs = append(configs, of("x-y", "c"))
+		}
+		w.List(maps.GroupResource(), "1", configs)
+		w.List(hosts.GroupResource(), "1", []metav1.PartialObjectMetadata{of("", "b"), of("", "a")})
+		objects, known := w.Listed(schema.GroupResource{Resource: c.kind}, c.namespace)
+		var got []string
+		for _, m := range objects {
+			got = append(got, m.Namespace+"/"+m.Name)
+		}
+		if known != (c.want != nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, known: %t, want %q", name, got, known, c.want)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -83,5 +86,122 @@ func TestWhatPoliciesRestOnMayBeForbidden(t *testing.T) {
 				t.Errorf("%d requests for what is refused, want one", asked)
 			}
 		})
+	}
+}
+
+// owning is a World of a namespace in which the Secret web owns some of the ConfigMaps: the first of so many, or the last; and the names of those.
+// Every one of them, or those that are named, has the label keep.
+func owning(all, owned int, last bool, kept ...string) (w *insight.World, objects []metav1.PartialObjectMetadata) {
+	kind := func(group, resource, kind string) graph.Resource {
+		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
+	}
+	w = insight.NewWorld("shop", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind("", "secrets", "Secret"), kind(v1alpha1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy")})
+	for i := range all {
+		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%05d", i), ResourceVersion: "1"}}
+		m.UID = types.UID("uid-" + m.Name)
+		if i < owned && !last || i >= all-owned && last {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "web", UID: "uid-web"}}
+		}
+		if slices.Contains(kept, m.Name) || len(kept) == 0 {
+			m.Labels = map[string]string{"keep": "yes"}
+		}
+		objects = append(objects, m)
+	}
+	w.List(schema.GroupResource{Resource: "secrets"}, "1", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", ResourceVersion: "1"}}})
+	came := slices.Clone(objects)
+	if all <= policies.MostCaught { // of more it tells of those that came first
+		slices.Reverse(came) // how they come is not how an API server lists them
+	}
+	w.List(schema.GroupResource{Resource: "configmaps"}, "1", came)
+	return w, objects
+}
+
+// TestACascadeIsJudgedWithinTheBoundsOfTheWebhook: what the webhook would find out by reading so much is what the plan says, and what would
+// be too much for it is said to be refused. webhook/cascade_test.go has the same of the webhook.
+func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
+	const selector, nothing = `, objectSelector: {matchLabels: {keep: "yes"}}`, "none"
+	condition := func(expression string) string {
+		return `, conditions: [{name: c, expression: "` + expression + `"}]`
+	}
+	metadata, full := policies.BoundsOf(false), policies.BoundsOf(true)
+	for name, c := range map[string]struct {
+		all, owned int
+		last       bool     // of all, the last ones are owned
+		kept       []string // which have the label; none named: all
+		match      string
+		says       string // empty: it is not refused
+		requests   int    // about ConfigMaps, at most
+	}{
+		"more than the graph tells, none of which is selected": {12000, 12000, false, []string{nothing}, selector, "", 0},
+		"more than the graph tells, and one is selected":       {12000, 12000, false, []string{"c00003"}, selector, "1 configmaps (c00003)", 0},
+		"more than the graph tells, all of which are selected": {12000, 12000, false, nil, selector + condition("false"), "4000 were read", 0},
+		"more than the graph tells, and one of the others":     {12000, 12000, false, []string{"c11999"}, selector, "there are more than 10000 objects", 0},
+		"more of the kind than are read":                       {5000, 300, false, nil, condition("oldObject.metadata.name == 'c04999'"), "4000 were read", 0},
+		"of which those are that go":                           {5000, 300, true, nil, condition("false"), "4000 were read", 0},
+		"of which the selector leaves few":                     {5000, 300, false, []string{nothing}, selector, "", 0},
+		"as many of the kind as are read":                      {4000, 300, true, nil, condition("false"), "", 0},
+		"the last of them is protected":                        {4000, 300, true, nil, condition("oldObject.metadata.name == 'c03999'"), "1 configmaps (c03999)", 0},
+		"few of many":                                          {5000, metadata.Single, true, nil, condition("oldObject.metadata.name == 'c00000'"), "", 0},
+		"few, and all of them":                                 {500, full.Single, false, nil, condition("!has(oldObject.data)"), "", full.Single},
+		"many, and all of them":                                {300, 100, false, nil, condition("has(oldObject.data) && oldObject.metadata.name == 'c00099'"), "1 configmaps (c00099)", 15},
+		"too many, and all of them":                            {500, 100, false, nil, condition("!has(oldObject.data)"), "400 were read", full.Pages},
+		"too many, but enough is known":                        {5000, 300, false, nil, "", "3 configmaps (c00000, c00001, c00002), and perhaps more", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, objects := owning(c.all, c.owned, c.last, c.kept...)
+			server := apitest.New()
+			server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+			server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]`+c.match+`}, protection: {confirmation: Required}}}`)
+			for i := 0; i < len(objects) && c.requests > 0; i++ {
+				server.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop, uid: uid-%[1]s}, data: {a: b}}`, objects[i].Name))
+			}
+			requests := 0
+			server.Intercept(func(r apitest.Request) *apitest.Reply {
+				if strings.Contains(r.Path, "/configmaps") {
+					requests++
+				}
+				if strings.HasSuffix(r.Path, "/selfsubjectaccessreviews") { // names are told to whoever may list them
+					return &apitest.Reply{Code: 201, Body: map[string]any{"status": map[string]any{"allowed": true}}}
+				}
+				return nil
+			})
+			judge, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "uid-web"}}}
+			v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeletePropagationBackground)
+			if v.Refused != (c.says != "") || !strings.Contains(v.Message, c.says) || v.Doubt != "" || requests > c.requests {
+				t.Errorf("refused %t: %.300s; in doubt: %q; %d requests, want %d at most", v.Refused, v.Message, v.Doubt, requests, c.requests)
+			}
+		})
+	}
+}
+
+// TestACascadeThatCannotBeReadIsDoubted: be it object by object, or in a list.
+func TestACascadeThatCannotBeReadIsDoubted(t *testing.T) {
+	for owned, path := range map[int]string{3: "/configmaps/c00001", 100: "/configmaps"} {
+		w, objects := owning(200, owned, false)
+		server := apitest.New()
+		server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+		server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "!has(oldObject.data)"}]}, protection: {confirmation: Required}}}`)
+		for i := range objects {
+			server.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop, uid: uid-%[1]s}, data: {a: b}}`, objects[i].Name))
+		}
+		server.Intercept(func(r apitest.Request) *apitest.Reply {
+			if strings.HasSuffix(r.Path, path) {
+				return apitest.Refuse(http.StatusForbidden, "Forbidden", "not you")
+			}
+			return nil
+		})
+		judge, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "uid-web"}}}
+		v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeletePropagationBackground)
+		if v.Refused || v.Doubt != "configmaps that would also be deleted could not be read: not you" || len(w.Unread()) != 1 || !w.Unread()[0].Forbidden {
+			t.Errorf("%d: refused %t, in doubt: %q, unread %+v", owned, v.Refused, v.Doubt, w.Unread())
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -27,14 +28,19 @@ type Policies struct {
 	world         *insight.World
 	clients       kubernetes.Interface
 	objects       dynamic.Interface
+	lister        *finalizers.Lister
 	user          policies.User
 	namespaces    map[string]map[string]any
 	addsFinalizer map[schema.GroupResource]bool
+	lists         map[place][]*metav1.PartialObjectMetadata
 	unread        map[string]error   // namespaces that could not be read
 	whole         int                // objects that were read whole so far
 	collects      policies.Collector // unknown until a caller asks
 	unknownUser   error              // why it is not known who reads; nil: it is
 }
+
+// mostFull is how many objects are read whole because a condition looks at more than metadata, to tell how their deletions go on.
+const mostFull = 1000
 
 // policyKinds are the kinds of policies that have a say about deletes.
 var policyKinds = []string{"deletionpolicies", "drainpolicies"}
@@ -42,13 +48,16 @@ var policyKinds = []string{"deletionpolicies", "drainpolicies"}
 // Policies reads the policies of the cluster that a World is of. nil: it has none. What could not be read is noted in the
 // World.
 func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
-	p := &Policies{world: w, namespaces: map[string]map[string]any{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
+	p := &Policies{world: w, namespaces: map[string]map[string]any{}, lists: map[place][]*metav1.PartialObjectMetadata{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
 	var err error
 	if p.objects, err = dynamic.NewForConfig(r.Config); err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
 	if p.clients, err = kubernetes.NewForConfig(r.Config); err != nil {
 		return nil, fmt.Errorf("make a client for reviews: %w", err)
+	}
+	if p.lister, err = finalizers.NewLister(r.Config); err != nil {
+		return nil, err
 	}
 	var sources []policies.Source
 	for _, resource := range policyKinds {
@@ -93,6 +102,10 @@ func (p *Policies) metaOf(uid types.UID, gvk schema.GroupVersionKind) (map[strin
 	if m == nil {
 		return nil, nil
 	}
+	return asMap(m, gvk)
+}
+
+func asMap(m *metav1.PartialObjectMetadata, gvk schema.GroupVersionKind) (map[string]any, error) {
 	whole := *m
 	whole.SetGroupVersionKind(gvk)
 	whole.ManagedFields = nil
