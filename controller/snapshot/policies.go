@@ -80,7 +80,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	if len(sources) == 0 {
 		return nil, nil
 	}
-	p.set = policies.Build(nil, sources, policies.Options{}) //nolint:contextcheck // admitting a policy costs microseconds
+	p.set = policies.Build(nil, sources, policies.Options{Namespace: p.home(ctx)}) //nolint:contextcheck // admitting a policy costs microseconds
 	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		// How deletions go on does not depend on who asks.

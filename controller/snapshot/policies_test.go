@@ -20,17 +20,22 @@ import (
 // governed is a cluster with policies, of whose namespace shop a World knows these ConfigMaps.
 func governed(t *testing.T, names ...string) (*apitest.Server, *insight.World) {
 	t.Helper()
+	return governedIn(t, "shop", names...)
+}
+
+func governedIn(t *testing.T, namespace string, names ...string) (*apitest.Server, *insight.World) {
+	t.Helper()
 	server := apitest.New()
-	server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {env: prod}}}")
+	server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+", labels: {env: prod}}}")
 	kind := func(group, resource, kind string) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
 	}
 	weir := v1alpha1.GroupVersion.Group
-	w := insight.NewWorld("shop", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind(weir, "deletionpolicies", "DeletionPolicy"), kind(weir, "drainpolicies", "DrainPolicy")})
+	w := insight.NewWorld(namespace, []graph.Resource{kind("", "configmaps", "ConfigMap"), kind(weir, "deletionpolicies", "DeletionPolicy"), kind(weir, "drainpolicies", "DrainPolicy")})
 	var objects []metav1.PartialObjectMetadata
 	for _, name := range names {
-		objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"name": name}}})
-		server.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}, data: {last: 'yes'}}", name))
+		objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{"name": name}}})
+		server.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {last: 'yes'}}", name, namespace))
 	}
 	w.List(schema.GroupResource{Resource: "configmaps"}, "1", objects)
 	return server, w
@@ -195,5 +200,53 @@ func TestOtherCollectorsAreAssumed(t *testing.T) {
 		if asked != 1 {
 			t.Errorf("%s: asked %d times", name, asked)
 		}
+	}
+}
+
+// TestPropagationDoesNotHoldInWeirsOwnNamespace: which is where the API server finds the webhook, and else where the chart puts it.
+func TestPropagationDoesNotHoldInWeirsOwnNamespace(t *testing.T) {
+	service := func(namespace string) string {
+		return "webhooks: [{name: a.weir.dev, clientConfig: {service: {namespace: " + namespace + ", name: weir-webhook}}}]"
+	}
+	const validating, mutating, url = "validatingwebhookconfigurations", "mutatingwebhookconfigurations", `webhooks: [{name: a.weir.dev, clientConfig: {url: "https://weir.example.com"}}]`
+	for name, c := range map[string]struct {
+		in       string            // the namespace of the object
+		webhooks map[string]string // by resource
+		refused  string            // a path
+		holds    bool
+	}{
+		"the service is there":                     {"shop", map[string]string{validating: service("shop")}, "", false},
+		"it is elsewhere":                          {"shop", map[string]string{validating: service("other")}, "", true},
+		"elsewhere than usually":                   {"weir-system", map[string]string{validating: service("other")}, "", true},
+		"only what is changed is asked about":      {"shop", map[string]string{mutating: service("shop")}, "", false},
+		"no webhook is asked, where it usually is": {"weir-system", nil, "", false},
+		"no webhook is asked, elsewhere":           {"shop", nil, "", true},
+		"it may not be read":                       {"weir-system", map[string]string{validating: service("shop"), mutating: service("shop")}, "webhookconfigurations/weir", false},
+		"it may not be read, elsewhere":            {"shop", map[string]string{validating: service("shop"), mutating: service("shop")}, "webhookconfigurations/weir", true},
+		"it is in no namespace":                    {"weir-system", map[string]string{validating: url}, "", true},
+		"it asks nothing yet":                      {"weir-system", map[string]string{validating: "webhooks: []"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, w := governedIn(t, c.in, "a")
+			server.Put("deletionpolicies", waits(""))
+			for resource, of := range c.webhooks {
+				server.Put(resource, "{apiVersion: admissionregistration.k8s.io/v1, kind: "+map[string]string{validating: "Validating", mutating: "Mutating"}[resource]+"WebhookConfiguration, metadata: {name: weir}, "+of+"}")
+			}
+			server.Intercept(func(r apitest.Request) *apitest.Reply {
+				if c.refused != "" && strings.HasSuffix(r.Path, c.refused) {
+					return apitest.Refuse(403, "Forbidden", "not you")
+				}
+				return nil
+			})
+			p, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _ := w.Graph.Find("a")
+			v.Finalizers = []string{v1alpha1.Finalizer}
+			if got := p.Enforce(t.Context())(v); (got.By == "waits") != c.holds || got.Doubt != "" || len(unread(w)) > 0 {
+				t.Errorf("%+v, want a policy: %t; unread: %q", got, c.holds, unread(w))
+			}
+		})
 	}
 }
