@@ -344,6 +344,10 @@ func TestExitCodesOfAPlan(t *testing.T) {
 		"something waits":          {func(w *town) { w.put("twig", "leaf", ", finalizers: [example.com/hold]") }, exitStuck},
 		"a kind may not be listed": {func(w *town) { w.refuse("/secrets", 403, "Forbidden", "you may not") }, exitIncomplete},
 		"a kind cannot be listed":  {func(w *town) { w.refuse("/secrets", 500, "InternalError", "etcd") }, exitIncomplete},
+		"an owner that no list tells of keeps something": {func(w *town) {
+			w.core = []metav1.APIResource{{Name: "tokens", SingularName: "token", Kind: "Token", Namespaced: true, Verbs: metav1.Verbs{"get", "create"}}}
+			w.put("kept", "", ", ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}, {apiVersion: v1, kind: Token, name: t, uid: uid-t}]")
+		}, exitIncomplete},
 		"both: the first says more": {func(w *town) {
 			w.put("twig", "leaf", ", finalizers: [example.com/hold]")
 			w.refuse("/secrets", 403, "Forbidden", "no")

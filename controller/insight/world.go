@@ -23,10 +23,11 @@ type World struct {
 
 	kinds  map[schema.GroupResource]graph.Resource
 	meta   []*metav1.PartialObjectMetadata // by the handles of the objects
-	told   []graph.Handle                  // room for what the graph tells
+	room   []graph.Handle                  // for what the graph tells
 	unread map[schema.GroupResource]Unread
 	read   map[schema.GroupResource]uint64 // the kinds that were listed, and at which resourceVersion; 0: it is not told
 	missed []Unread                        // what else could not be read
+	doubts []doubt
 
 	elsewhere map[types.UID]string // owners that are in another namespace than the one that was read: where
 }
@@ -58,7 +59,7 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
-		unread: maps.Clone(w.unread), read: maps.Clone(w.read), missed: slices.Clone(w.missed), elsewhere: maps.Clone(w.elsewhere),
+		unread: maps.Clone(w.unread), read: maps.Clone(w.read), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
 	}
 }
 
@@ -89,7 +90,7 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
 		m.ManagedFields = nil
 	}
-	w.told = w.Graph.ApplyTo(w.told[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
+	w.room = w.Graph.ApplyTo(w.room[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
 	at := w.Graph.Handle(m.UID)
 	if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
 		w.meta = slices.Grow(w.meta, n-len(w.meta))[:n]
@@ -101,7 +102,7 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 // as one does that is made of lists.
 func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
 	at := w.Graph.Handle(uid)
-	w.told = w.Graph.ApplyTo(w.told[:0], graph.Unlisted{Kind: kind, UID: uid})
+	w.room = w.Graph.ApplyTo(w.room[:0], graph.Unlisted{Kind: kind, UID: uid})
 	if int(at) < len(w.meta) && !w.Graph.Has(at) {
 		w.meta[at] = nil // another uid may come there
 	}
@@ -145,6 +146,7 @@ func (w *World) Unread() []Unread {
 	for _, u := range w.unread {
 		out = append(out, u)
 	}
+	out = append(out, w.doubtful()...)
 	slices.SortFunc(out, func(a, b Unread) int { return cmp.Compare(a.Kind, b.Kind) })
 	return out
 }
@@ -283,9 +285,9 @@ func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*
 	return objects, true
 }
 
-// answer is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
+// told is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
 // the object was written after the owner's kind was listed, the owner may have come after that, too.
-func (w *World) answer(c graph.Claim, of types.UID) graph.LookupAnswered {
+func (w *World) told(c graph.Claim, of types.UID) graph.LookupAnswered {
 	out := graph.LookupAnswered{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace
 	at, read := w.read[c.Resource]
@@ -316,6 +318,6 @@ func number(resourceVersion string) uint64 {
 func (w *World) settle(uid types.UID) {
 	for a := w.Graph.Decide(uid); a.Verb == graph.Lookup; a = w.Graph.Decide(uid) {
 		w.Graph.Apply(graph.LookupStarted{Claim: a.Claim})
-		w.Graph.Apply(w.answer(a.Claim, uid))
+		w.Graph.Apply(w.told(a.Claim, uid))
 	}
 }
