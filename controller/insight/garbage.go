@@ -102,6 +102,6 @@ func (w *World) unserved(owners schema.GroupResource) {
 	if gone.Kind == "" {
 		return
 	}
-	w.kinds[owners], w.read[owners] = gone, 0
+	w.kinds[owners], w.read[owners] = gone, listing{round: w.round + 1} // none comes any more
 	w.Graph.Apply(graph.Serving{Resources: append(all, gone)})
 }

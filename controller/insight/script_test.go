@@ -74,7 +74,7 @@ func play(t *testing.T, lines [][]string) *World {
 	for _, k := range r.Graph.Stats().Kinds {
 		switch k.State {
 		case graph.Synced:
-			w.read[k.GroupResource()] = 0
+			w.read[k.GroupResource()] = listing{}
 		case graph.Failing, graph.Forbidden:
 			w.unread[k.GroupResource()] = Unread{Kind: k.GroupResource().String(), Reason: k.Reason, Forbidden: k.State == graph.Forbidden}
 		}

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,9 +24,12 @@ type World struct {
 	meta   []*metav1.PartialObjectMetadata // by the handles of the objects
 	room   []graph.Handle                  // for what the graph tells
 	unread map[schema.GroupResource]Unread
-	read   map[schema.GroupResource]uint64 // the kinds that were listed, and at which resourceVersion; 0: it is not told
-	missed []Unread                        // what else could not be read
+	read   map[schema.GroupResource]listing // the kinds that were listed
+	round  int                              // of lists: see NextRound
+	missed []Unread                         // what else could not be read
 	doubts []doubt
+
+	aggregated map[string]bool // API groups that another API server serves
 
 	elsewhere map[types.UID]string // owners that are in another namespace than the one that was read: where
 }
@@ -46,7 +48,7 @@ type Unread struct {
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
-		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]uint64{},
+		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]listing{},
 	}
 	for _, k := range kinds {
 		w.kinds[k.GroupResource()] = k
@@ -59,7 +61,7 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
-		unread: maps.Clone(w.unread), read: maps.Clone(w.read), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
+		unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round, aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
 	}
 }
 
@@ -90,6 +92,9 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
 		m.ManagedFields = nil
 	}
+	if kind == apiServices {
+		w.Served(m)
+	}
 	w.room = w.Graph.ApplyTo(w.room[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
 	at := w.Graph.Handle(m.UID)
 	if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
@@ -110,7 +115,7 @@ func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
 
 // Read says at which resourceVersion it is known which objects of a kind there are.
 func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
-	w.read[kind] = number(resourceVersion)
+	w.read[kind] = listing{number(resourceVersion), w.round}
 }
 
 // HasRead tells whether it is known which objects of a kind there are.
@@ -290,28 +295,18 @@ func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*
 func (w *World) told(c graph.Claim, of types.UID) graph.LookupAnswered {
 	out := graph.LookupAnswered{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace
-	at, read := w.read[c.Resource]
-	dependent := w.Meta(of)
+	_, read := w.read[c.Resource]
 	switch u, failed := w.unread[c.Resource]; {
 	case failed && u.Forbidden:
 		out.Answer, out.Reason = graph.Denied, u.Reason
 	case failed:
 		out.Reason = u.Reason
-	case covered && read && at > 0 && dependent != nil && number(dependent.ResourceVersion) > at:
-		out.Reason = "the cluster changed while it was listed: ask again"
 	case covered && read:
-		out.Answer, out.Reason = graph.Absent, ""
+		if out.Reason = w.mayHaveCome(c.Resource, of); out.Reason == "" {
+			out.Answer = graph.Absent
+		}
 	}
 	return out
-}
-
-// number is a resourceVersion as a number; 0 if it is none.
-func number(resourceVersion string) uint64 {
-	n, err := strconv.ParseUint(resourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // settle looks up all owners of an object of which nothing is known.

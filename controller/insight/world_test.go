@@ -134,3 +134,75 @@ func TestObjectsOfAKindAreListedAsTheyAreStored(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionsOfTwoStoragesAreNotCompared: of an API with a storage of its own it is the order of lists that says whether an owner is gone.
+func TestVersionsOfTwoStoragesAreNotCompared(t *testing.T) {
+	kind := func(group, resource, kind string) graph.Resource {
+		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
+	}
+	maps, secrets, gadgets, gizmos := kind("", "configmaps", "ConfigMap"), kind("", "secrets", "Secret"), kind("gadgets.io", "gadgets", "Gadget"), kind("gadgets.io", "gizmos", "Gizmo")
+	others := kind("others.io", "others", "Other")
+	const again, apart = "the cluster changed while it was listed: ask again", "its API has versions of its own"
+	for name, c := range map[string]struct {
+		owner, dependent graph.Resource
+		listed, written  string // when the owner's kind was listed, and the dependent written
+		later            bool   // the owner's kind was listed after the dependent's
+		local            bool   // the groups are served by kube-apiserver
+		says             string // empty: the owner is gone
+	}{
+		"of one storage, written before":               {maps, secrets, "100", "99", false, false, ""},
+		"of one storage, written after":                {maps, secrets, "100", "101", false, false, again},
+		"of one storage, written after, listed later":  {maps, secrets, "100", "101", true, false, ""},
+		"an aggregated owner, whose versions are less": {gadgets, secrets, "5", "101", false, false, apart},
+		"an aggregated owner, whose versions are more": {gadgets, secrets, "1000", "101", false, false, apart},
+		"an aggregated owner that is listed later":     {gadgets, secrets, "5", "101", true, false, ""},
+		"an aggregated dependent":                      {secrets, gadgets, "100", "5", false, false, apart},
+		"both of one aggregated API":                   {gadgets, gizmos, "5", "4", false, false, ""},
+		"both of one aggregated API, written after":    {gadgets, gizmos, "5", "6", false, false, again},
+		"of two aggregated APIs":                       {gadgets, others, "100", "5", false, false, apart},
+		"a definition's group, written before":         {gadgets, secrets, "100", "99", false, true, ""},
+		"a definition's group, written after":          {gadgets, secrets, "100", "101", false, true, again},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld("x", []graph.Resource{maps, secrets, gadgets, gizmos, others})
+			for _, group := range []string{"gadgets.io", "others.io"} {
+				m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "v1." + group}}
+				if c.local {
+					m.Labels = map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}
+				}
+				w.Served(&m)
+			}
+			of := metav1.OwnerReference{APIVersion: schema.GroupVersion{Group: c.owner.Group, Version: "v1"}.String(), Kind: c.owner.Kind, Name: "o", UID: "o"}
+			if !c.later {
+				w.List(c.owner.GroupResource(), c.listed, nil)
+			}
+			w.List(c.dependent.GroupResource(), "2000", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "x", Name: "d", UID: "d", ResourceVersion: c.written, OwnerReferences: []metav1.OwnerReference{of}}}})
+			if c.later {
+				w.NextRound()
+				w.List(c.owner.GroupResource(), c.listed, nil)
+			}
+			orphans := w.Clone().Orphans()
+			if len(orphans) != 1 || (orphans[0].Fate == "delete") != (c.says == "") || !strings.Contains(orphans[0].Why, c.says) {
+				t.Errorf("%+v, want %q", orphans, c.says)
+			}
+		})
+	}
+}
+
+// TestAPIServicesTellWhatIsAggregated: those among the objects that were read.
+func TestAPIServicesTellWhatIsAggregated(t *testing.T) {
+	services := graph.Resource{Group: "apiregistration.k8s.io", Resource: "apiservices", Kind: "APIService", Version: "v1", Versions: []string{"v1"}, Collected: true}
+	w := NewWorld("", []graph.Resource{services})
+	of := func(name string, labels map[string]string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels}}
+	}
+	w.List(services.GroupResource(), "1", []metav1.PartialObjectMetadata{
+		of("v1.", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}), of("v1.apps", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}),
+		of("v1beta1.metrics.k8s.io", map[string]string{"k8s-app": "metrics-server"}), of("v1.gadgets.io", nil)})
+	for group, want := range map[string]bool{"": false, "apps": false, "metrics.k8s.io": true, "gadgets.io": true, "io": false} {
+		if got := w.Clone().Aggregated(schema.GroupResource{Group: group, Resource: "r"}); got != want {
+			t.Errorf("%q is aggregated: %t", group, got)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/policies/apitest"
@@ -336,5 +337,73 @@ func TestReasonsAreToldInOneLine(t *testing.T) {
 	}
 	if got := ReasonOf(fmt.Errorf("list: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no")))); got != `pods "a" is forbidden: no` {
 		t.Errorf("of what the API server says: %q", got)
+	}
+}
+
+// grouped is discovery of ConfigMaps, of Gadgets that another API server has, and of APIServices.
+type grouped struct{ discovery.DiscoveryInterface }
+
+func (grouped) ServerGroupsAndResources() (groups []*metav1.APIGroup, lists []*metav1.APIResourceList, err error) {
+	kinds := map[string][]metav1.APIResource{
+		"v1":                        {{Name: "namespaces", Kind: "Namespace"}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true}},
+		"gadgets.io/v1":             {{Name: "gadgets", Kind: "Gadget", Namespaced: true}},
+		"apiregistration.k8s.io/v1": {{Name: "apiservices", Kind: "APIService"}},
+	}
+	for gv, all := range kinds {
+		for i := range all {
+			all[i].Verbs = metav1.Verbs{"list", "watch", "get", "delete", "patch"}
+		}
+		parsed, _ := schema.ParseGroupVersion(gv)
+		is := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: "v1"}
+		groups = append(groups, &metav1.APIGroup{Name: parsed.Group, Versions: []metav1.GroupVersionForDiscovery{is}, PreferredVersion: is})
+		lists = append(lists, &metav1.APIResourceList{GroupVersion: gv, APIResources: all})
+	}
+	return groups, lists, nil
+}
+
+// TestAggregatedKindsAreListedLast: so an owner that their lists do not have is gone, whatever their versions are. Who may not list APIServices
+// is not told so.
+func TestAggregatedKindsAreListedLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace string
+		code      int // of the list of APIServices
+		fate      string
+		last      bool
+	}{
+		"the cluster":                   {"", 200, "delete", true},
+		"a namespace":                   {"x", 200, "delete", true},
+		"APIServices may not be listed": {"x", 403, "keep", false},
+		"APIServices cannot be listed":  {"", 500, "keep", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReading(t)
+			r.Discovery = grouped{}
+			var mu sync.Mutex
+			listed, last := false, false
+			r.answer(func(q apitest.Request) *apitest.Reply {
+				list := page("")
+				metadata := list.Body.(map[string]any)["metadata"].(map[string]any)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case strings.HasSuffix(q.Path, "/apiservices"):
+					if c.code != 200 {
+						return apitest.Refuse(c.code, "Refused", "no")
+					}
+					list.Body.(map[string]any)["items"] = []any{map[string]any{"metadata": map[string]any{"name": "v1.gadgets.io", "uid": "uid-service", "resourceVersion": "90"}}}
+				case strings.HasSuffix(q.Path, "/gadgets"):
+					last, metadata["resourceVersion"] = listed, "5"
+				case strings.HasSuffix(q.Path, "/configmaps"):
+					listed, metadata["resourceVersion"] = true, "100"
+					list.Body.(map[string]any)["items"] = []any{map[string]any{"metadata": map[string]any{"name": "a", "namespace": "x", "uid": "uid-a", "resourceVersion": "99",
+						"ownerReferences": []any{map[string]any{"apiVersion": "gadgets.io/v1", "kind": "Gadget", "name": "g", "uid": "uid-g"}}}}}
+				}
+				return list
+			})
+			orphans := r.read(c.namespace).Orphans()
+			if len(orphans) != 1 || orphans[0].Fate != c.fate || c.last && !last {
+				t.Errorf("%+v, want %s; listed last: %t", orphans, c.fate, last)
+			}
+		})
 	}
 }

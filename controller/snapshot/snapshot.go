@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,14 +59,23 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		w.Unheard(gv, ReasonOf(err))
 	}
 	l := &lists{client: client, world: w, namespace: namespace}
-	var first []graph.Resource
+	l.aggregated(ctx, found)
+	var first, apart []graph.Resource
 	for _, k := range found {
-		if k.Collected && (k.Namespaced || namespace == "") {
+		switch {
+		case !k.Collected || !k.Namespaced && namespace != "":
+		case w.Aggregated(k.GroupResource()):
+			apart = append(apart, k)
+		default:
 			first = append(first, k)
 		}
 	}
-	if err := l.all(ctx, first); err != nil {
-		return nil, err
+	// Versions of two storages say nothing about each other, and the order of lists does.
+	for _, round := range [][]graph.Resource{first, apart} {
+		if err := l.all(ctx, round); err != nil {
+			return nil, err
+		}
+		w.NextRound()
 	}
 	for namespace != "" {
 		owners := w.OwnerKinds()
@@ -75,6 +85,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		if err := l.all(ctx, owners); err != nil {
 			return nil, err
 		}
+		w.NextRound()
 	}
 	if w.Widens() {
 		return r.Read(ctx, "")
@@ -128,6 +139,21 @@ type lists struct {
 
 	mu    sync.Mutex
 	world *insight.World
+}
+
+// aggregated finds out which API groups other API servers serve. Whoever may not list APIServices is told what holds where there are none.
+func (l *lists) aggregated(ctx context.Context, found []graph.Resource) {
+	at := slices.IndexFunc(found, func(k graph.Resource) bool { return k.GroupResource() == kinds.APIServices && k.Listable })
+	if at < 0 {
+		return
+	}
+	services, _, err := l.pages(ctx, found[at])
+	if err != nil {
+		return
+	}
+	for i := range services {
+		l.world.Served(&services[i])
+	}
 }
 
 func (l *lists) all(ctx context.Context, wanted []graph.Resource) error {

@@ -1,0 +1,75 @@
+package insight
+
+import (
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// apiServices is the kind that says which API server serves a version of a group.
+var apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+
+// ownGroups is the label of APIServices that kube-apiserver makes, and keeps, for groups that it serves itself.
+const ownGroups = "kube-aggregator.kubernetes.io/automanaged"
+
+// listing is when it was known which objects of a kind there are.
+type listing struct {
+	version uint64 // the resourceVersion, as a number; 0: it is not told
+	round   int
+}
+
+// NextRound says that all lists so far have ended, and that what follows begins after that.
+func (w *World) NextRound() { w.round++ }
+
+// Served takes in an APIService: an aggregated API may have a storage of its own, whose resourceVersions say nothing about others.
+func (w *World) Served(m *metav1.PartialObjectMetadata) {
+	if m.Labels[ownGroups] != "" {
+		return
+	}
+	if _, group, named := strings.Cut(m.Name, "."); named { // VERSION.GROUP
+		if w.aggregated == nil {
+			w.aggregated = map[string]bool{}
+		}
+		w.aggregated[group] = true
+	}
+}
+
+// Aggregated tells whether a kind is served by another API server than most, as far as is known.
+func (w *World) Aggregated(kind schema.GroupResource) bool { return w.aggregated[kind.Group] }
+
+// sameStorage tells whether the resourceVersions of two kinds can be compared, as far as is known.
+func (w *World) sameStorage(a, b schema.GroupResource) bool {
+	return a.Group == b.Group || !w.Aggregated(a) && !w.Aggregated(b)
+}
+
+// mayHaveCome is why an owner that a list did not have may be there all the same: it may have come after the list, and before the object was
+// written that names it. Empty: it is not there, since its kind was listed after the object was read, or at a later version.
+func (w *World) mayHaveCome(owners schema.GroupResource, dependent types.UID) string {
+	m := w.Meta(dependent)
+	v, there := w.Graph.Find(dependent)
+	if m == nil || !there {
+		return ""
+	}
+	listed := w.read[owners]
+	switch of, known := w.read[v.Kind]; {
+	case known && of.round < listed.round:
+		return ""
+	case !w.sameStorage(owners, v.Kind):
+		return "its API has versions of its own, so whether it came after it was listed is not known"
+	case listed.version > 0 && number(m.ResourceVersion) > listed.version:
+		return "the cluster changed while it was listed: ask again"
+	}
+	return ""
+}
+
+// number is a resourceVersion as a number; 0 if it is none.
+func number(resourceVersion string) uint64 {
+	n, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
