@@ -126,8 +126,11 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	for _, k := range kinds {
 		switch {
 		case k.Blind:
-			if !k.Tried {
+			switch {
+			case !k.Tried:
 				remove = append(remove, k.Kind)
+			case k.Refused != "": // all of it may be there
+				left = append(left, fmt.Sprintf("%s, which cannot be listed: %s", k.Kind, k.Refused))
 			}
 			continue
 		case !k.Complete && !k.Listed:

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
@@ -58,6 +59,85 @@ func TestContentOfAWatchedKindThatSays405ToListsGoes(t *testing.T) {
 		c.End("shop")
 		c.Pass(5 * time.Second)
 		c.MustBeGone("namespaces/shop", "tokens.example.com/shop/t")
+	})
+}
+
+// What cannot be listed is there until an API has accepted its delete: no list shows otherwise.
+func TestCollectionWhoseDeleteFailsHoldsTheNamespace(t *testing.T) {
+	success := &apitest.Reply{Code: 200, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}}
+	for name, answer := range map[string]*apitest.Reply{
+		"403": apitest.Refuse(403, "Forbidden", "not today"),
+		"404": apitest.Refuse(404, "NotFound", "not today"), // another serves the path: discovery has the kind
+		"409": apitest.Refuse(409, "Conflict", "not today"),
+		"429": {Code: 429, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "not today", Details: &metav1.StatusDetails{RetryAfterSeconds: 1}}},
+		"503": apitest.Refuse(503, "ServiceUnavailable", "not today"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.Run(t, func(c *clustertest.Cluster) {
+				c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "deletecollection"})
+				c.Found("shop", "first")
+				c.Start()
+				deletes := func(reply *apitest.Reply) {
+					c.Reply(func(r apitest.Request) *apitest.Reply {
+						if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/namespaces/shop/tokens") {
+							return reply
+						}
+						return nil
+					})
+				}
+				deletes(answer)
+				c.End("shop")
+				c.Pass(5 * time.Minute)
+				c.MustBeThere("namespaces/shop")
+				if got := c.Condition("shop", drain.Draining); !strings.Contains(got, "waiting for tokens.example.com, which cannot be listed: ") || !strings.Contains(got, "not today") {
+					t.Errorf("the condition is %q", got)
+				}
+				deletes(success)
+				c.Pass(70 * time.Second)
+				c.MustBeGone("namespaces/shop")
+			})
+		})
+	}
+}
+
+// An API that knows no delete of collections never will.
+func TestCollectionThatCannotBeDeletedHoldsNoNamespace(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "deletecollection"})
+		c.Found("shop", "first")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/namespaces/shop/tokens") {
+				return apitest.Refuse(405, "MethodNotAllowed", "not for you to delete")
+			}
+			return nil
+		})
+		c.End("shop")
+		c.Pass(5 * time.Second)
+		c.MustBeGone("namespaces/shop")
+	})
+}
+
+// The path of a kind that is not served any more answers 404, and discovery says why.
+func TestCollectionOfAKindThatIsNotServedAnyMoreHoldsNoNamespace(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "deletecollection"})
+		c.Found("shop", "first")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			switch {
+			case r.Path == "/apis/example.com/v1":
+				return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+					GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{}}}
+			case r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/namespaces/shop/tokens"):
+				return apitest.Refuse(404, "NotFound", "the server could not find the requested resource")
+			}
+			return nil
+		})
+		c.End("shop")
+		c.Pass(10 * time.Second)
+		c.MustBeGone("namespaces/shop")
 	})
 }
 

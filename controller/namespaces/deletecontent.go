@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +43,7 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 		if !p.part(part{kind, step.Wave}).Blind {
 			continue
 		}
-		same, err := p.deleteUnseen(ctx, kind, func(err error) { d.take(graph.Ref{Kind: kind}, err) })
+		same, err := p.deleteUnseen(ctx, kind, d)
 		if !same || err != nil {
 			return same, err
 		}
@@ -118,7 +119,7 @@ func (d *deletes) refusedBefore(ref graph.Ref) bool {
 	return still
 }
 
-// take takes in what became of a delete; of a whole kind if the object has no uid.
+// take takes in what became of an object's delete.
 func (d *deletes) take(ref graph.Ref, err error) {
 	refused := false
 	switch request.OutcomeOf(err) {
@@ -132,10 +133,22 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	case refused:
 		d.p.refused.note(ref, err.Error())
 		d.keep(ref, err.Error())
-	case ref.UID != "":
+	default:
 		d.accepted++
 		delete(d.p.refused, ref.UID)
 	}
+}
+
+// takeCollection takes in what became of the delete of all that is there of a kind. Anything but its success leaves objects, and no list shows them. That
+// collections cannot be deleted is no reason to wait: it stays so. A 404 may be of another server than the one that has the kind: whether it is served any
+// more is for discovery to say.
+func (d *deletes) takeCollection(kind schema.GroupResource, err error) {
+	if err == nil || apierrors.IsMethodNotSupported(err) && !request.RefusedByWebhook(err) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.keep(graph.Ref{Kind: kind}, err.Error())
 }
 
 // keep notes why an object stays, once. It is called under the lock.
@@ -211,11 +224,15 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 // deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The namespace is read
 // right before and after. It cannot go meanwhile, because it carries Weir's finalizer, unless a client takes that
 // off: then what another one of its name holds may be hit, and this is all that can be said of it.
-func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, took func(error)) (same bool, err error) {
+func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *deletes) (same bool, err error) {
 	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {
 		return false, err
 	}
-	took(p.Requester.DeleteCollection(ctx, kind, p.ns.Name))
+	err = p.Requester.DeleteCollection(ctx, kind, p.ns.Name)
+	if err != nil {
+		p.waitsOutside(p.progress, true) // what the cluster serves may change
+	}
+	d.takeCollection(kind, err)
 	ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
 	if ns == nil && err == nil {
 		p.Log.Info("a namespace was removed while content that cannot be listed was deleted in it; if a new namespace has its name, content of that one may have been deleted",

@@ -19,9 +19,9 @@ func TestWhatIsLoggedOfDeletes(t *testing.T) {
 	d.take(graph.Ref{Kind: pods, UID: "1", Name: "one"}, nil)
 	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, no)
 	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, no)
-	d.take(graph.Ref{Kind: tokens}, no)
-	d.take(graph.Ref{Kind: keys}, no)
-	d.take(graph.Ref{Kind: schema.GroupResource{Resource: "seals"}}, nil)
+	d.takeCollection(tokens, no)
+	d.takeCollection(keys, no)
+	d.takeCollection(schema.GroupResource{Resource: "seals"}, nil)
 	if d.accepted != 1 || d.refused != 3 {
 		t.Errorf("%d accepted and %d refused, want 1 and 3", d.accepted, d.refused)
 	}

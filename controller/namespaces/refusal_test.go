@@ -42,9 +42,5 @@ func TestARefusalCountsForAWhileAndForTheObjectAsItWas(t *testing.T) {
 				t.Errorf("after %s the refusal counts", what)
 			}
 		}
-		r.note(graph.Ref{}, "a collection")
-		if _, still := r.still(graph.Ref{}); still {
-			t.Error("a refusal of what is deleted unseen is one of any object")
-		}
 	})
 }

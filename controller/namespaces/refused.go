@@ -32,11 +32,8 @@ func (r refused) still(ref graph.Ref) (why string, still bool) {
 	return o.why, ok && o.version == ref.ResourceVersion && time.Now().Before(o.until)
 }
 
-// note takes in that a delete was refused. What was deleted unseen has no uid, and is none.
+// note takes in that an object's delete was refused.
 func (r refused) note(ref graph.Ref, why string) {
-	if ref.UID == "" {
-		return
-	}
 	pause := max(refusedPause, min(2*r[ref.UID].pause, mostRefusedPause))
 	r[ref.UID] = refusal{ref.ResourceVersion, why, time.Now().Add(pause), pause}
 }

@@ -3,6 +3,7 @@ package namespaces_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ var requestsOfADrain = map[string]func(apitest.Request) bool{
 	},
 	"listing what is left": func(r apitest.Request) bool {
 		return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/shop/pods") && !strings.Contains(r.Query, "watch=")
+	},
+	"deleting a collection": func(r apitest.Request) bool {
+		return r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/namespaces/shop/tokens")
 	},
 	"finalizing": func(r apitest.Request) bool { return strings.HasSuffix(r.Path, "/namespaces/shop/finalize") },
 }
@@ -48,10 +52,15 @@ func TestRefusalOfAnyRequestDelaysADrainAndEndsNone(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				clustertest.Run(t, func(c *clustertest.Cluster) {
 					heldFirst(c)
+					c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "deletecollection"})
 					c.Start()
+					var over atomic.Bool
 					c.Reply(func(r apitest.Request) *apitest.Reply {
-						if is(r) {
+						switch {
+						case !over.Load() && is(r):
 							return answer()
+						case requestsOfADrain["deleting a collection"](r):
+							return &apitest.Reply{Code: 200, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}}
 						}
 						return nil
 					})
@@ -72,7 +81,7 @@ func TestRefusalOfAnyRequestDelaysADrainAndEndsNone(t *testing.T) {
 					if n > 200 { // an overloaded server said itself how soon to come again
 						t.Errorf("asked %d times in three minutes", n)
 					}
-					c.Reply(nil)
+					over.Store(true)
 					c.Pass(70 * time.Second)
 					c.MustBeGone("namespaces/shop", "pods/shop/p")
 				})
