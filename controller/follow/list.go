@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,15 +60,26 @@ func (f *follower) pages(ctx context.Context, limit int64) (*metav1.PartialObjec
 	return list, err
 }
 
-// eachPage hands on the objects of all pages, and notes the version, which is that of the first.
+// eachPage hands on the objects of all pages, and notes the version, which is that of the first. However many objects there are, pages that bring none
+// of them end it.
 func (f *follower) eachPage(ctx context.Context, limit int64, is *metav1.ListMeta, take func(*metav1.PartialObjectMetadata)) error {
+	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
-		m, err := metaonly.Page(witnessed(ctx, f.failed), f.resource, page, take)
+		var first *metav1.PartialObjectMetadata
+		m, err := metaonly.Page(witnessed(ctx, f.failed), f.resource, page, func(m *metav1.PartialObjectMetadata) {
+			if first == nil {
+				first = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}}
+			}
+			take(m)
+		})
 		if err != nil {
 			return err
 		}
 		if page.Continue == "" {
 			is.ResourceVersion = m.ResourceVersion
+		}
+		if err := pages.Next(first, m.Continue); err != nil {
+			return fmt.Errorf("list %s: %w", f.gvr.GroupResource(), err)
 		}
 		if page.Continue = m.Continue; page.Continue == "" {
 			return nil

@@ -97,3 +97,28 @@ func TestWatchGoesOnFromTheFirstPage(t *testing.T) {
 		e.until(time.Second, "what came between is there", func() bool { return e.kind("configmaps").Objects == listPiece+11 })
 	})
 }
+
+// TestListThatHasNoEndIsGivenUp, and tried again: an API that gives another token with each page, and nothing with it, would be asked for ever.
+func TestListThatHasNoEndIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		e.many()
+		e.watcher.page = 100
+		pages := 0
+		e.fail(func(r apitest.Request) *apitest.Reply {
+			if !strings.HasSuffix(r.Path, "/configmaps") || strings.Contains(r.Query, "watch=") {
+				return nil
+			}
+			pages++
+			return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+				"metadata": map[string]any{"resourceVersion": "1", "continue": fmt.Sprint(pages)}, "items": []any{}}}
+		})
+		e.start()
+		e.pass(time.Minute)
+		if pages == 0 || pages > 300 {
+			t.Errorf("%d pages in a minute", pages)
+		}
+		e.fail(nil)
+		e.until(2*time.Minute, "it is listed", func() bool { return e.kind("configmaps").Objects == listPiece+10 })
+	})
+}

@@ -217,12 +217,50 @@ func TestAListIsOfItsNamespace(t *testing.T) {
 	}
 }
 
-// One that goes round and round would be read until the memory ends.
+// One that goes round and round would be read until the memory ends, and whoever asked for it would wait for ever.
 func TestAListThatHasNoEndIsAnError(t *testing.T) {
-	e := newAsking(t, nil)
-	sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"continue": "more"}, "items": []any{}}})
-	if list, err := e.req.List(t.Context(), fixture.Gadgets, "shop"); err == nil || len(list) > 0 || len(*sent) != 2 {
-		t.Errorf("%d items after %d pages, %v", len(list), len(*sent), err)
+	none := []any{}
+	one := func(uid int) []any {
+		return []any{map[string]any{"metadata": map[string]any{"namespace": "shop", "name": fmt.Sprint("g", uid), "uid": fmt.Sprint(uid)}}}
+	}
+	another := func(page int) string { return fmt.Sprint(page) }
+	for name, c := range map[string]struct {
+		token func(page int) string
+		items func(page int) []any
+		takes time.Duration // a page
+		pages int           // at most
+		want  string
+	}{
+		"the same page":        {func(int) string { return "more" }, func(int) []any { return none }, 0, 2, "the same page"},
+		"other tokens":         {another, func(int) []any { return none }, 0, 20, "bring nothing new"},
+		"the same objects":     {another, func(int) []any { return one(1) }, 0, 20, "bring nothing new"},
+		"other objects":        {another, one, time.Second, 300, "list gadgets.example.com: it has not ended after 5m0s"},
+		"pages that take long": {another, func(int) []any { return none }, 35 * time.Second, 9, "it has not ended after 5m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newAsking(t, func(next http.RoundTripper) http.RoundTripper {
+					return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+						select {
+						case <-time.After(c.takes):
+						case <-r.Context().Done():
+							return nil, r.Context().Err()
+						}
+						return next.RoundTrip(r)
+					})
+				})
+				pages := 0
+				e.api.Intercept(func(apitest.Request) *apitest.Reply {
+					pages++
+					return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+						"metadata": map[string]any{"continue": c.token(pages)}, "items": c.items(pages)}}
+				})
+				list, err := e.req.List(t.Context(), fixture.Gadgets, "shop")
+				if err == nil || !strings.Contains(err.Error(), c.want) || len(list) > 0 || pages > c.pages {
+					t.Errorf("%d items after %d pages, %v", len(list), pages, err)
+				}
+			})
+		})
 	}
 }
 

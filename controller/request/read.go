@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 // Get reads one object live: a consistent read, not one from a cache.
@@ -59,6 +61,10 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 	return full, m, nil
 }
 
+// mostList bounds a list as a whole, with the wait for places: whoever asked for it does nothing else meanwhile. A million objects take so long where a
+// page takes 0.3 s.
+const mostList = 5 * time.Minute
+
 // List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what all of them do. A list with an object of another
 // namespace is an error: by such a list objects would be deleted that are in no namespace that goes.
 func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
@@ -66,8 +72,20 @@ func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace 
 	if err != nil {
 		return nil, err
 	}
+	within, cancel := context.WithTimeout(ctx, mostList)
+	defer cancel()
+	all, err := r.listPages(within, gv, kind, namespace)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("list %s: it has not ended after %s: %w", kind, mostList, err)
+	}
+	return all, err
+}
+
+// listPages reads a list page by page.
+func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	var all []metav1.PartialObjectMetadata
-	for before, next := "", ""; ; before = next {
+	pages := metaonly.Pages{}
+	for next := ""; ; {
 		req := collection(r.client.Get(), gv, kind.Resource, namespace).SetHeader("Accept", acceptMetadataList).Param("limit", "1000")
 		if next != "" {
 			req.Param("continue", next)
@@ -88,11 +106,15 @@ func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace 
 			return nil, fmt.Errorf("list %s: %w", kind, err)
 		}
 		all = append(all, list.Items...)
+		var first *metav1.PartialObjectMetadata
+		if len(list.Items) > 0 {
+			first = &list.Items[0]
+		}
+		if err := pages.Next(first, list.Continue); err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind, err)
+		}
 		if next = list.Continue; next == "" {
 			return all, nil
-		}
-		if next == before {
-			return nil, fmt.Errorf("list %s: the API gives the same page again and again", kind)
 		}
 	}
 }
