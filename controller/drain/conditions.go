@@ -8,6 +8,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/controller/words"
+)
+
+// What is written is bounded: whoever may create pods chooses their finalizers, and webhooks what they answer, and the API server stores no namespace of
+// more than 1.5 MB. MostReason is for a refusal, or why a list failed, and mostMessage for all that a condition says, in bytes; mostFinalizers is how many are counted by name.
+const (
+	MostReason     = 1024
+	mostMessage    = 4096
+	mostFinalizers = 20
 )
 
 // Draining is Weir's own condition: which wave is under way, and what it waits for.
@@ -17,14 +27,18 @@ const Draining corev1.NamespaceConditionType = "WeirDraining"
 // messages (RB 7.20), and Weir's own. Unlike the reference's they are true in every phase (RB 7.22).
 // The same state gives the same text.
 func Conditions(s State, step Step) []corev1.NamespaceCondition {
-	return []corev1.NamespaceCondition{
+	all := []corev1.NamespaceCondition{
 		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), DrainingCondition(step),
 	}
+	for i := range all {
+		all[i].Message = words.Cut(all[i].Message, mostMessage)
+	}
+	return all
 }
 
 // DrainingCondition is Weir's own condition alone: beside a namespace controller that writes the others.
 func DrainingCondition(step Step) corev1.NamespaceCondition {
-	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: step.Why}
+	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: words.Cut(step.Why, mostMessage)}
 	switch {
 	case step.TimedOut:
 		c.Reason = "TimedOut"
@@ -94,7 +108,11 @@ func contentRemaining(s State) corev1.NamespaceCondition {
 
 func finalizersRemaining(s State) corev1.NamespaceCondition {
 	var remaining []string
-	for _, f := range slices.Sorted(maps.Keys(s.Finalizers)) {
+	for i, f := range slices.Sorted(maps.Keys(s.Finalizers)) {
+		if i == mostFinalizers {
+			remaining = append(remaining, fmt.Sprintf("and %d more", len(s.Finalizers)-i))
+			break
+		}
 		remaining = append(remaining, fmt.Sprintf("%s in %d resource instances", f, s.Finalizers[f]))
 	}
 	return condition(corev1.NamespaceFinalizersRemaining, len(remaining) > 0, "SomeFinalizersRemain",

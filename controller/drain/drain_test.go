@@ -109,7 +109,7 @@ func (s *script) line(verb, line string) (err error) {
 	case "waves":
 		return s.wave(strings.TrimSuffix(name, ":"), strings.Fields(rest))
 	case "kinds", "set":
-		return s.kind(verb == "kinds", schema.ParseGroupResource(name), words(rest))
+		return s.kind(verb == "kinds", schema.ParseGroupResource(name), split(rest))
 	case "finalizers":
 		s.Finalizers[name], err = strconv.Atoi(rest)
 	case "at":
@@ -232,8 +232,8 @@ func (k *Kind) set(word string) (err error) {
 	return err
 }
 
-// words splits at spaces outside quotes.
-func words(s string) []string {
+// split splits at spaces outside quotes.
+func split(s string) []string {
 	quoted := false
 	return strings.FieldsFunc(s, func(r rune) bool {
 		if r == '"' {
@@ -260,5 +260,44 @@ func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
 		if step := Next(s); step.Why == homeStays {
 			t.Errorf("%d kinds, beside a namespace controller: %s, because %s", len(kinds), step.Verb, step.Why)
 		}
+	}
+}
+
+// Whoever may create pods chooses their finalizers, and a webhook its words: the API server would not store a namespace that says all of them.
+func TestTextOfConditionsIsBounded(t *testing.T) {
+	var finalizers []string
+	counts := map[string]int{}
+	for i := range 2000 {
+		f := fmt.Sprintf("%s.example.com/%04d", strings.Repeat("a", 240), i)
+		finalizers, counts[f] = append(finalizers, f), 1
+	}
+	long := strings.Repeat("not today ", 1000)
+	var refusals Refusals
+	for i := range 10 {
+		refusals.Add("web", fmt.Sprint(i, long))
+	}
+	s := State{Waves: DefaultWaves(), Finalizers: counts, Undiscovered: finalizers}
+	for i := range 200 {
+		gr := schema.GroupResource{Group: "example.com", Resource: fmt.Sprint("kind-", i)}
+		s.Kinds = append(s.Kinds, Kind{Kind: gr, Wave: 1, Complete: true, Total: 1, Terminating: 1, Refused: refusals.String(), Unreadable: long,
+			First: &Object{Namespace: "shop", Name: "web", Terminating: true, Finalizers: finalizers}})
+	}
+	for _, unreadable := range []bool{true, false} {
+		for i := range s.Kinds {
+			if !unreadable {
+				s.Kinds[i].Unreadable = ""
+			}
+		}
+		for _, c := range Conditions(s, Next(s)) {
+			if len(c.Message) > mostMessage || !strings.HasSuffix(c.Message, "…") && c.Status == corev1.ConditionTrue {
+				t.Errorf("%s: %d bytes: %.100s", c.Type, len(c.Message), c.Message)
+			}
+		}
+	}
+	if n := len(refusals.String()); n > (mostReasonsReported+1)*MostReason {
+		t.Errorf("refusals are %d bytes", n)
+	}
+	if n := len(DrainingCondition(Step{Why: long}).Message); n > mostMessage {
+		t.Errorf("beside a namespace controller: %d bytes", n)
 	}
 }

@@ -3,7 +3,12 @@ package drain
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weir-dev/weir/controller/words"
 )
+
+// mostNamed is how many finalizers of an object are named: an object can have thousands.
+const mostNamed = 3
 
 // waitingFor says what is left of a kind and who holds it.
 func waitingFor(k Kind) string {
@@ -32,8 +37,11 @@ func (o *Object) held() string {
 		return "has no finalizers and is shutting down"
 	}
 	var held []string
-	for _, f := range o.Finalizers {
+	for _, f := range o.Finalizers[:min(len(o.Finalizers), mostNamed)] {
 		held = append(held, fmt.Sprintf("is held by finalizer %s: %s", f, expected(f)))
+	}
+	if more := len(o.Finalizers) - mostNamed; more > 0 {
+		held = append(held, "by "+words.Count(more, "more finalizer", "more finalizers"))
 	}
 	return strings.Join(held, ", and ")
 }

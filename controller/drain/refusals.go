@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Refusals are why objects of one kind could not be deleted: each reason once, with how many objects it is about. The
@@ -28,7 +30,8 @@ const (
 
 // Add takes in why an object could not be deleted. That texts name different objects makes them no different reasons.
 func (r *Refusals) Add(name, text string) {
-	key := strings.ReplaceAll(text, `"`+name+`"`, `"…"`)
+	key := words.Cut(strings.ReplaceAll(text, `"`+name+`"`, `"…"`), MostReason)
+	text = words.Cut(text, MostReason)
 	switch known := r.reasons[key]; {
 	case known != nil:
 		known.objects++

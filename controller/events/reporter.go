@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -56,7 +58,8 @@ type Reporter struct {
 	kindOf              func(schema.GroupResource) schema.GroupVersionKind
 
 	mu       sync.Mutex
-	reported map[topic]string // what was last said
+	reported map[topic]uint64 // the hash of what was last said, which may be long
+	seed     maphash.Seed
 	// waits are the objects whose deletion waits for kinds that are not all seen, and since when.
 	waits map[types.UID]time.Time
 }
@@ -75,7 +78,10 @@ type topic struct {
 
 // New makes a Reporter. asReference records the Events that tools know from kube-controller-manager.
 func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
-	return &Reporter{events: events, asReference: asReference, kindOf: kindOf, reported: map[topic]string{}, waits: map[types.UID]time.Time{}}
+	return &Reporter{
+		events: bounded{events}, asReference: bounded{asReference}, kindOf: kindOf,
+		reported: map[topic]uint64{}, seed: maphash.MakeSeed(), waits: map[types.UID]time.Time{},
+	}
 }
 
 // Decided says what is wrong with the references of an object, if anything is.
@@ -248,14 +254,14 @@ const mostReported = 100_000
 func (r *Reporter) first(uid types.UID, reason, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	about := topic{uid, reason}
-	if r.reported[about] == text {
+	about, hash := topic{uid, reason}, maphash.String(r.seed, words.Cut(text, mostNote))
+	if was, said := r.reported[about]; said && was == hash {
 		return false
 	}
 	if len(r.reported) >= mostReported {
 		clear(r.reported)
 	}
-	r.reported[about] = text
+	r.reported[about] = hash
 	return true
 }
 

@@ -1,10 +1,12 @@
 package events
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 
@@ -58,4 +60,24 @@ func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 			t.Errorf("another time, to come again after %s", again)
 		}
 	})
+}
+
+// Who chooses finalizers, or answers as a webhook, chooses how long a text would be. What is cut off is no news.
+func TestTextOfAnEventIsBounded(t *testing.T) {
+	r, own, asReference := newReporter()
+	long := strings.Repeat("a finalizer ", 100_000)
+	r.Blocked(web, long)
+	r.Blocked(web, long+"and another")
+	r.Drained(web, long)
+	r.Cascade(graph.Claim{APIVersion: "v1", Kind: "Team", Name: "a", UID: "t"}, long, `[{"name": "x"}]`)
+	r.Rewound(long)
+	r.Decided(graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: long, UID: "o"}})
+	if len(own.lines) != 4 || len(asReference.lines) != 1 {
+		t.Errorf("%d and %d Events, want 4 and 1", len(own.lines), len(asReference.lines))
+	}
+	for _, line := range append(own.lines, asReference.lines...) {
+		if _, text, _ := strings.Cut(line, ": "); len(text) > mostNote || !strings.HasSuffix(text, "…") {
+			t.Errorf("%d bytes, %s", len(text), line[:100])
+		}
+	}
 }

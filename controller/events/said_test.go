@@ -144,7 +144,7 @@ func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	r, own, _ := newReporter()
 	r.OnHold(web, "waits")
 	for i := range mostReported - 1 { // it is full then
-		r.reported[topic{reason: fmt.Sprint(i)}] = "x"
+		r.reported[topic{reason: fmt.Sprint(i)}] = 1
 	}
 	r.OnHold(graph.Ref{Kind: web.Kind, Name: "other", UID: "2"}, "waits")
 	r.OnHold(web, "waits")

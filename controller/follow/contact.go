@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !errors.Is(err, context.Canceled) && !errors.Is(req.Context().Err(), context.Canceled) {
 			g.history.lost()
 		}
-	case troubled(resp.StatusCode) && !aboutWebhook(resp):
+	case troubled(resp.StatusCode) && !aboutItself(resp):
 		g.history.lost()
 	}
 	return resp, err
@@ -59,8 +60,16 @@ func troubled(code int) bool {
 // saysWebhook is what an API server says of webhooks, in each message about one: a space follows, as in no name of an object or a kind.
 const saysWebhook = "webhook "
 
-// aboutWebhook tells whether an answer is about an admission webhook: it failed, not the API server.
-func aboutWebhook(resp *http.Response) bool {
+// saysTooLarge is what etcd, and the API server's client of it, say of an object that is too large to store: the next one need not be.
+var saysTooLarge = []string{"request is too large", "message larger than max"}
+
+// saysItself tells whether the text of an answer is about the request: an admission webhook failed, or what is to be written is too large, and not the API server.
+func saysItself(text string) bool {
+	return strings.Contains(text, saysWebhook) || slices.ContainsFunc(saysTooLarge, func(says string) bool { return strings.Contains(text, says) })
+}
+
+// aboutItself tells whether an answer is about the request, and says nothing of the API server.
+func aboutItself(resp *http.Response) bool {
 	const most = 4096
 	body := resp.Body
 	head, err := io.ReadAll(io.LimitReader(body, most))
@@ -68,7 +77,7 @@ func aboutWebhook(resp *http.Response) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), remainder{body, err}), body}
-	return bytes.Contains(head, []byte(saysWebhook))
+	return saysItself(string(head))
 }
 
 // remainder is what is left of a body of which a part was read, which may have ended in an error.
@@ -89,7 +98,7 @@ func (r remainder) Read(p []byte) (int, error) {
 func contactLost(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return troubled(int(status.Status().Code)) && !strings.Contains(err.Error(), saysWebhook)
+		return troubled(int(status.Status().Code)) && !saysItself(err.Error())
 	}
 	return err != nil && !errors.Is(err, context.Canceled)
 }

@@ -39,6 +39,7 @@ func TestWhatTellsAFollowerThatContactIsLost(t *testing.T) {
 		"storage fails, in other words":   {fmt.Errorf("list: %w", statusError(504, "timeout")), true},
 		"storage fails for webhooks":      {apierrors.NewServerTimeout(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "list", 1), true},
 		"conversion fails":                {statusError(500, "conversion webhook for example.com/v1, Kind=Widget failed: EOF"), false},
+		"a list that is too large":        {statusError(500, "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (4194305 vs. 4194304)"), false},
 		"what stands before it is busy":   {statusError(503, "service unavailable"), false},
 		"too many requests":               {statusError(429, "later"), false},
 		"forbidden":                       {statusError(403, "no"), false},
@@ -171,7 +172,7 @@ func TestAnswerThatBreaksOffAfterItWasLookedAtBreaksOff(t *testing.T) {
 		text := strings.Repeat("x", length)
 		body := &closing{Reader: io.MultiReader(strings.NewReader(text), failing{broke})}
 		resp := &http.Response{StatusCode: 500, Body: body}
-		if aboutWebhook(resp) {
+		if aboutItself(resp) {
 			t.Errorf("%s: it is not about a webhook", name)
 		}
 		read, err := io.ReadAll(resp.Body)

@@ -427,6 +427,8 @@ func TestWhatClosesTheGate(t *testing.T) {
 			"conversion that fails":      apitest.Refuse(500, "InternalError", "conversion webhook for example.com/v1, Kind=Widget failed: EOF"),
 			"webhook that fails":         apitest.Refuse(500, "InternalError", `Internal error occurred: failed calling webhook "x": EOF`),
 			"aggregated API that is off": apitest.Refuse(503, "ServiceUnavailable", "error trying to reach service"),
+			"object that is too large":   apitest.Refuse(500, "InternalError", "etcdserver: request is too large"),
+			"request that is too large":  apitest.Refuse(500, "InternalError", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2361000 vs. 2097152)"),
 			"refusal":                    apitest.Refuse(403, "Forbidden", "no"),
 			"throttled":                  apitest.Refuse(429, "TooManyRequests", "later"),
 			"conflict":                   apitest.Refuse(409, "Conflict", "no"),
@@ -445,7 +447,7 @@ func TestWhatClosesTheGate(t *testing.T) {
 			e.until(5*time.Second, "the gate is open", func() bool { return !e.history.closed.Load() })
 		}
 		if diff := cmp.Diff(map[string]bool{"storage in trouble": true, "time-out": true, "kind that is called so": true, "object that is called so": true, "conversion that fails": false, "webhook that fails": false,
-			"aggregated API that is off": false, "refusal": false, "throttled": false, "conflict": false}, closes); diff != "" {
+			"aggregated API that is off": false, "object that is too large": false, "request that is too large": false, "refusal": false, "throttled": false, "conflict": false}, closes); diff != "" {
 			t.Errorf("what closes the gate (-want +have):\n%s", diff)
 		}
 	})
@@ -454,7 +456,7 @@ func TestWhatClosesTheGate(t *testing.T) {
 func TestLongAnswerIsWholeAfterItWasLookedAt(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	resp := &http.Response{StatusCode: 500, Body: io.NopCloser(strings.NewReader(long))}
-	if aboutWebhook(resp) {
+	if aboutItself(resp) {
 		t.Error("it is not about a webhook")
 	}
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != long {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // count takes the counts of every kind from the graph.
@@ -191,7 +192,7 @@ func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMet
 			continue
 		}
 		if err != nil {
-			k.Unreadable = err.Error()
+			k.Unreadable = words.Cut(err.Error(), drain.MostReason)
 			continue
 		}
 		k.Total, k.Terminating, k.First = 0, 0, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // mostChosen is how many objects are chosen at a time: a namespace may hold more than there is room to copy them all.
@@ -131,8 +132,9 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	defer d.mu.Unlock()
 	switch {
 	case refused:
-		d.p.refused.note(ref, err.Error())
-		d.keep(ref, err.Error())
+		why := words.Cut(err.Error(), drain.MostReason) // one is kept of each object
+		d.p.refused.note(ref, why)
+		d.keep(ref, why)
 	default:
 		d.accepted++
 		delete(d.p.refused, ref.UID)

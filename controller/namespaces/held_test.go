@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
@@ -155,6 +157,34 @@ func TestNamespaceThatWeirRunsInIsNotEmptied(t *testing.T) {
 		c.MustBeGone("namespaces/shop")
 		if got := c.Condition("weir-system", drain.Draining); !strings.HasPrefix(got, "True Waiting: nothing is deleted: Weir runs in this namespace") {
 			t.Errorf("the condition is %q", got)
+		}
+	})
+}
+
+// Whoever may create pods chooses their finalizers. All of them in the namespace's conditions would be more than the API server stores.
+func TestObjectWithManyFinalizersIsNamedInFewWords(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Found("shop", "first")
+		pod := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		for i := range 2000 {
+			pod.Finalizers = append(pod.Finalizers, fmt.Sprintf("%s.example.com/%04d", strings.Repeat("a", 240), i))
+		}
+		c.Put("pods", pod)
+		c.Start()
+		c.End("shop")
+		c.Pass(time.Minute)
+		var ns corev1.Namespace
+		c.Namespace("shop", &ns)
+		if n := ns.Size(); n > 16<<10 || len(ns.Status.Conditions) != 6 {
+			t.Errorf("the namespace has %d conditions and %d bytes", len(ns.Status.Conditions), n)
+		}
+		if got := c.Condition("shop", drain.Draining); !strings.HasSuffix(got, ", and by 1997 more finalizers") {
+			t.Errorf("the condition is %q", got)
+		}
+		for _, e := range c.Reported(events.ReasonWaveBlocked) {
+			if len(e) > 1100 {
+				t.Errorf("an Event of %d bytes", len(e))
+			}
 		}
 	})
 }

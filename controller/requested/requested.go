@@ -253,9 +253,5 @@ func (q *request) String() string {
 
 // short is a name in one line, and no more of it than mostName.
 func short(name string) string {
-	name = words.Printable(name)
-	if len(name) > mostName {
-		name = strings.ToValidUTF8(name[:mostName], "") + "…"
-	}
-	return name
+	return words.Cut(words.Printable(name), mostName)
 }

@@ -30,6 +30,15 @@ func Printable(text string) string {
 
 func unseen(r rune) bool { return !unicode.IsPrint(r) }
 
+// Cut is a text, or its beginning where it has more bytes than most.
+func Cut(text string, most int) string {
+	const more = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+}
+
 // Count says how many there are of something: one is said of 1, and many of any other number.
 func Count[N int | int32 | int64](n N, one, many string) string {
 	if n == 1 {

@@ -20,6 +20,21 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"":             "",
+		"12345678":     "12345678",
+		"123456789":    "12345…",
+		"1234ä6789":    "1234…", // the letter would be cut in two
+		"€€€€":         "€…",
+		"1234\xff6789": "1234…",
+	} {
+		if got := Cut(text, 8); got != want {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestShell asks shells: whatever a name is, it is one word in one line, and nothing runs. What cannot be seen is the name itself to
 // those that know $'…'.
 func TestShell(t *testing.T) {
