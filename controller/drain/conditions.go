@@ -40,6 +40,8 @@ func Conditions(s State, step Step) []corev1.NamespaceCondition {
 func DrainingCondition(step Step) corev1.NamespaceCondition {
 	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: words.Cut(step.Why, mostMessage)}
 	switch {
+	case step.Failed:
+		c.Reason = "Failed"
 	case step.TimedOut:
 		c.Reason = "TimedOut"
 	case step.Verb == Finalize:

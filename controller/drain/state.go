@@ -112,6 +112,8 @@ type Step struct {
 	Why     string
 	// TimedOut: a wave has taken longer than it may.
 	TimedOut bool
+	// Failed: it cannot be gone on with, because a request that is none about content was refused or failed. Next never says so.
+	Failed bool
 	// Recheck is after what time this step is another although nothing has changed; 0 for never.
 	Recheck time.Duration
 }

@@ -86,6 +86,7 @@ type Drainer struct {
 	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
 	signals map[string]*await.Change // of the content of a namespace, where it is waited for
 	begun   map[string]*progress     // the namespaces under way
+	failed  map[string]time.Time     // namespaces whose passes end in errors, and since when
 	records *rate.Limiter            // of Events that tell what was deleted
 	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
 	recentlyDeleted map[string]time.Time
@@ -145,7 +146,7 @@ func New(o Options) *Drainer {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
-	d.recentlyDeleted = map[string]time.Time{}
+	d.failed, d.recentlyDeleted = map[string]time.Time{}, map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	d.others.left = map[string]types.UID{}
 	return d
@@ -236,6 +237,9 @@ func (d *Drainer) work(ctx context.Context, name string) {
 	d.working.Add(1)
 	o, err := d.pass(ctx, name)
 	d.working.Add(-1)
+	if ctx.Err() == nil {
+		d.failing(ctx, name, err)
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -295,6 +299,7 @@ func (d *Drainer) end(name string) {
 	d.mu.Lock()
 	_, begun := d.begun[name]
 	delete(d.begun, name)
+	delete(d.failed, name)
 	delete(d.signals, name)
 	d.mu.Unlock()
 	d.listen(name)

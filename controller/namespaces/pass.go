@@ -88,10 +88,13 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 		p.Log.V(1).Info("draining", "namespace", p.ns.Name, "step", step.Verb.String(), "why", step.Why)
 		stays := p.state.Home && !p.Companion // no wave of it begins, and what is in it is not the drainer's to delete
 		if !stays && (step.Verb == drain.Delete || step.Verb == drain.Wait) {
-			p.reached.Store(&reached{p.order, step.Current})
+			if p.reached.Load() == nil { // what is in it goes in its turn, whatever becomes of the mark
+				p.reached.Store(&reached{p.order, p.state.Current})
+			}
 			if same, err := p.mark(ctx, step.Current); err != nil || !same {
 				return finished, err
 			}
+			p.reached.Store(&reached{p.order, step.Current})
 		}
 		switch step.Verb {
 		case drain.List:

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
@@ -30,6 +32,12 @@ var requestsOfADrain = map[string]func(apitest.Request) bool{
 		return r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/namespaces/shop/tokens")
 	},
 	"finalizing": func(r apitest.Request) bool { return strings.HasSuffix(r.Path, "/namespaces/shop/finalize") },
+}
+
+// What is said of requests without which a drain does not go on, and whose refusal no wave waits for.
+var saidOf = map[string]string{
+	"noting the wave": "note wave rest in namespace shop: ",
+	"finalizing":      "finalize namespace shop: ",
 }
 
 // Whatever an API server refuses for three minutes, and how: no namespace goes without its proof, none is asked about all the time, and each
@@ -69,6 +77,14 @@ func TestRefusalOfAnyRequestDelaysADrainAndEndsNone(t *testing.T) {
 					c.API.Remove("configmaps/shop/held")
 					c.Asked("")
 					c.Pass(3 * time.Minute)
+					if told := saidOf[name]; told != "" && (how == "forbidden" || how == "error") {
+						if got := c.Condition("shop", drain.Draining); !strings.HasPrefix(got, "True Failed: draining does not go on: "+told) {
+							t.Errorf("the condition is %q", got)
+						}
+						if reported := c.Reported(events.ReasonWaveBlocked + ": draining does not go on: " + told); len(reported) != 1 {
+							t.Errorf("%d Events: %v", len(reported), c.Reported("shop"))
+						}
+					}
 					if name != "writing conditions" { // without them it may go
 						c.MustBeThere("namespaces/shop")
 					}
