@@ -42,8 +42,7 @@ func TestNoClientWaitsForEver(t *testing.T) {
 		},
 		"content of a namespace": func(ctx context.Context, c *Controller) error {
 			c.requester.Serve(fixture.Kinds)
-			_, err := c.requester.List(ctx, fixture.ConfigMaps, "shop")
-			return err
+			return c.requester.List(ctx, fixture.ConfigMaps, "shop", func(*metav1.PartialObjectMetadata) {})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

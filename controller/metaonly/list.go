@@ -83,6 +83,8 @@ type reader struct {
 	in   *bufio.Reader
 	at   uint64 // bytes that were read
 	each func(*metav1.PartialObjectMetadata)
+	// whole: all of an object's metadata is decoded.
+	whole bool
 
 	metadata metav1.ListMeta
 	buffer   []byte // of what was read last
@@ -148,7 +150,10 @@ func (r *reader) items(end uint64) error {
 
 // item hands on the object in the buffer, by client-go's decoder where it is not understood.
 func (r *reader) item() error {
-	m := partial(r.buffer)
+	var m *metav1.PartialObjectMetadata
+	if !r.whole {
+		m = partial(r.buffer)
+	}
 	if m == nil {
 		m = &metav1.PartialObjectMetadata{}
 		if err := unknown(m.Unmarshal(r.buffer)); err != nil {

@@ -147,16 +147,39 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	var mu sync.Mutex
 	small := p.small()
 	p.each(len(kinds), func(i int) {
-		list := p.Requester.List
+		list := p.shared.alone
 		if small.Has(kinds[i]) {
 			list = p.shared.of
 		}
-		items, err := list(ctx, kinds[i], p.ns.Name)
+		items, err := list(ctx, kinds[i], p.ns.Name, p.finding(kinds[i]))
 		down := apierrors.IsServiceUnavailable(err) && p.isDown(ctx, kinds[i])
 		mu.Lock()
 		defer mu.Unlock()
 		p.listed(kinds[i], items, err, down)
 	})
+}
+
+// found is what is kept of an object that a live list shows. What else is in it may be large, and is not Weir's to look at.
+type found struct {
+	ref        graph.Ref
+	wave       int
+	deleting   bool
+	finalizers []string // where the graph does not have them
+}
+
+// finding says what to keep of the objects of a kind. It is called by whoever makes the list, which may be another pass.
+func (p *pass) finding(kind schema.GroupResource) func(*metav1.PartialObjectMetadata) found {
+	order, followed := p.order, p.followed.Has(kind)
+	return func(m *metav1.PartialObjectMetadata) found {
+		f := found{
+			ref:  graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
+			wave: order.waveOf(kind, m.Labels), deleting: m.DeletionTimestamp != nil,
+		}
+		if !followed {
+			f.finalizers = m.Finalizers
+		}
+		return f
+	}
 }
 
 // small are the kinds of which the whole cluster has few objects: a list of them may be shared.
@@ -179,7 +202,7 @@ func (p *pass) isDown(ctx context.Context, kind schema.GroupResource) bool {
 	return down
 }
 
-func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMetadata, err error, down bool) {
+func (p *pass) listed(kind schema.GroupResource, items []found, err error, down bool) {
 	if err != nil {
 		p.waitsOutside(p.progress, true) // what the cluster serves may change
 	}
@@ -206,23 +229,24 @@ func (p *pass) listed(kind schema.GroupResource, items []metav1.PartialObjectMet
 		p.sorted[kind] = make(map[types.UID]sorted, len(items))
 	}
 	for i := range items {
-		m := &items[i]
-		at := part{kind, p.order.waveOf(kind, m.Labels)}
+		f := &items[i]
+		at := part{kind, f.wave}
 		k := p.part(at)
 		if len(parts) > 1 {
-			p.sorted[kind][m.UID] = sorted{m.ResourceVersion, at.wave}
+			p.sorted[kind][f.ref.UID] = sorted{f.ref.ResourceVersion, f.wave}
 		}
 		k.Total++
-		if m.DeletionTimestamp == nil {
-			p.live[at] = append(p.live[at], graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID})
-		} else {
+		if f.deleting {
 			k.Terminating++
+		} else {
+			f.ref.ResourceVersion = "" // it is to go, whatever it has become
+			p.live[at] = append(p.live[at], f.ref)
 		}
 		if !p.followed.Has(kind) {
-			for _, f := range m.Finalizers {
-				p.state.Finalizers[f]++
+			for _, finalizer := range f.finalizers {
+				p.state.Finalizers[finalizer]++
 			}
-			first(k, m.Namespace, m.Name, m.DeletionTimestamp != nil, m.Finalizers)
+			first(k, f.ref.Namespace, f.ref.Name, f.deleting, f.finalizers)
 		}
 	}
 }

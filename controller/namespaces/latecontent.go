@@ -132,14 +132,13 @@ func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time,
 		if !k.Served || !k.Namespaced || !k.Deletable || !k.Listable || k.State == graph.Synced || twin {
 			continue
 		}
-		items, err := d.Requester.List(ctx, k.GroupResource(), name)
-		if err != nil {
-			return nil, fmt.Errorf("look for %s in namespace %s, which is gone: %w", k.GroupResource(), name, err)
-		}
-		for _, m := range items {
+		err := d.Requester.List(ctx, k.GroupResource(), name, func(m *metav1.PartialObjectMetadata) {
 			if m.DeletionTimestamp == nil {
 				refs = append(refs, graph.Ref{Kind: k.GroupResource(), Namespace: name, Name: m.Name, UID: m.UID})
 			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for %s in namespace %s, which is gone: %w", k.GroupResource(), name, err)
 		}
 	}
 	return refs, nil

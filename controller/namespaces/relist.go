@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,14 +45,11 @@ func (p *pass) relist(ctx context.Context, step drain.Step) {
 // dispel tells the graph of objects of a kind that it has and the API does not. A list is not enough: it may be
 // older than the object. A live read is.
 func (p *pass) dispel(ctx context.Context, kind schema.GroupResource) {
-	items, err := p.Requester.List(ctx, kind, p.ns.Name)
+	there := map[types.UID]bool{}
+	err := p.Requester.List(ctx, kind, p.ns.Name, func(m *metav1.PartialObjectMetadata) { there[m.UID] = true })
 	if err != nil {
 		p.Log.V(1).Info("cannot list what is waited for", "namespace", p.ns.Name, "kind", kind.String(), "err", err.Error())
 		return
-	}
-	there := make(map[types.UID]bool, len(items))
-	for i := range items {
-		there[items[i].UID] = true
 	}
 	var missing []graph.Ref
 	for v := range p.Store.Content(p.ns.Name, kind) {

@@ -2,7 +2,6 @@ package namespaces
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 // sharedLists lists kinds of which there is little for several namespaces at once: what proves one namespace empty proves all those empty that
 // asked for it before it began. Nothing is remembered of a list when it has ended.
 type sharedLists struct {
-	list func(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error)
+	list func(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error
 	// others is how many other namespaces are likely to want a list soon.
 	others func() int
 
@@ -32,15 +31,30 @@ type sharedLists struct {
 
 // sharedList is one list, and who wants it.
 type sharedList struct {
-	namespaces []string
-	ended      chan struct{}
-	// items and err are there when it has ended.
-	items map[string][]metav1.PartialObjectMetadata
-	err   error
+	wishes []*wish
+	ended  chan struct{}
+	err    error // is there when it has ended
+}
+
+// wish is what a list is wanted for: of what it shows, only that is kept, and only as much of each object.
+type wish struct {
+	namespace string
+	keep      func(*metav1.PartialObjectMetadata) found
+	items     []found // are there when the list has ended
+}
+
+// alone lists what a namespace holds of a kind, live, for it alone.
+func (s *sharedLists) alone(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
+	var items []found
+	if err := s.list(ctx, kind, namespace, func(m *metav1.PartialObjectMetadata) { items = append(items, keep(m)) }); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 // of lists what a namespace holds of a kind, live: by a list that begins after the call.
-func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
+	w := &wish{namespace: namespace, keep: keep}
 	s.mu.Lock()
 	l := s.next[kind]
 	first := l == nil
@@ -48,7 +62,7 @@ func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespa
 		l = &sharedList{ended: make(chan struct{})}
 		s.next[kind] = l
 	}
-	l.namespaces = append(l.namespaces, namespace)
+	l.wishes = append(l.wishes, w)
 	s.mu.Unlock()
 	if first {
 		s.run(ctx, kind, l)
@@ -57,13 +71,15 @@ func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespa
 	case <-l.ended:
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case l.err != nil && len(l.wishes) > 1: // whoever made the list may have been told to end, or may not list all namespaces
+		return s.alone(ctx, kind, namespace, keep)
+	case l.err != nil:
+		return nil, l.err
 	}
-	if l.err != nil && len(l.namespaces) > 1 { // whoever made the list may have been told to end, or may not list all namespaces
-		return s.list(ctx, kind, namespace)
-	}
-	return l.items[namespace], l.err
+	return w.items, nil
 }
 
 // run gathers who wants a list, and makes it.
@@ -77,17 +93,18 @@ func (s *sharedLists) run(ctx context.Context, kind schema.GroupResource, l *sha
 	}
 	s.mu.Lock()
 	delete(s.next, kind) // who comes from here on wants a later one
-	namespaces := slices.Compact(slices.Sorted(slices.Values(l.namespaces)))
+	wishes := map[string][]*wish{}
+	for _, w := range l.wishes {
+		wishes[w.namespace] = append(wishes[w.namespace], w)
+	}
 	s.mu.Unlock()
 	of := ""
-	if len(namespaces) == 1 {
-		of = namespaces[0]
+	if len(wishes) == 1 {
+		of = l.wishes[0].namespace
 	}
-	items, err := s.list(ctx, kind, of)
-	l.err, l.items = err, map[string][]metav1.PartialObjectMetadata{}
-	for _, m := range items {
-		if slices.Contains(namespaces, m.Namespace) {
-			l.items[m.Namespace] = append(l.items[m.Namespace], m)
+	l.err = s.list(ctx, kind, of, func(m *metav1.PartialObjectMetadata) {
+		for _, w := range wishes[m.Namespace] {
+			w.items = append(w.items, w.keep(m))
 		}
-	}
+	})
 }

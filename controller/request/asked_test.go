@@ -1,20 +1,25 @@
 package request
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	protobufserializer "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/fixture"
@@ -131,9 +136,11 @@ func TestACollectionIsDeletedInOneNamespaceInTheBackground(t *testing.T) {
 func TestNothingIsSentAboutAKindThatIsNotServed(t *testing.T) {
 	ref := graph.Ref{Kind: fixture.Pods, Namespace: "shop", Name: "web", UID: "u"}
 	for name, ask := range map[string]func(*Client) error{
-		"get":              func(c *Client) error { _, err := c.GetObject(t.Context(), ref); return err },
-		"get all of it":    func(c *Client) error { _, _, err := c.GetFull(t.Context(), ref); return err },
-		"list":             func(c *Client) error { _, err := c.List(t.Context(), ref.Kind, "shop"); return err },
+		"get":           func(c *Client) error { _, err := c.GetObject(t.Context(), ref); return err },
+		"get all of it": func(c *Client) error { _, _, err := c.GetFull(t.Context(), ref); return err },
+		"list": func(c *Client) error {
+			return c.List(t.Context(), ref.Kind, "shop", func(*metav1.PartialObjectMetadata) {})
+		},
 		"delete":           func(c *Client) error { return c.Delete(t.Context(), ref, "Background") },
 		"deletecollection": func(c *Client) error { return c.DeleteCollection(t.Context(), ref.Kind, "shop") },
 		"patch": func(c *Client) error {
@@ -172,7 +179,7 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 			}
 			return nil
 		})
-		items, err := e.req.List(t.Context(), fixture.ConfigMaps, "shop")
+		items, err := e.list(t.Context(), fixture.ConfigMaps, "shop")
 		switch {
 		case broken && (err == nil || len(items) > 0):
 			t.Errorf("%d items of a list that broke off, %v", len(items), err)
@@ -206,7 +213,7 @@ func TestAListIsOfItsNamespace(t *testing.T) {
 			items = append(items, map[string]any{"metadata": m})
 		}
 		e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{}, "items": items}})
-		list, err := e.req.List(t.Context(), fixture.Gadgets, c.asked)
+		list, err := e.list(t.Context(), fixture.Gadgets, c.asked)
 		var got []string
 		for _, m := range list {
 			got = append(got, m.Namespace)
@@ -255,12 +262,76 @@ func TestAListThatHasNoEndIsAnError(t *testing.T) {
 					return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
 						"metadata": map[string]any{"continue": c.token(pages)}, "items": c.items(pages)}}
 				})
-				list, err := e.req.List(t.Context(), fixture.Gadgets, "shop")
+				list, err := e.list(t.Context(), fixture.Gadgets, "shop")
 				if err == nil || !strings.Contains(err.Error(), c.want) || len(list) > 0 || pages > c.pages {
 					t.Errorf("%d items after %d pages, %v", len(list), pages, err)
 				}
 			})
 		})
+	}
+}
+
+// protobuf is a list of one object as API servers send it.
+func protobuf(t *testing.T) []byte {
+	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		Items: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "shop", UID: "uid-g", Labels: map[string]string{"tier": "edge"}}}}}
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+	var b bytes.Buffer
+	if err := protobufserializer.NewSerializer(scheme, scheme).Encode(list, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A list comes in the encoding that costs least, with the labels that decide about waves. An API that does not speak it as it says is listed in JSON, the next time.
+func TestAListIsUnderstoodInEitherEncoding(t *testing.T) {
+	whole := protobuf(t)
+	for name, c := range map[string]struct {
+		answer []byte // to who asks for protobuf
+		works  int    // which list
+	}{"protobuf": {whole, 1}, "not understood": {append(bytes.Clone(whole), 0xff), 2}} {
+		var asked []string
+		e := newAsking(t, func(next http.RoundTripper) http.RoundTripper {
+			return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+				accept := r.Header.Get("Accept")
+				if asked = append(asked, accept); !strings.HasPrefix(accept, runtime.ContentTypeProtobuf) {
+					return next.RoundTrip(r)
+				}
+				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: io.NopCloser(bytes.NewReader(c.answer))}, nil
+			})
+		})
+		e.api.Put("gadgets", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g, namespace: shop, labels: {tier: edge}}}")
+		for n := 1; n <= c.works; n++ {
+			items, err := e.list(t.Context(), fixture.Gadgets, "shop")
+			if (err == nil) != (n == c.works) || err == nil && (len(items) != 1 || items[0].UID != "uid-g" || items[0].Labels["tier"] != "edge") {
+				t.Errorf("%s: list %d: %v, %v", name, n, items, err)
+			}
+		}
+		if len(asked) != c.works {
+			t.Errorf("%s: asked for %q", name, asked)
+		}
+	}
+}
+
+// An answer that breaks off is no list, and a failure of the API, which is not asked all the time then. The encoding is not to blame.
+func TestAListThatBreaksOffIsAFailure(t *testing.T) {
+	whole := protobuf(t)
+	var asked []string
+	e := newAsking(t, func(http.RoundTripper) http.RoundTripper {
+		return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.Header.Get("Accept"))
+			return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}},
+				Body: io.NopCloser(io.MultiReader(bytes.NewReader(whole[:len(whole)-5]), iotest.ErrReader(io.ErrUnexpectedEOF)))}, nil
+		})
+	})
+	for range 2 {
+		if items, err := e.list(t.Context(), fixture.Gadgets, "shop"); !errors.Is(err, io.ErrUnexpectedEOF) || OutcomeOf(err) != Failed || len(items) > 0 {
+			t.Errorf("%v, %v", items, err)
+		}
+	}
+	if len(asked) != 2 || asked[0] != asked[1] {
+		t.Errorf("asked for %q", asked)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,8 @@ type Client struct {
 	impatient bool
 	// kinds are how each resource is written: in which version, and what its kind is called.
 	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
+	// plain are the kinds of which a list was not understood: from then on they are listed in JSON.
+	plain *sync.Map
 }
 
 // New makes one whose requests are sent by httpClient, within what the limiter grants, and on the strength of one history.
@@ -50,7 +53,8 @@ func New(config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.His
 	if err != nil {
 		return nil, fmt.Errorf("make a client for requests: %w", err)
 	}
-	return &Client{client: client, Limiter: l, History: h, metrics: newMetrics(reg), kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}}, nil
+	return &Client{client: client, Limiter: l, History: h, metrics: newMetrics(reg),
+		kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}, plain: &sync.Map{}}, nil
 }
 
 // ForWorkers is a requester for who has more to do than to wait for a kind.
@@ -91,8 +95,10 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+const (
+	acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + acceptPlainList
+	acceptPlainList    = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+)
 
 // object addresses one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
@@ -111,17 +117,23 @@ func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace s
 
 // do sends a request about a kind when there is a place for it.
 func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (result rest.Result, err error) {
-	if ctx, err = r.History.Enter(ctx); err != nil {
-		return rest.Result{}, err
-	}
-	if err := r.Limiter.acquire(ctx, kind, !r.impatient); err != nil {
-		return rest.Result{}, err
-	}
-	err = r.placed(ctx, verb, kind, false, func(ctx context.Context) error {
+	err = r.request(ctx, verb, kind, func(ctx context.Context) error {
 		result = req.Do(ctx)
 		return result.Error()
 	})
 	return result, err
+}
+
+// request makes a request about a kind when there is a place for it.
+func (r *Client) request(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+	ctx, err := r.History.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Limiter.acquire(ctx, kind, !r.impatient); err != nil {
+		return err
+	}
+	return r.placed(ctx, verb, kind, false, request)
 }
 
 // Spare makes a request about a kind when no other request wants the place, by another client.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -47,7 +48,7 @@ func TestAPIThatKnowsNoPartialObjectsIsUnderstood(t *testing.T) {
 		}
 		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "GadgetList", "apiVersion": "example.com/v1", "items": []any{e.api.Get("gadgets.example.com/shop/g")}}}
 	})
-	items, err := e.req.List(t.Context(), fixture.Gadgets, "shop")
+	items, err := e.list(t.Context(), fixture.Gadgets, "shop")
 	if err != nil || len(items) != 1 || items[0].UID != gadget.UID {
 		t.Errorf("list: %v, %v", items, err)
 	}
@@ -57,7 +58,7 @@ func TestAPIThatKnowsNoPartialObjectsIsUnderstood(t *testing.T) {
 func TestListOfMetadataInJSONIsAList(t *testing.T) {
 	e := newAsking(t, nil)
 	e.api.Put("gadgets", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g, namespace: shop}}")
-	items, err := e.req.List(t.Context(), fixture.Gadgets, "shop")
+	items, err := e.list(t.Context(), fixture.Gadgets, "shop")
 	if err != nil || len(items) != 1 || items[0].UID != gadget.UID {
 		t.Errorf("list: %v, %v", items, err)
 	}
@@ -80,7 +81,7 @@ func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 		if answer, _ := e.req.Lookup(t.Context(), claim); answer != graph.Unanswered {
 			t.Errorf("%s: the lookup has the answer %d", name, answer)
 		}
-		if items, err := e.req.List(t.Context(), fixture.Gadgets, "shop"); err == nil {
+		if items, err := e.list(t.Context(), fixture.Gadgets, "shop"); err == nil {
 			t.Errorf("%s: list answered %v", name, items)
 		}
 	}
@@ -144,6 +145,14 @@ type asking struct {
 }
 
 // newAsking prepares one. through, if there is one, stands between its requests and the API server.
+// list is what a list shows; none of it if it is not whole.
+func (e asking) list(ctx context.Context, kind schema.GroupResource, namespace string) (items []metav1.PartialObjectMetadata, err error) {
+	if err := e.req.List(ctx, kind, namespace, func(m *metav1.PartialObjectMetadata) { items = append(items, *m) }); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 func newAsking(t *testing.T, through func(http.RoundTripper) http.RoundTripper) asking {
 	t.Helper()
 	api := apitest.New()

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -65,71 +66,109 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 // page takes 0.3 s.
 const mostList = 5 * time.Minute
 
-// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what all of them do. A list with an object of another
-// namespace is an error: by such a list objects would be deleted that are in no namespace that goes.
-func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what all of them do. Each object is handed on as it comes, and not kept: what
+// others put into labels and annotations is more than there is memory. After an error each may have had some of them, which prove nothing. A list with an object
+// of another namespace is an error: by such a list objects would be deleted that are in no namespace that goes.
+func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
 	gv, err := r.versionOf(kind)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	within, cancel := context.WithTimeout(ctx, mostList)
 	defer cancel()
-	all, err := r.listPages(within, gv, kind, namespace)
+	err = r.listPages(within, gv, kind, namespace, each)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("list %s: it has not ended after %s: %w", kind, mostList, err)
+		return fmt.Errorf("list %s: it has not ended after %s: %w", kind, mostList, err)
 	}
-	return all, err
+	return err
 }
 
 // listPages reads a list page by page.
-func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	var all []metav1.PartialObjectMetadata
+func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
 	pages := metaonly.Pages{}
 	for next := ""; ; {
-		req := collection(r.client.Get(), gv, kind.Resource, namespace).SetHeader("Accept", acceptMetadataList).Param("limit", "1000")
+		req := collection(r.client.Get(), gv, kind.Resource, namespace).Param("limit", "1000")
 		if next != "" {
 			req.Param("continue", next)
 		}
-		result, err := r.do(ctx, "list", kind, req)
-		if err != nil {
-			return nil, err
-		}
-		list, err := decode[metav1.PartialObjectMetadataList](result)
-		if err != nil {
-			return nil, fmt.Errorf("decode the list: %w", err)
-		}
-		// The kind is empty where the codec knew it.
-		if list.Kind != "" && !strings.HasSuffix(list.Kind, "List") || slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool { return m.UID == "" }) {
-			return nil, fmt.Errorf("decode the list: a %s is no list of objects with uids", list.Kind)
-		}
-		if err := allIn(namespace, list.Items); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind, err)
-		}
-		all = append(all, list.Items...)
 		var first *metav1.PartialObjectMetadata
-		if len(list.Items) > 0 {
-			first = &list.Items[0]
+		var wrong error
+		is, err := r.listPage(ctx, kind, req, func(m *metav1.PartialObjectMetadata) {
+			if err := placeOf(namespace, m); err != nil && wrong == nil {
+				wrong = fmt.Errorf("list %s: %w", kind, err)
+			}
+			if first == nil {
+				first = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}}
+			}
+			if wrong == nil {
+				each(m)
+			}
+		})
+		if err == nil {
+			err = wrong
 		}
-		if err := pages.Next(first, list.Continue); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind, err)
+		if err != nil {
+			return err
 		}
-		if next = list.Continue; next == "" {
-			return all, nil
+		if err := pages.Next(first, is.Continue); err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+		if next = is.Continue; next == "" {
+			return nil
 		}
 	}
 }
 
-// allIn makes sure that the items of a namespace's list are there, and those of a list of all namespaces in one. An API that does not say where they are
-// in a namespace's list means that namespace.
-func allIn(namespace string, items []metav1.PartialObjectMetadata) error {
-	for i := range items {
-		m := &items[i]
-		if m.Namespace == "" {
-			m.Namespace = namespace
+// listPage reads one page. An answer that breaks off is the API server's failure; one that is not understood says nothing of it. The kind is asked for in JSON from then on.
+func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata)) (is metav1.ListMeta, err error) {
+	accept := acceptMetadataList
+	if _, plain := r.plain.Load(kind); plain {
+		accept = acceptPlainList
+	}
+	var misread error
+	err = r.request(ctx, "list", kind, func(ctx context.Context) error {
+		answer, err := req.SetHeader("Accept", accept).Stream(ctx)
+		if err != nil {
+			return err
 		}
-		if m.Namespace == "" || namespace != "" && m.Namespace != namespace {
-			return fmt.Errorf("the API lists %q of namespace %q in namespace %q", m.Name, m.Namespace, namespace)
-		}
+		defer func() { _ = answer.Close() }() // all of it was read, or it is given up
+		in := &answering{Reader: answer}
+		is, misread = metaonly.ReadList(in, each)
+		return in.broke
+	})
+	if err == nil && misread != nil {
+		r.plain.Store(kind, true)
+		err = fmt.Errorf("decode the list: %w", misread)
+	}
+	return is, err
+}
+
+// answering is an answer that remembers whether it broke off.
+type answering struct {
+	io.Reader
+	broke error
+}
+
+// Read implements io.Reader.
+func (a *answering) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.broke = err
+	}
+	return n, err
+}
+
+// placeOf makes sure that an object of a namespace's list is there, and one of a list of all namespaces in one, and which object it is. An API that does not say
+// where it is in a namespace's list means that namespace.
+func placeOf(namespace string, m *metav1.PartialObjectMetadata) error {
+	if m.UID == "" {
+		return fmt.Errorf("the API lists %q without a uid", m.Name)
+	}
+	if m.Namespace == "" {
+		m.Namespace = namespace
+	}
+	if m.Namespace == "" || namespace != "" && m.Namespace != namespace {
+		return fmt.Errorf("the API lists %q of namespace %q in namespace %q", m.Name, m.Namespace, namespace)
 	}
 	return nil
 }
