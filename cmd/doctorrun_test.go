@@ -255,8 +255,10 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 	}{
 		"a dry run": {"--dry-run", false, ended{0, "mutatingwebhookconfigurations.admissionregistration.k8s.io weir\nconfigmaps shop/a\n",
 			"would release 1 of 2 objects in 2 kinds, and delete 1 webhook configuration and 0 objects of weir's own\n"}, true},
-		"all":             {"", false, ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
-		"not all":         {"--force", true, ended{1, "", "Error: 1 thing could not be released or looked at; run it again when the cause is gone\n"}, true},
+		"all":     {"", false, ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
+		"not all": {"--force", true, ended{1, "", "Error: 1 thing could not be released or looked at; run it again when the cause is gone\n"}, true},
+		"what works elsewhere is another's": {"--stop-controller weir-2/weir-controller", false,
+			ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
 		"while one works": {"--leader-elect-namespace weir-system", false, ended{1, "", "Error: a weir controller is running: the Lease weir-system/weir-controller is held by a_1 and was renewed "}, true},
 		"not run by Helm": {"--helm-release weir --stop-controller weir-system/weir-controller", false, ended{4, "", "Error: nothing was changed: this is the hook that Helm runs "}, true},
 		"run by Helm": {"--helm-release installed --stop-controller weir-system/weir-controller", false,
@@ -267,7 +269,7 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 			api := newClinic()
 			api.answer = func(r apitest.Request) *apitest.Reply {
 				switch {
-				case strings.HasSuffix(r.Path, "/leases") && strings.Contains(c.args, "--leader-elect-namespace"):
+				case strings.HasSuffix(r.Path, "/leases") && (strings.Contains(c.args, "--leader-elect-namespace") || strings.Contains(c.args, "weir-2") && !strings.Contains(r.Path, "/namespaces/weir-2/")):
 					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "items": []any{map[string]any{
 						"metadata": map[string]any{"namespace": "weir-system", "name": "weir-controller"},
 						"spec":     map[string]any{"holderIdentity": "a_1", "leaseDurationSeconds": 3600, "renewTime": time.Now().UTC().Format(metav1.RFC3339Micro)}}}}}

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +71,8 @@ func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, er
 	return n, nil
 }
 
-// ownNamespaces are those in which a controller has held its Lease.
+// ownNamespaces is the one in which a controller has held its Lease. Whoever may write Leases in a namespace can make one of that name: where there are several, none of
+// them is touched without a word of the user.
 func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.LeasesGetter) (out []string, err error) {
 	if r.LeaseNamespace != "" {
 		return []string{r.LeaseNamespace}, nil
@@ -81,6 +83,10 @@ func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.
 	}
 	for i := range list.Items {
 		out = append(out, list.Items[i].Namespace)
+	}
+	if len(out) > 1 {
+		return nil, fmt.Errorf("delete what weir wrote about itself: Leases %s are in the namespaces %s, and it is not known which is weir's own. Run it again with --leader-elect-namespace",
+			LeaseName, strings.Join(out, ", "))
 	}
 	return out, nil
 }

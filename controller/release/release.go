@@ -117,23 +117,33 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 	}
 	now := time.Now()
 	for _, l := range leases.Items {
-		if held, ago := holds(&l, now); held {
+		held, ago := holds(&l, now)
+		switch {
+		case held && ago < -clocksDiffer:
+			return fmt.Errorf("a weir controller may be running: the Lease %s/%s is held by %s, and says that it was renewed %s from now. The clocks differ so much, or "+
+				"no controller wrote it: whoever may write Leases in that namespace may have. If none runs there, name the namespace of weir's own Lease with --leader-elect-namespace, "+
+				"or delete that one; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity, (-ago).Round(time.Second))
+		case held:
 			return fmt.Errorf("a weir controller is running: the Lease %s/%s is held by %s and was renewed %s ago. It would put its finalizer back. "+
-				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); to go on regardless, add --force",
-				l.Namespace, l.Name, *l.Spec.HolderIdentity, ago.Round(time.Second), *l.Spec.LeaseDurationSeconds)
+				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); if none runs there, name the namespace of weir's own Lease "+
+				"with --leader-elect-namespace; to go on regardless, add --force",
+				l.Namespace, l.Name, *l.Spec.HolderIdentity, max(ago, 0).Round(time.Second), *l.Spec.LeaseDurationSeconds)
 		}
 	}
 	return nil
 }
 
-// holds tells whether a process holds a Lease now, and how long ago it was renewed.
+// clocksDiffer is how far ahead the clock of a controller may be without a word.
+const clocksDiffer = 10 * time.Second
+
+// holds tells whether a process holds a Lease now, and how long ago it was renewed; less than nothing if that is to come.
 func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return false, 0
 	}
 	ago := now.Sub(s.RenewTime.Time)
-	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, max(ago, 0)
+	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, ago
 }
 
 // removeWebhooks deletes Weir's webhook configurations, and says how many there were. First of all: while they are

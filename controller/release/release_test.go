@@ -40,8 +40,11 @@ func newAPI(answer func(apitest.Request) *apitest.Reply) *apitest.Server {
 		switch list, ok := served[r.Path]; {
 		case strings.HasSuffix(r.Path, "/leases"): // of its own kind, for a typed client
 			items := []any{}
-			if held := api.Get("leases.coordination.k8s.io/weir-system/" + LeaseName); held != nil {
-				items = append(items, held)
+			for _, namespace := range []string{"shop", "weir-system"} {
+				all := !strings.Contains(r.Path, "/namespaces/")
+				if held := api.Get("leases.coordination.k8s.io/" + namespace + "/" + LeaseName); held != nil && (all || strings.Contains(r.Path, "/"+namespace+"/")) {
+					items = append(items, held)
+				}
 			}
 			return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "items": items}}
 		case r.Path == "/api":
@@ -197,6 +200,32 @@ func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
 	}
 }
 
+// TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere: whoever may write Leases in one can make one of Weir's name.
+func TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere(t *testing.T) {
+	for namespace, changed := range map[string]string{"": "", "weir-system": "weir-system"} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newAPI(nil)
+			for _, of := range []string{"weir-system", "shop"} {
+				api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: %s}}", LeaseName, of))
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}", v1alpha1.FilePolicies, of))
+			}
+			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			got, err := (&Release{Config: api.Config(), LeaseNamespace: namespace}).Run(t.Context())
+			named := len(got.Failures) == 1 && strings.Contains(got.Failures[0], "Leases weir-controller are in the namespaces shop, weir-system") && strings.Contains(got.Failures[0], "--leader-elect-namespace")
+			if err != nil || got.Released != 1 || named != (changed == "") || len(got.Failures) > 1 {
+				t.Errorf("in %q: %+v, %v", namespace, got, err)
+			}
+			for _, of := range []string{"weir-system", "shop"} {
+				for _, key := range []string{"leases.coordination.k8s.io/" + of + "/" + LeaseName, "configmaps/" + of + "/" + v1alpha1.FilePolicies} {
+					if there := api.Get(key) != nil; there != (of != changed) {
+						t.Errorf("in %q: %s is there: %t", namespace, key, there)
+					}
+				}
+			}
+		})
+	}
+}
+
 func lease(renewed time.Time) string {
 	return fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: weir-system}, spec: {holderIdentity: weir-0, leaseDurationSeconds: 15, renewTime: %q}}",
 		LeaseName, renewed.UTC().Format(metav1.RFC3339Micro))
@@ -210,7 +239,8 @@ func TestNothingIsReleasedWhileAControllerWorks(t *testing.T) {
 		want  string // of the error
 	}{
 		"it renews its Lease":         {5 * time.Second, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed 5s ago"},
-		"its clock is ahead":          {-5 * time.Second, false, "a weir controller is running"},
+		"its clock is ahead":          {-5 * time.Second, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed 0s ago"},
+		"it is of years to come":      {-20 * 365 * 24 * time.Hour, false, "a weir controller may be running: the Lease weir-system/weir-controller is held by weir-0, and says that it was renewed 175200h0m0s from now"},
 		"its Lease has run out":       {15 * time.Second, false, ""},
 		"it works, and that is known": {5 * time.Second, true, ""},
 	} {
