@@ -109,13 +109,22 @@ func contentRemaining(s State) corev1.NamespaceCondition {
 }
 
 func finalizersRemaining(s State) corev1.NamespaceCondition {
+	counts := maps.Clone(s.Finalizers)
+	for _, k := range s.Kinds {
+		for f, n := range k.Finalizers {
+			if counts == nil {
+				counts = map[string]int{}
+			}
+			counts[f] += n
+		}
+	}
 	var remaining []string
-	for i, f := range slices.Sorted(maps.Keys(s.Finalizers)) {
+	for i, f := range slices.Sorted(maps.Keys(counts)) {
 		if i == mostFinalizers {
-			remaining = append(remaining, fmt.Sprintf("and %d more", len(s.Finalizers)-i))
+			remaining = append(remaining, fmt.Sprintf("and %d more", len(counts)-i))
 			break
 		}
-		remaining = append(remaining, fmt.Sprintf("%s in %d resource instances", f, s.Finalizers[f]))
+		remaining = append(remaining, fmt.Sprintf("%s in %d resource instances", f, counts[f]))
 	}
 	return condition(corev1.NamespaceFinalizersRemaining, len(remaining) > 0, "SomeFinalizersRemain",
 		"Some content in the namespace has finalizers remaining: "+strings.Join(remaining, ", "),

@@ -22,7 +22,7 @@ import (
 //	               no other wave names, and otherwise that goes last
 //	kinds          one kind a line: RESOURCE.GROUP [wave=NAME] [complete] [blind] [total=N] [terminating=N]
 //	set            changes a kind: RESOURCE.GROUP [wave=NAME] [listed] [[un]tried] [total=N] [terminating=N]
-//	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME]
+//	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME] [carries=NAME]
 //	at             the wave under way and its age: NAME DURATION
 //	companion      another controller finalizes
 //	finalizers     one a line: NAME N
@@ -219,6 +219,11 @@ func (k *Kind) set(word string) (err error) {
 		k.Refused, err = strconv.Unquote(value)
 	case "unreadable":
 		k.Unreadable, err = strconv.Unquote(value)
+	case "carries":
+		if k.Finalizers == nil {
+			k.Finalizers = map[string]int{}
+		}
+		k.Finalizers[value]++
 	case "first":
 		namespace, name, _ := strings.Cut(value, "/")
 		k.First = &Object{Namespace: namespace, Name: name}

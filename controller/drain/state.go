@@ -40,6 +40,9 @@ type Kind struct {
 
 	Total, Terminating int
 
+	// Finalizers counts those of them that carry each, where the graph does not: a live list showed them.
+	Finalizers map[string]int
+
 	// Tried: objects were deleted in this pass. What still does not terminate will have to wait.
 	Tried bool
 	// Refused is why the last delete failed, Unreadable why the last list did; empty if they did not.
@@ -67,7 +70,7 @@ type State struct {
 	Age     time.Duration
 
 	Kinds []Kind // namespaced and deletable, sorted by kind and wave
-	// Finalizers counts the objects that carry each.
+	// Finalizers counts the objects that carry each, as far as the graph has them.
 	Finalizers map[string]int
 	// Discovered: which kinds there are was asked for after the namespace began to terminate, and answered.
 	// DiscoveryFailure is why the last attempt failed; empty if it did not.

@@ -218,7 +218,7 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error, down 
 			k.Unreadable = words.Cut(err.Error(), drain.MostReason)
 			continue
 		}
-		k.Total, k.Terminating, k.First = 0, 0, nil
+		k.Total, k.Terminating, k.First, k.Finalizers = 0, 0, nil, map[string]int{}
 		delete(p.live, part{kind, k.Wave})
 	}
 	if err != nil {
@@ -244,7 +244,7 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error, down 
 		}
 		if !p.followed.Has(kind) {
 			for _, finalizer := range f.finalizers {
-				p.state.Finalizers[finalizer]++
+				k.Finalizers[finalizer]++
 			}
 			first(k, f.ref.Namespace, f.ref.Name, f.deleting, f.finalizers)
 		}

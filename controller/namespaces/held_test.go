@@ -2,6 +2,7 @@ package namespaces_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -186,5 +187,33 @@ func TestObjectWithManyFinalizersIsNamedInFewWords(t *testing.T) {
 				t.Errorf("an Event of %d bytes", len(e))
 			}
 		}
+	})
+}
+
+// A kind that cannot be watched is listed: what holds its objects counts as that of all others, also when others are deleted after the list.
+func TestFinalizersOfAKindThatIsListedAreCounted(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "list"})
+		c.Found("shop", "first")
+		c.API.Put("tokens", "{apiVersion: example.com/v1, kind: Token, metadata: {namespace: shop, name: t, finalizers: [example.com/hold]}}")
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "refused")
+		c.Start()
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/configmaps/refused") {
+				return apitest.Refuse(403, "Forbidden", "not today")
+			}
+			return nil
+		})
+		c.End("shop")
+		for _, wait := range []time.Duration{3 * time.Second, time.Minute} {
+			c.Pass(wait)
+			if got, want := c.Condition("shop", corev1.NamespaceFinalizersRemaining), "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"; got != want {
+				t.Errorf("after %s the condition is %q, want %q", wait, got, want)
+			}
+		}
+		c.Reply(nil)
+		c.API.Remove("tokens.example.com/shop/t")
+		c.Pass(70 * time.Second)
+		c.MustBeGone("namespaces/shop")
 	})
 }
