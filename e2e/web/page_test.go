@@ -164,18 +164,23 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 	p.until("document.querySelector('button[data-choice=foreground]')?.getAttribute('aria-pressed') === 'true'")
 }
 
-// TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes it runs nothing else.
+// TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes it runs nothing else. What a terminal would act
+// on is written out.
 func TestCommandsCanBePasted(t *testing.T) {
 	w := newFixture(t)
-	const name = `x; touch no 'y'`
-	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}}
-	role.SetName(name)
-	if _, err := shared.client.Resource(roles).Namespace(w.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	for name, word := range map[string]string{
+		`x; touch no 'y'`:                `'roles.rbac.authorization.k8s.io/x; touch no '\''y'\'''`,
+		"x\x1b[2J\ntouch no\u202e 'y'\\": `$'roles.rbac.authorization.k8s.io/x\033[2J\ntouch no\342\200\256 \047y\047\134'`,
+	} {
+		role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}}
+		role.SetName(name)
+		if _, err := shared.client.Resource(roles).Namespace(w.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		p := open(t, serve(t, shared.plane.Kubeconfig).url+"#/object/roles.rbac.authorization.k8s.io/"+w.namespace+"/"+url.PathEscape(name))
+		p.see("kubectl delete " + word + " -n " + w.namespace)
+		p.accessible()
 	}
-	p := open(t, serve(t, shared.plane.Kubeconfig).url+"#/object/roles.rbac.authorization.k8s.io/"+w.namespace+"/"+url.PathEscape(name))
-	p.see(`kubectl delete 'roles.rbac.authorization.k8s.io/x; touch no '\''y'\''' -n ` + w.namespace)
-	p.accessible()
 }
 
 // TestKeyboard: the list is walked, unfolded and followed without a mouse, and the back button comes back.

@@ -54,10 +54,20 @@ export function nameOf(line, namespace) {
 // linkTo is a link to an object.
 export function linkTo(o) { return el("a", { href: placeOf(o) }, titleOf(o)); }
 
+// unseen is what a terminal does not show, or acts on: what is no letter, mark, number, punctuation, symbol or space.
+const unseen = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
+
+// quoted is a text as one word of a command, in one line: as the commands of kubectl weir have it (words.Shell).
+function quoted(text) {
+  if (!unseen.test(text)) return `'${text.replaceAll("'", "'\\''")}'`;
+  const octets = (c) => [...new TextEncoder().encode(c)].map((o) => `\\${o.toString(8).padStart(3, "0")}`).join("");
+  return `$'${Array.from(text, (c) => (c === "\n" ? "\\n" : unseen.test(c) || c === "'" || c === "\\" ? octets(c) : c)).join("")}'`;
+}
+
 // kubectl is how kubectl takes an object in a command, whatever its name is to a shell.
 export function kubectl({ kind, namespace, name }) {
   const plain = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(name);
-  return (plain ? `${kind} ${name}` : `'${`${kind}/${name}`.replaceAll("'", "'\\''")}'`) + (namespace ? ` -n ${namespace}` : "");
+  return (plain ? `${kind} ${name}` : quoted(`${kind}/${name}`)) + (namespace ? ` -n ${namespace}` : "");
 }
 
 // commandBox shows a command, to be copied.
