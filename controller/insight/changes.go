@@ -56,7 +56,10 @@ func (c *Changes) Any() bool {
 
 // ChangesSince are all of them, sorted.
 func (p *Plan) ChangesSince(earlier *Plan) *Changes {
-	c := &Changes{Unread: notAmong(p.Unread, earlier.Unread), Read: notAmong(earlier.Unread, p.Unread), Objects: []Change{}}
+	c := &Changes{Unread: notAmong(p.Unread, earlier.Unread), Objects: []Change{}}
+	if p.Held != "" || len(p.Roots) > 0 { // where all roots are gone, nothing was read
+		c.Read = notAmong(earlier.Unread, p.Unread)
+	}
 	c.Verdicts = verdictChanges(earlier.Verdicts, p)
 	if p.Held == "" { // what is held comes and goes
 		c.Roots = rootChanges(earlier.Roots, p.Roots)
