@@ -193,6 +193,26 @@ func TestSearchHasTheBestMatchFirst(t *testing.T) {
 	}
 }
 
+// TestSearchKeepsWhatIsWanted, however many match, and whatever the order in which they are met.
+func TestSearchKeepsWhatIsWanted(t *testing.T) {
+	const objects, most = 5000, 50
+	var all []*metav1.PartialObjectMetadata
+	for i := range objects {
+		all = append(all, object("configmap", fmt.Sprint("n", i%7), fmt.Sprint("web-", i)))
+	}
+	f, _, _ := holding(all...)
+	found, total := f.Search("web", most)
+	if total != objects || len(found) != most || cap(found) > 2*most {
+		t.Fatalf("%d of %d, and room for %d", len(found), total, cap(found))
+	}
+	for i, o := range found {
+		want := fmt.Sprint("web-", i) // ten of one digit, and then those of two
+		if o.Name != want {
+			t.Errorf("number %d is %s, want %s", i, o.Name, want)
+		}
+	}
+}
+
 // TestStateCountsWhatIsThere: by kind and by namespace, with those in which nothing is, and what is being deleted.
 func TestStateCountsWhatIsThere(t *testing.T) {
 	going := object("configmap", "x", "going")

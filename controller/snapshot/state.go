@@ -115,25 +115,38 @@ func (f *Follower) State() State {
 	return s
 }
 
-// Search are the first objects, sorted by name, whose names hold a text, and how many there are.
+// Search are the first objects, sorted by name, whose names hold a text, and how many there are. Only as many as are wanted are kept while it
+// looks, however many match: what is followed waits for it.
 func (f *Follower) Search(text string, most int) (found []insight.Object, total int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for gr, k := range f.kinds {
+		kind := gr.String()
 		for _, objects := range k.objects {
 			for _, m := range objects {
 				if !strings.Contains(m.Name, text) && string(m.UID) != text {
 					continue
 				}
 				total++
-				found = append(found, insight.Object{Kind: gr.String(), Namespace: m.Namespace, Name: m.Name, UID: m.UID})
+				found = among(found, insight.Object{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, most)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b insight.Object) int {
+	return found, total
+}
+
+// among puts an object where it belongs among those that match best, of which there are so many at most.
+func among(best []insight.Object, o insight.Object, most int) []insight.Object {
+	at, _ := slices.BinarySearchFunc(best, o, func(a, b insight.Object) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return found[:min(len(found), most)], total
+	if at >= most {
+		return best
+	}
+	if len(best) == most {
+		best = best[:most-1]
+	}
+	return slices.Insert(best, at, o)
 }
 
 // Find is the resource of a kind, with the uid of the object of it that has a name. An error says what is not there.
