@@ -46,8 +46,8 @@ type Expirer interface {
 	Expiry() (time.Time, bool)
 }
 
-// Rememberer is what the sources here are besides, too: whoever writes the bundle gives them, at its start, the one that it
-// finds written, so that neither a restart in the middle of a replacement loses a CA, nor a switch from one source to another.
+// Rememberer is what the sources here are besides, too: whoever writes the bundle gives them, at its start and before its first write, the one that
+// it finds written, so that neither a restart in the middle of a replacement loses a CA, nor a switch from one source to another.
 type Rememberer interface {
 	Remember(bundle []byte) error
 }

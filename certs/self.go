@@ -209,9 +209,14 @@ func (s *self) Remember(bundle []byte) error {
 	if err != nil {
 		return fmt.Errorf("remember an earlier CA bundle: %w", err)
 	}
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ca.remember(time.Now(), before)
+	s.ca.remember(now, before)
+	if bundle := s.ca.bundle(now); !bytes.Equal(bundle, s.bundle) { // whoever writes it does so right after this
+		s.bundle = bundle
+		s.changed.Notify()
+	}
 	return nil
 }
 

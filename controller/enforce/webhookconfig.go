@@ -96,6 +96,8 @@ type configurator struct {
 	kept   func() []schema.GroupResource
 	canary *canary // nil: it is not watched whether the API server asks, or have policies looked at
 	log    logr.Logger
+
+	remembered bool // what was written before the first write; see remember
 }
 
 // selectable are the resources whose objects a policy can be about when it names none.
@@ -214,19 +216,35 @@ func (c *configurator) apply(ctx context.Context) error {
 }
 
 func (c *configurator) called(ctx context.Context) (called, error) {
-	bundle, err := c.target.Certificates.Bundle()
-	if err != nil {
-		return called{}, fmt.Errorf("the webhook's CA is not known: %w", err)
-	}
 	written, err := writtenNow(ctx, c.client)
 	if err != nil {
 		return called{}, err
+	}
+	c.remember(written.Bundles)
+	bundle, err := c.target.Certificates.Bundle()
+	if err != nil {
+		return called{}, fmt.Errorf("the webhook's CA is not known: %w", err)
 	}
 	token, err := c.target.Token.Next(ctx, bundle, written.Tokens)
 	if err != nil {
 		return called{}, fmt.Errorf("the token of the webhook's paths is not known: %w", err)
 	}
 	return called{token, bundle}, nil
+}
+
+// remember has the source trust what is written, once, before the first write: a process that has waited to lead has not seen what another source has
+// written meanwhile, and pods of the webhook may serve that one's certificates.
+func (c *configurator) remember(bundles [][]byte) {
+	r, ok := c.target.Certificates.(interface{ Remember(bundle []byte) error })
+	if !ok || c.remembered {
+		return
+	}
+	c.remembered = true
+	for _, bundle := range bundles {
+		if err := r.Remember(bundle); err != nil {
+			c.log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+		}
+	}
 }
 
 // owners are whom the configurations go with: the namespace of the Service, without which they would have every request wait for

@@ -59,6 +59,49 @@ type bundle struct {
 func (b *bundle) Bundle() ([]byte, error)  { return b.pem, b.err }
 func (b *bundle) Changed() <-chan struct{} { return nil }
 
+// remembering is a source that goes on trusting what was written.
+type remembering struct {
+	bundle
+	heard []string
+}
+
+func (r *remembering) Remember(pem []byte) error {
+	r.heard = append(r.heard, string(pem))
+	r.pem = append(r.pem, pem...)
+	return nil
+}
+
+// TestWhatAnotherSourceHasWrittenIsTrustedOn: a process that waited to lead knows what was written when it started, and no more.
+func TestWhatAnotherSourceHasWrittenIsTrustedOn(t *testing.T) {
+	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	api.Put("deletionpolicies", delpol("p", "configmaps", "propagation: {default: Orphan}"))
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		written := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: managed(), Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "of.before", ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte("theirs")}},
+		}}
+		client := fake.NewClientset(written)
+		trust := &remembering{bundle: bundle{pem: []byte("own ")}}
+		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
+			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: trust, Token: &tokener{next: "t"},
+			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
+		}}
+		c.kept = func() []schema.GroupResource { return nil }
+		for range 2 {
+			if err := c.apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), policies.WebhookConfigurations, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(have.Webhooks[0].ClientConfig.CABundle); got != "own theirs" || len(trust.heard) != 1 {
+			t.Errorf("the bundle is %q; it was told %q", got, trust.heard)
+		}
+	})
+}
+
 // tokener says which token is next, and remembers what was written before.
 type tokener struct {
 	next   string
