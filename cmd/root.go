@@ -15,7 +15,7 @@ import (
 )
 
 // ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because another garbage collector does, 4 if a hook of Helm
-// was not run by Helm (the chart's Job is not tried again then).
+// was not run by Helm.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:

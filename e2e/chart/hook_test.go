@@ -28,10 +28,14 @@ func TestTheReleaseJobHasItsRightsWhereWeirHasFew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(ctx, shared.weir, append(hooked(t), "--kubeconfig", kubeconfig)...).CombinedOutput()
-	if err != nil {
-		t.Errorf("the Job's command, with the Job's rights: %v\n%s", err, out)
-	}
+	args := append(hooked(t), "--kubeconfig", kubeconfig)
+	until(t, "the Job's command ends well, with the Job's rights", func(ctx context.Context) (bool, error) { // which hold a moment after roles are made
+		out, err := exec.CommandContext(ctx, shared.weir, args...).CombinedOutput()
+		if err != nil {
+			t.Logf("%v\n%s", err, out)
+		}
+		return err == nil, nil
+	})
 	if held, err = maps.Get(ctx, held.Name, metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
