@@ -93,7 +93,7 @@ func (p *pass) describe(ctx context.Context, step drain.Step) (changed bool, err
 	case err == nil:
 		p.ns = ns
 	case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
-		return true, fmt.Errorf("write conditions of namespace %s: %w", p.ns.Name, err)
+		return true, fmt.Errorf("%w of namespace %s: %w", errNotDescribed, p.ns.Name, err)
 	}
 	return true, nil // after a conflict the next pass writes them
 }

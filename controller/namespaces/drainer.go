@@ -86,7 +86,7 @@ type Drainer struct {
 	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
 	signals map[string]*await.Change // of the content of a namespace, where it is waited for
 	begun   map[string]*progress     // the namespaces under way
-	failed  map[string]time.Time     // namespaces whose passes end in errors, and since when
+	failed  map[string]failure       // namespaces whose passes end in errors
 	records *rate.Limiter            // of Events that tell what was deleted
 	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
 	recentlyDeleted map[string]time.Time
@@ -146,7 +146,7 @@ func New(o Options) *Drainer {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
-	d.failed, d.recentlyDeleted = map[string]time.Time{}, map[string]time.Time{}
+	d.failed, d.recentlyDeleted = map[string]failure{}, map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	d.others.left = map[string]types.UID{}
 	return d
