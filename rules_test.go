@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"controller/kinds":         {"controller/graph"},
 	"controller/leases":        {"controller/graph"},
 	"controller/policyfacts":   {"controller/graph", "policies"},
-	"controller/snapshot":      {"controller/await", "controller/graph", "controller/insight", "controller/kinds", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1alpha1"},
+	"controller/snapshot":      {"controller/await", "controller/graph", "controller/insight", "controller/kinds", "controller/metaonly", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1alpha1"},
 	"controller/words":         {},
 	"controller/shadow":        {"controller/drain", "controller/follow", "controller/graph", "controller/kinds", "controller/shadow/report", "controller/words"},
 	"controller/shadow/report": {"controller/words"},
@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"policies/casefile":        {"policies"},
 	"policies/cel":             {},
 	"policies/live":            {"controller/await", "policies", "policies/v1alpha1"},
-	"policies/finalizers":      {"policies", "policies/v1alpha1"},
+	"policies/finalizers":      {"controller/metaonly", "policies", "policies/v1alpha1"},
 	"policies/v1alpha1":        {},
 }
 

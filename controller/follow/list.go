@@ -65,11 +65,8 @@ func (f *follower) pages(ctx context.Context, limit int64) (*metav1.PartialObjec
 func (f *follower) eachPage(ctx context.Context, limit int64, is *metav1.ListMeta, take func(*metav1.PartialObjectMetadata)) error {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
-		var first *metav1.PartialObjectMetadata
 		m, err := metaonly.Page(witnessed(ctx, f.failed), f.resource, page, func(m *metav1.PartialObjectMetadata) {
-			if first == nil {
-				first = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}}
-			}
+			pages.Saw(&m.ObjectMeta)
 			take(m)
 		})
 		if err != nil {
@@ -78,7 +75,7 @@ func (f *follower) eachPage(ctx context.Context, limit int64, is *metav1.ListMet
 		if page.Continue == "" {
 			is.ResourceVersion = m.ResourceVersion
 		}
-		if err := pages.Next(first, m.Continue); err != nil {
+		if err := pages.Next(m.Continue); err != nil {
 			return fmt.Errorf("list %s: %w", f.gvr.GroupResource(), err)
 		}
 		if page.Continue = m.Continue; page.Continue == "" {

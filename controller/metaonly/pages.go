@@ -15,12 +15,22 @@ const mostIdle = 10
 // asked for ever. A page is known again by the object that it begins with: that is little to remember of a list of a million. The zero value is a list that begins.
 type Pages struct {
 	token string
+	first string          // what the page under way begins with
 	seen  map[string]bool // what pages began with
 	idle  int             // pages in a row that brought nothing new
 }
 
-// Next takes in a page: the object that it begins with, nil if it has none, and where the list continues. An error says that the list has no end.
-func (p *Pages) Next(first *metav1.PartialObjectMetadata, token string) error {
+// Saw takes in an object of the page under way.
+func (p *Pages) Saw(m *metav1.ObjectMeta) {
+	if p.first == "" {
+		p.first = m.Namespace + "/" + m.Name + "/" + string(m.UID)
+	}
+}
+
+// Next takes in that the page has ended, and where the list continues. An error says that the list has no end.
+func (p *Pages) Next(token string) error {
+	first := p.first
+	p.first = ""
 	if token == "" {
 		return nil
 	}
@@ -29,15 +39,14 @@ func (p *Pages) Next(first *metav1.PartialObjectMetadata, token string) error {
 	}
 	p.token = token
 	p.idle++
-	if first != nil {
-		key := first.Namespace + "/" + first.Name + "/" + string(first.UID)
-		if !p.seen[key] {
+	if first != "" {
+		if !p.seen[first] {
 			p.idle = 0
 		}
 		if p.seen == nil {
 			p.seen = map[string]bool{}
 		}
-		p.seen[key] = true
+		p.seen[first] = true
 	}
 	if p.idle == mostIdle {
 		return fmt.Errorf("the API says of %d pages in a row that there are more, and they bring nothing new", mostIdle)

@@ -36,14 +36,18 @@ func TestPagesThatBringNothingNewEndAList(t *testing.T) {
 		n := 0
 		for n < most {
 			n++
-			if p.Next(c.first(n-1), c.token(n-1)) != nil {
+			if first := c.first(n - 1); first != nil {
+				p.Saw(&first.ObjectMeta)
+				p.Saw(&metav1.ObjectMeta{Name: "another of the page", UID: types.UID(fmt.Sprint("another", n))})
+			}
+			if p.Next(c.token(n-1)) != nil {
 				break
 			}
 		}
 		if n != c.pages {
 			t.Errorf("%s: %d pages are read, want %d", name, n, c.pages)
 		}
-		if err := p.Next(nil, ""); err != nil {
+		if err := p.Next(""); err != nil {
 			t.Errorf("%s: the last page: %v", name, err)
 		}
 	}

@@ -91,15 +91,12 @@ func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind sch
 		if next != "" {
 			req.Param("continue", next)
 		}
-		var first *metav1.PartialObjectMetadata
 		var wrong error
 		is, err := r.listPage(ctx, kind, req, func(m *metav1.PartialObjectMetadata) {
 			if err := placeOf(namespace, m); err != nil && wrong == nil {
 				wrong = fmt.Errorf("list %s: %w", kind, err)
 			}
-			if first == nil {
-				first = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}}
-			}
+			pages.Saw(&m.ObjectMeta)
 			if wrong == nil {
 				each(m)
 			}
@@ -110,7 +107,7 @@ func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind sch
 		if err != nil {
 			return err
 		}
-		if err := pages.Next(first, is.Continue); err != nil {
+		if err := pages.Next(is.Continue); err != nil {
 			return fmt.Errorf("list %s: %w", kind, err)
 		}
 		if next = is.Continue; next == "" {

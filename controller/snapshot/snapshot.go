@@ -25,6 +25,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/metaonly"
 	"github.com/weir-dev/weir/controller/words"
 )
 
@@ -59,11 +60,14 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		w.Unheard(gv, ReasonOf(err))
 	}
 	l := &lists{client: client, world: w, namespace: namespace}
-	l.aggregated(ctx, found)
+	services, err := l.aggregated(ctx, found)
+	if err != nil {
+		return nil, err
+	}
 	var first, apart []graph.Resource
 	for _, k := range found {
 		switch {
-		case !k.Collected || !k.Namespaced && namespace != "":
+		case !k.Collected || !k.Namespaced && namespace != "" || k.GroupResource() == services:
 		case w.Aggregated(k.GroupResource()):
 			apart = append(apart, k)
 		default:
@@ -141,19 +145,24 @@ type lists struct {
 	world *insight.World
 }
 
-// aggregated finds out which API groups other API servers serve. Whoever may not list APIServices is told what holds where there are none.
-func (l *lists) aggregated(ctx context.Context, found []graph.Resource) {
+// aggregated finds out which API groups other API servers serve, and returns the kind that says so if the World has its objects by that, too: none is
+// listed twice. Whoever may not list APIServices is told what holds where there are none.
+func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource, err error) {
 	at := slices.IndexFunc(found, func(k graph.Resource) bool { return k.GroupResource() == kinds.APIServices && k.Listable })
 	if at < 0 {
-		return
+		return schema.GroupResource{}, nil
+	}
+	if k := found[at]; k.Collected && l.namespace == "" {
+		return k.GroupResource(), l.one(ctx, k)
 	}
 	services, _, err := l.pages(ctx, found[at])
 	if err != nil {
-		return
+		return schema.GroupResource{}, ctx.Err()
 	}
 	for i := range services {
 		l.world.Served(&services[i])
 	}
+	return schema.GroupResource{}, nil
 }
 
 func (l *lists) all(ctx context.Context, wanted []graph.Resource) error {
@@ -192,6 +201,7 @@ func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.P
 	const begins = 3 // how often a list is begun again whose next page has expired
 	for range begins {
 		objects = nil
+		read := metaonly.Pages{}
 		options := metav1.ListOptions{Limit: pageSize}
 		for {
 			var page *metav1.PartialObjectMetadataList
@@ -205,6 +215,12 @@ func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.P
 			}
 			if options.Continue = page.Continue; options.Continue == "" {
 				return objects, page.ResourceVersion, nil
+			}
+			if len(page.Items) > 0 {
+				read.Saw(&page.Items[0].ObjectMeta)
+			}
+			if err = read.Next(page.Continue); err != nil {
+				break
 			}
 		}
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {

@@ -1,6 +1,7 @@
 package finalizers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 // page is how many objects' metadata is read at once, and fullPage how many whole objects: an object may have more than a megabyte, and takes several times
@@ -78,9 +81,9 @@ func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, name
 	if full {
 		size = fullPage
 	}
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, again, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, again, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
 		items, next, err := l.page(ctx, gvr, namespace, full, o)
-		return next, func() error {
+		return next, items.first(), func() error {
 			_, err := items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
 			return err
 		}, err
@@ -112,14 +115,14 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, nil, func(ctx context.Context, o metav1.ListOptions) (string, func() error, error) {
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, nil, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 			return l.metadataOnly.Resource(gvr).List(ctx, o)
 		})
 		if err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
-		return list.Continue, func() error {
+		return list.Continue, items{metadata: list.Items}.first(), func() error {
 			for i := range list.Items {
 				if err := f(&list.Items[i].ObjectMeta); err != nil {
 					return err
@@ -130,16 +133,17 @@ func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, 
 	})
 }
 
-// readPage reads one page: where the next begins, and what uses it.
-type readPage func(context.Context, metav1.ListOptions) (next string, use func() error, err error)
+// readPage reads one page: where the next begins, its first object, nil if it has none, and what uses it.
+type readPage func(context.Context, metav1.ListOptions) (next string, first *metav1.ObjectMeta, use func() error, err error)
 
 // eachPage reads one page after the other, and uses each before the next. One is read ahead, while the page before it is used: it may
 // be some time until that is done, and no more are held.
 func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, again func(), read readPage) error {
 	type answer struct {
-		next string
-		use  func() error
-		err  error
+		next  string
+		first *metav1.ObjectMeta
+		use   func() error
+		err   error
 	}
 	var reading sync.WaitGroup
 	defer reading.Wait()
@@ -148,22 +152,26 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options meta
 	begin := func(o metav1.ListOptions) <-chan answer {
 		answered := make(chan answer, 1)
 		reading.Go(func() {
-			next, use, err := read(ctx, o)
-			answered <- answer{next, use, err}
+			next, first, use, err := read(ctx, o)
+			answered <- answer{next, first, use, err}
 		})
 		return answered
 	}
+	pages := metaonly.Pages{}
 	for coming := begin(options); ; {
 		got := <-coming
 		if apierrors.IsResourceExpired(got.err) && options.Continue != "" {
 			if options.Continue = goesOn(got.err); options.Continue == "" && again != nil {
 				again()
 			}
-			coming = begin(options)
+			coming, pages = begin(options), metaonly.Pages{}
 			continue
 		}
-		if got.err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), got.err)
+		if got.first != nil {
+			pages.Saw(got.first)
+		}
+		if err := cmp.Or(got.err, pages.Next(got.next)); err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
 		if got.next != "" {
 			options.Continue = got.next
@@ -189,6 +197,17 @@ func goesOn(err error) string {
 type items struct {
 	whole    []unstructured.Unstructured
 	metadata []metav1.PartialObjectMetadata
+}
+
+// first is the metadata of the first one; nil if there is none.
+func (it items) first() *metav1.ObjectMeta {
+	switch {
+	case len(it.whole) > 0:
+		return metaOf(&it.whole[0])
+	case len(it.metadata) > 0:
+		return &it.metadata[0].ObjectMeta
+	}
+	return nil
 }
 
 // each calls f with one after the other, until it has seen enough. Metadata becomes an object only when its turn comes: managedFields, of which there may

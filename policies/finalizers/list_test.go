@@ -193,3 +193,25 @@ func TestGetReadsTheWholeOrTheMetadata(t *testing.T) {
 		}
 	}
 }
+
+// TestAListWithoutAnEndIsAnError: an API gives another token with each page, and nothing with it, or the same object over and over.
+func TestAListWithoutAnEndIsAnError(t *testing.T) {
+	for name, items := range map[string][]any{
+		"nothing":      {},
+		"the same one": {map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{"name": "c", "namespace": "ns1", "uid": "u"}}},
+	} {
+		api, l := many(t)
+		var pages atomic.Int32
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			n := pages.Add(1)
+			if n > 100 {
+				return apitest.Refuse(403, "Forbidden", "that is enough")
+			}
+			return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": map[string]any{"continue": fmt.Sprint(n)}, "items": items}}
+		})
+		err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "bring nothing new") {
+			t.Errorf("%s: %v, after %d pages", name, err, pages.Load())
+		}
+	}
+}
