@@ -299,3 +299,18 @@ func TestObjectsThatAllBlockEachOther(t *testing.T) {
 		t.Errorf("%d objects were unblocked %d times", n, requests[graph.Unblock])
 	}
 }
+
+// TestObjectWithMoreReferencesThanAreFollowed: none of them blocks, so it holds up no owner, and waits for what depends on it.
+func TestObjectWithMoreReferencesThanAreFollowed(t *testing.T) {
+	g, yes := emptyGraph(), true
+	object := &graph.Object{Kind: podKind, UID: "wide", Namespace: "x", Name: "wide", ResourceVersion: "1", Deleting: true, Finalizers: []string{metav1.FinalizerDeleteDependents}}
+	for i := range 20_001 {
+		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: uuid(uint64(i))})
+	}
+	g.Apply(graph.Observed{Object: object})
+	g.Apply(graph.Observed{Object: &graph.Object{Kind: podKind, UID: "leaf", Namespace: "x", Name: "leaf", ResourceVersion: "1", Deleting: true, Finalizers: []string{"example.com/hold"},
+		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "wide", UID: "wide", BlockOwnerDeletion: &yes}}}})
+	if a := g.Decide("wide"); a.Verb != graph.Wait {
+		t.Errorf("%s: %s", a.Verb, a.Why)
+	}
+}

@@ -22,7 +22,7 @@ func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
 // that comes to that object.
 const (
 	mostFollowed = 1_000  // blocking references to objects that pass
-	mostLookedAt = 20_000 // references of the objects that are followed: twice what fits into one object
+	mostLookedAt = 20_000 // references of the objects that are followed
 )
 
 // cycle returns the objects that wait for each other with the node, itself included; nil if it is in
@@ -39,6 +39,11 @@ func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
 // component returns the strongly connected component of start among the nodes that pass, following
 // blocking references; nil if start is in no cycle, or where there are too many to tell, which tooMany says.
 func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uint32]bool, tooMany bool) {
+	blocks := false
+	g.blockedOwners(start, func(uint32) { blocks = true })
+	if !blocks {
+		return nil, false // whatever else it refers to
+	}
 	blockedBy := map[uint32][]uint32{} // the steps that were taken, backwards
 	seen := map[uint32]bool{start: true}
 	followed, lookedAt := 0, 0
