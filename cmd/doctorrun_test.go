@@ -259,6 +259,8 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 		"not all": {"--force", true, ended{1, "", "Error: 1 thing could not be released or looked at; run it again when the cause is gone\n"}, true},
 		"what works elsewhere is another's": {"--stop-controller weir-2/weir-controller", false,
 			ended{0, "", "released 1 of 2 objects in 2 kinds, and deleted 1 webhook configuration and 0 objects of weir's own\n"}, false},
+		"while one works whose Lease is elsewhere": {"--stop-controller weir-3/weir-controller", false,
+			ended{1, "", "Error: a weir controller is running: the Lease weir-system/weir-controller is held by a_1 and was renewed "}, true},
 		"while one works": {"--leader-elect-namespace weir-system", false, ended{1, "", "Error: a weir controller is running: the Lease weir-system/weir-controller is held by a_1 and was renewed "}, true},
 		"not run by Helm": {"--helm-release weir --stop-controller weir-system/weir-controller", false, ended{4, "", "Error: nothing was changed: this is the hook that Helm runs "}, true},
 		"run by Helm": {"--helm-release installed --stop-controller weir-system/weir-controller", false,
@@ -269,7 +271,11 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 			api := newClinic()
 			api.answer = func(r apitest.Request) *apitest.Reply {
 				switch {
-				case strings.HasSuffix(r.Path, "/leases") && (strings.Contains(c.args, "--leader-elect-namespace") || strings.Contains(c.args, "weir-2") && !strings.Contains(r.Path, "/namespaces/weir-2/")):
+				case strings.HasSuffix(r.Path, "/namespaces/weir-2/leases"):
+					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "items": []any{map[string]any{
+						"metadata": map[string]any{"namespace": "weir-2", "name": "weir-controller"}, "spec": map[string]any{}}}}}
+				case strings.HasSuffix(r.Path, "/namespaces/weir-3/leases"):
+				case strings.HasSuffix(r.Path, "/leases") && (strings.Contains(c.args, "--leader-elect-namespace") || strings.Contains(c.args, "weir-3")):
 					return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "items": []any{map[string]any{
 						"metadata": map[string]any{"namespace": "weir-system", "name": "weir-controller"},
 						"spec":     map[string]any{"holderIdentity": "a_1", "leaseDurationSeconds": 3600, "renewTime": time.Now().UTC().Format(metav1.RFC3339Micro)}}}}}

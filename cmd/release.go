@@ -46,7 +46,7 @@ It fails if anything could not be released or looked at, and names it.`,
 	}
 	fs := cmd.Flags()
 	f.register(fs)
-	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: that of --stop-controller; without it all are searched")
+	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: that of --stop-controller; without it, and where none is there, all are searched")
 	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 first, and waited for")
 	fs.StringVar(&f.helmRelease, "helm-release", "", "for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there and is not of this "+
 		"Helm release; with - always, because the chart was rendered without a cluster")
@@ -78,7 +78,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		}
 	}
 	r := release.Release{
-		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace), Force: f.force, DryRun: f.dryRun,
+		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace), LeaseLikely: f.leaseNamespace == "", Force: f.force, DryRun: f.dryRun,
 		Progress: func(now release.Released) {
 			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
 		},

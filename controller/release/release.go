@@ -30,6 +30,8 @@ type Release struct {
 	Config *rest.Config
 	// LeaseNamespace is where the controller's Lease is looked for; in all namespaces if it is empty.
 	LeaseNamespace string
+	// LeaseLikely says that it is likely to be there: where it is not, all namespaces are searched.
+	LeaseLikely bool
 	// Force goes on although a controller is alive, or that cannot be found out.
 	Force bool
 	// DryRun writes nothing.
@@ -110,7 +112,12 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 	if err != nil {
 		return fmt.Errorf("make a leases client: %w", err)
 	}
-	leases, err := client.Leases(r.LeaseNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName})
+	byName := metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName}
+	leases, err := client.Leases(r.LeaseNamespace).List(ctx, byName)
+	if err == nil && len(leases.Items) == 0 && r.LeaseLikely {
+		r.LeaseNamespace = ""
+		leases, err = client.Leases(r.LeaseNamespace).List(ctx, byName)
+	}
 	if err != nil {
 		return fmt.Errorf("find out whether a weir controller is running, which would put its finalizer back: %w. "+
 			"If you know that none is, go on with --force", err)
