@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"text/template"
 	"time"
 
@@ -143,6 +144,7 @@ var helmFunctions = template.FuncMap{
 	"list":    func(items ...any) []any { return items },
 	"include": func(string, any) string { return "{}" },
 	"int":     func(v float64) int { return int(v) },
+	"quote":   strconv.Quote,
 	"nindent": func(_ int, s string) string { return s },
 	"toYaml": func(v any) (string, error) {
 		text, err := json.Marshal(v)
