@@ -39,7 +39,8 @@ type caRotation struct {
 	since   time.Time // when this process first saw newest: clocks of others do not count
 	signing *caPair
 	trusted []trustUntil        // sorted by until, the last first
-	before  []*x509.Certificate // of the bundles that are written; they wait for a newest CA
+	heard   []*x509.Certificate // of the bundles that are written, once each: what is found again later is no news, also when its time is over
+	before  []*x509.Certificate // those of them that wait for a newest CA
 	left    int                 // how many of these were more than is trusted on
 
 	found *corev1.Secret // as observed; nil if there is none, or nothing usable
@@ -84,7 +85,11 @@ func (s *caRotation) observe(now time.Time, found *corev1.Secret) {
 // remember takes the CAs of a bundle that is in the webhook configurations: certificates of them may be served, by pods
 // that have theirs from somewhere else and are about to be replaced.
 func (s *caRotation) remember(now time.Time, bundle []*x509.Certificate) {
-	s.before = append(s.before, bundle...)
+	for _, cert := range bundle {
+		if !slices.ContainsFunc(s.heard, cert.Equal) {
+			s.heard, s.before = append(s.heard, cert), append(s.before, cert)
+		}
+	}
 	if s.newest != nil {
 		s.takeBefore(now)
 	}
