@@ -38,6 +38,7 @@ func (p *Plane) startKwok(ctx context.Context, path string) error {
 		"--manage-all-nodes=true",
 		"--node-ip=127.0.0.1",
 		"--server-address=" + loopback(port),
+		"--node-lease-duration-seconds=40", // kubelet's: the node is not ready 50 s after its last sign of life
 	}
 	for _, stage := range kwokStages {
 		args = append(args, "--config="+filepath.Join(source, "kustomize", "stage", filepath.FromSlash(stage)))

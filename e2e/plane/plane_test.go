@@ -212,6 +212,28 @@ func TestDeploymentHasRunningPods(t *testing.T) {
 		t.Fatalf("wait for %d running pods: %v", replicas, err)
 	}
 	t.Logf("%d pods running in %.1f s", replicas, time.Since(started).Seconds())
+	staysReady(t, client)
+}
+
+// staysReady waits until the node's Lease is renewed. Without, kube-controller-manager calls the node not ready after 50 s, and all
+// its pods with it, whose readiness no stage gives back.
+func staysReady(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	var first *metav1.MicroTime
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plane.NodeName})
+		if err != nil || len(leases.Items) == 0 {
+			return false, err
+		}
+		renewed := leases.Items[0].Spec.RenewTime
+		if first == nil {
+			first = renewed
+		}
+		return first != nil && renewed.After(first.Time), nil
+	})
+	if err != nil {
+		t.Errorf("wait until the Lease of the node is renewed: %v", err)
+	}
 }
 
 func TestOtherIdentityMayDoOnlyWhatItIsGranted(t *testing.T) {
