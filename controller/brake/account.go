@@ -29,7 +29,8 @@ type hold struct {
 	why   string
 	// decided are objects that a person has let through; true once it was asked about.
 	decided map[types.UID]bool
-	written bool // a HeldCollection has said so (Heed)
+	written bool      // a HeldCollection has said so (Heed)
+	missing time.Time // since when none does; zero: one does
 }
 
 func newAccount(now time.Time) *account {

@@ -58,6 +58,8 @@ type Brake struct {
 	requested
 	history int                // how often it went back
 	missing map[types.UID]bool // objects that were looked for, and not found
+	keeps   bool               // HeldCollections, which say what was held in the history that it went back to
+	unsure  bool               // that is to be read, before anything else goes by inference
 }
 
 // New makes one. Nothing is sent yet.
@@ -75,6 +77,7 @@ func (b *Brake) Rewound(string) {
 	defer b.mu.Unlock()
 	b.ledger.Settle(time.Now(), "after the API server's history went back")
 	b.history++
+	b.unsure = b.keeps && !b.Limits.Off()
 	clear(b.decided)
 	clear(b.missing)
 }
@@ -116,6 +119,10 @@ func (b *Brake) Proceeds(a graph.Action) bool {
 
 func (b *Brake) ask(a graph.Action, others func(graph.Cause) []graph.Ref) Answer {
 	b.mu.Lock()
+	if b.unsure {
+		b.mu.Unlock()
+		return Later
+	}
 	answer := b.ledger.Ask(time.Now(), a)
 	around, aside := b.ledger.LooksAround(a.Inferred), b.ledger.writersHeld()
 	b.mu.Unlock()
@@ -248,6 +255,9 @@ func (b *Brake) Deleted(a graph.Action) {
 // deleted by request.
 func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
 	b.requeue, b.requeueRequested = requeue, requested
+	b.mu.Lock()
+	b.keeps = true
+	b.mu.Unlock()
 	if b.Limits.Off() {
 		b.begin(ctx) // nothing waits for it: what was asked for is held by finalizers
 	}

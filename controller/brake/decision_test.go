@@ -145,6 +145,36 @@ func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestWhatABackupHasHeldIsHeld: the hold had ended, since most was repaired. In the backup it is held, fewer than the limit by then, and a person who looks
+// there sees it: it waits for a decision, as if Weir had been started in that cluster.
+func TestWhatABackupHasHeldIsHeld(t *testing.T) {
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		for i := 2; i < 6; i++ {
+			c.API.Remove(fmt.Sprint("pods/shop/p", i))
+		}
+		c.Pass(30 * time.Second)
+		restore := c.API.Snapshot()
+		c.API.Remove("pods/shop/p0")
+		c.API.Remove("pods/shop/p1")
+		c.Pass(time.Minute)
+		if c.API.Get(heldMaps) != nil {
+			c.Fatalf("it is held still: %v", c.API.Get(heldMaps)["status"])
+		}
+		c.API.Down()
+		restore(0)
+		c.API.Up()
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 2); left != 2 || saysHeld(c, "held") != "2" {
+			c.Errorf("%d of 2 are left: %v", left, c.API.Get(heldMaps)["status"])
+		}
+		proceed(c, saysHeld(c, "digest"))
+		c.Pass(time.Minute)
+		if left := leftOf(c, 2); left != 0 || c.API.Get(heldMaps) != nil {
+			c.Errorf("%d are left after a decision; %v", left, c.API.Get(heldMaps))
+		}
+	})
+}
+
 // TestADecisionThatARestoreTookBackIsNotTold: the backup is from before the decision, so there is none any more to tell about.
 func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {

@@ -193,6 +193,8 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 		t.Error("not held, although a HeldCollection says so")
 	}
 	b.Heed(b.now, nil)
+	b.now = b.now.Add(15 * time.Second)
+	b.Heed(b.now, nil)
 	if !b.ask(action(pods, widgets, "2", false), nil) {
 		t.Error("held, although no HeldCollection says so any more")
 	}

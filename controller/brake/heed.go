@@ -10,8 +10,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
-const own = time.Minute
+const (
+	// own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
+	own = time.Minute
+	// missed is how long a HeldCollection has to be missing before what it held is not held any more: whoever deletes one decides nothing, and the leader
+	// makes it again within seconds, by two requests.
+	missed = 15 * time.Second
+)
 
 // Heed has this process hold what the leader does, until ctx ends. It is for processes that do not keep HeldCollections. What this process holds by
 // itself counts until the leader has had time to hold it, too: no user is told of it otherwise.
@@ -76,7 +81,7 @@ func (l *Ledger) Heed(now time.Time, written map[graph.Cause]time.Time) (changes
 			acc = l.causes[c]
 			changes = append(changes, change{c, "held, as a HeldCollection says"})
 		}
-		acc.held.written = true
+		acc.held.written, acc.held.missing = true, time.Time{}
 	}
 	for c, acc := range l.causes {
 		if acc.held == nil {
@@ -86,6 +91,12 @@ func (l *Ledger) Heed(now time.Time, written map[graph.Cause]time.Time) (changes
 			continue
 		}
 		if acc.held.written {
+			if acc.held.missing.IsZero() {
+				acc.held.missing = now
+			}
+			if now.Sub(acc.held.missing) < missed {
+				continue
+			}
 			l.Ends(c)
 			changes = append(changes, change{c, "no HeldCollection holds it any more"})
 		} else { // no person has decided anything, so what it let through goes on counting

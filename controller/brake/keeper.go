@@ -41,6 +41,24 @@ type keeper struct {
 	records map[cause]*record
 	history int            // how often it had gone back
 	failing rate.Sometimes // logs a failure
+	refused refusal
+}
+
+// refusal remembers since when the API server has had no other answer than that there are no HeldCollections, or that they may not be read.
+type refusal struct{ since time.Time }
+
+// refusedFor is for how long that has to be the only answer before it is believed: an API server that starts says so to every client.
+const refusedFor = time.Minute
+
+// by takes in an answer, and tells whether it is believed.
+func (r *refusal) by(err error) bool {
+	switch {
+	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+		r.since = time.Time{}
+	case r.since.IsZero():
+		r.since = time.Now()
+	}
+	return !r.since.IsZero() && time.Since(r.since) >= refusedFor
 }
 
 // record is what the keeper knows of one cause.
@@ -71,13 +89,14 @@ func (b *Brake) Begin(ctx context.Context) {
 }
 
 func (b *Brake) begin(ctx context.Context) {
+	var refused refusal
 	for ctx.Err() == nil {
 		items, err := b.list(ctx)
 		switch {
 		case err == nil:
-			b.resume(items)
+			b.resume(items, "it was held before Weir was restarted")
 			return
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		case refused.by(err):
 			b.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
 			return
 		}
@@ -89,7 +108,28 @@ func (b *Brake) begin(ctx context.Context) {
 	}
 }
 
-func (b *Brake) resume(items []v1alpha1.HeldCollection) {
+// again reads what was held in the history that the API server's went back to, and tells whether that is known.
+func (k *keeper) again(ctx context.Context) bool {
+	k.mu.Lock()
+	unsure, history := k.unsure, k.Brake.history
+	k.mu.Unlock()
+	if !unsure {
+		return true
+	}
+	items, err := k.list(ctx)
+	if err != nil && !k.refused.by(err) {
+		k.failure(ctx, err)
+		return false
+	}
+	k.resume(items, "it was held in the backup that was restored")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unsure = history != k.Brake.history
+	return !k.unsure
+}
+
+// resume holds what HeldCollections say was held.
+func (b *Brake) resume(items []v1alpha1.HeldCollection, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range items {
@@ -103,8 +143,11 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection) {
 			if b.Limits.Off() {
 				continue
 			}
-			b.ledger.Hold(time.Now(), c.key(), since.Time, "it was held before Weir was restarted")
-			b.Log.Info("held since before the start", "name", c.String(), "since", since.Time)
+			if b.ledger.holds(c.key()) {
+				continue
+			}
+			b.ledger.Hold(time.Now(), c.key(), since.Time, why)
+			b.Log.Info("held since before", "name", c.String(), "since", since.Time, "because", why)
 		}
 	}
 }
@@ -145,6 +188,9 @@ func (k *keeper) held() map[cause]hold {
 
 // look goes once over all that is held.
 func (k *keeper) look(ctx context.Context) {
+	if !k.again(ctx) {
+		return
+	}
 	held := k.held()
 	k.forgetSets()
 	for c := range held {

@@ -309,6 +309,12 @@ func (l *Ledger) hold(a *account, since time.Time, why string) {
 	}
 }
 
+// holds tells whether a cause is held.
+func (l *Ledger) holds(c graph.Cause) bool {
+	acc := l.causes[c]
+	return acc != nil && acc.held != nil
+}
+
 // Hold holds a cause that was held before the process began.
 func (l *Ledger) Hold(now time.Time, c graph.Cause, since time.Time, why string) {
 	acc := newAccount(now)
