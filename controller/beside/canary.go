@@ -219,13 +219,15 @@ func (c *Canary) Await(ctx context.Context) error {
 	for told := false; ; {
 		uid, alone, err := c.alone(ctx)
 		again := failureRetry
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		c.metrics.untold(err != nil)
+		switch {
 		case err != nil:
 			if said != err.Error() {
 				said = err.Error()
-				c.unknown(err)
+				c.cannotTell(err)
 			}
 		case alone:
 			c.other.Store(false)
@@ -319,7 +321,7 @@ func (c *Canary) found(uid types.UID, first bool) {
 	c.Reporter.OtherCollector(c.ref(uid), text)
 }
 
-func (c *Canary) unknown(err error) {
+func (c *Canary) cannotTell(err error) {
 	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: %v "+
 		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1alpha1.CollectorCanary)
 	c.Log.Error(nil, text)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies"
@@ -369,10 +370,16 @@ func TestWhatCannotBeToldIsNoProof(t *testing.T) {
 		if told := k.heard(); !cmp.Equal(told, []string{"cannot tell whether another garbage collector works"}) {
 			t.Errorf("told: %q", told)
 		}
+		if diff := cmp.Diff(map[string]float64{"unknown": 1}, fixture.Counts(t, k.registry, "weir_other_collector")); diff != "" {
+			t.Errorf("while it cannot be told (-want +got):\n%s", diff)
+		}
 		k.set(func() { k.forbidden = false })
 		time.Sleep(time.Minute)
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+		if diff := cmp.Diff(map[string]float64{}, fixture.Counts(t, k.registry, "weir_other_collector")); diff != "" {
+			t.Errorf("when it was told (-want +got):\n%s", diff)
 		}
 	})
 }
