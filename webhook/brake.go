@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +22,11 @@ type Brake func(ctx context.Context, uid types.UID) string
 func brake(holds Brake) reviewer {
 	return func(r *http.Request, q policies.Question) answer {
 		uid := finalizers.MetaOf(q.OldObject).UID
-		if holds == nil || q.Operation != policies.Delete || q.Subresource != "" || q.DryRun || uid == "" || isCollectorCanary(&q) {
+		if q.Operation != policies.Delete || q.Subresource != "" || q.DryRun || uid == "" || isCollectorCanary(&q) {
 			return allowed(policies.Decision{Allowed: true})
+		}
+		if holds == nil {
+			return answer{err: errNoBrake}
 		}
 		if why := holds(r.Context(), uid); why != "" {
 			return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: why}, 0)
@@ -30,6 +34,9 @@ func brake(holds Brake) reviewer {
 		return allowed(policies.Decision{Allowed: true})
 	}
 }
+
+// errNoBrake is no refusal: the failurePolicy has the delete go on. It is logged and counted, so that a brake that holds nothing says so.
+var errNoBrake = errors.New("weir controller has what garbage collectors delete come here to be held past a limit (--brake-users), and this process holds nothing: give weir webhook the same --brake-users and --brake-most")
 
 // isCollectorCanary: by the end of that ConfigMap Weir measures how soon the other collector works.
 func isCollectorCanary(q *policies.Question) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +12,15 @@ import (
 
 	"github.com/weir-dev/weir/policies"
 )
+
+// TestABrakeThatHoldsNothingSaysSo: by an error, which the failurePolicy lets pass, and which is counted and logged.
+func TestABrakeThatHoldsNothingSaysSo(t *testing.T) {
+	q := policies.Question{Operation: policies.Delete, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, OldObject: map[string]any{"metadata": map[string]any{"uid": "held"}}}
+	a := brake(nil)(httptest.NewRequest(http.MethodPost, "/", nil), q)
+	if a.err == nil || !strings.Contains(a.err.Error(), "--brake-users") {
+		t.Errorf("%v", a.err)
+	}
+}
 
 // TestBrakeRefusesWhatIsHeldAndNothingElse: what is held is refused so that a collector tries it again by itself, and no worker of it waits.
 func TestBrakeRefusesWhatIsHeldAndNothingElse(t *testing.T) {
@@ -35,13 +45,12 @@ func TestBrakeRefusesWhatIsHeldAndNothingElse(t *testing.T) {
 		brake    Brake
 		refused  bool
 	}{
-		"held":                            {pod("held"), held, true},
-		"not held":                        {pod("other"), held, false},
-		"a review without an object":      {policies.Question{Operation: policies.Delete}, held, false},
-		"only tried":                      {tried, held, false},
-		"the canary of the collector":     {canary, held, false},
-		"something else than a delete":    {eviction, held, false},
-		"by a webhook that holds nothing": {pod("held"), nil, false},
+		"held":                         {pod("held"), held, true},
+		"not held":                     {pod("other"), held, false},
+		"a review without an object":   {policies.Question{Operation: policies.Delete}, held, false},
+		"only tried":                   {tried, held, false},
+		"the canary of the collector":  {canary, held, false},
+		"something else than a delete": {eviction, held, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := brake(c.brake)(httptest.NewRequest(http.MethodPost, "/", nil), c.question)
