@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,7 +107,33 @@ func (m *management) run(ctx context.Context) error {
 	if err := m.listen(mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if m.elected == nil {
+		return mgr.Start(ctx)
+	}
+	return m.runLeading(ctx, mgr)
+}
+
+var errLeaseTaken = errors.New("another process has taken the leader's Lease: it was deleted or edited, or this process stood still")
+
+// runLeading runs the manager until ctx ends, it fails, or another process has taken the Lease.
+func (m *management) runLeading(ctx context.Context, mgr manager.Manager) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var watched sync.WaitGroup
+	watched.Go(func() {
+		select {
+		case <-m.elected.Taken():
+			end(errLeaseTaken)
+		case <-ctx.Done():
+		}
+	})
+	err := mgr.Start(ctx)
+	end(nil)
+	watched.Wait()
+	if errors.Is(context.Cause(ctx), errLeaseTaken) {
+		return errLeaseTaken
+	}
+	return err
 }
 
 func (m *management) options() ctrl.Options {

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,17 +15,29 @@ type Elected struct {
 	*Vacancy
 	every time.Duration
 	since *metav1.Time // when it was taken here; nil: it was not
+	taken chan struct{}
+	lost  sync.Once // closes taken
 }
 
 // NewElected makes one. The Lease is read once in every, and when Showing tells of a change.
-func NewElected(v *Vacancy, every time.Duration) *Elected { return &Elected{Vacancy: v, every: every} }
+func NewElected(v *Vacancy, every time.Duration) *Elected {
+	return &Elected{Vacancy: v, every: every, taken: make(chan struct{})}
+}
+
+// Taken is closed when another process has taken the Lease that was held here. The elector goes on for as long as it may try to renew a Lease, which is for
+// an API server that does not answer: meanwhile two would lead.
+func (e *Elected) Taken() <-chan struct{} { return e.taken }
 
 // Get implements resourcelock.Interface.
 func (e *Elected) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if e.since == nil {
 		e.Await(ctx, e.every)
 	}
-	return e.Vacancy.Get(ctx)
+	record, raw, err := e.Vacancy.Get(ctx)
+	if err == nil && e.since != nil && record.HolderIdentity != "" && record.HolderIdentity != e.Identity() {
+		e.lost.Do(func() { close(e.taken) })
+	}
+	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
