@@ -281,6 +281,23 @@ func (a *asking) reader() (*snapshot.Reader, error) {
 	return &snapshot.Reader{Config: config, Discovery: disco}, nil
 }
 
+// clusterFlags are the flags that say which cluster is asked, as they were given, for commands that are printed: pasted without them they
+// would be of the current context, which may be another. Who asks is not among them: whoever pastes may be who they are.
+func (a *asking) clusterFlags() string { return a.flagsOf(*a.flags.Context) }
+
+// flagsOf are those with a context.
+func (a *asking) flagsOf(context string) string {
+	var b strings.Builder
+	for _, f := range []struct{ name, value string }{
+		{"kubeconfig", *a.flags.KubeConfig}, {"context", context}, {"cluster", *a.flags.ClusterName}, {"server", *a.flags.APIServer},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " --%s=%s", f.name, words.Shell(f.value))
+		}
+	}
+	return b.String()
+}
+
 // policies are those of the cluster; nil if there are none.
 func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Policies, error) {
 	config, err := a.flags.ToRESTConfig()

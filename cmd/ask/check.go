@@ -63,6 +63,7 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()
+	plan.WithFlags(p.clusterFlags())
 	done, err := p.print(out, "PlanChanges", map[string]any{
 		"changes": changes.Objects, "roots": changes.Roots, "verdicts": changes.Verdicts, "unread": changes.Unread, "read": changes.Read,
 		"summary": plan.Summary(), "incomplete": plan.Incomplete(),

@@ -305,3 +305,39 @@ func TestNamesAreCompletedOfWhatIsAskedAbout(t *testing.T) {
 		})
 	}
 }
+
+// TestCommandsThatArePrintedAreOfTheSameCluster: by the flags that were given, whatever is in them to a shell, and by none else.
+func TestCommandsThatArePrintedAreOfTheSameCluster(t *testing.T) {
+	w := newTown(t)
+	kubeconfig := func(more string) string {
+		return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "now", "clusters": [{"name": "c", "cluster": {"server": %q}}],
+			"contexts": [{"name": "now", "context": {"cluster": "c", "namespace": "shop"}}, {"name": %q, "context": {"cluster": "c", "namespace": "shop"}}]}`, w.url, more)
+	}
+	for name, c := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"none but the kubeconfig": {nil, "configmaps leaf --kubeconfig='FILE'\n"},
+		"a context":               {[]string{"--context", "it's"}, `configmaps leaf --kubeconfig='FILE' --context='it'\''s'` + "\n"},
+		"a server":                {[]string{"--server", w.url, "--cluster", "c"}, "configmaps leaf --kubeconfig='FILE' --cluster=c --server='" + w.url + "'\n"},
+		"a user":                  {[]string{"--as", "anna"}, "configmaps leaf --kubeconfig='FILE'\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := os.WriteFile(file, []byte(kubeconfig("it's")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out, errOut strings.Builder
+			root := Root()
+			root.SetArgs(append([]string{"why", "cm", "leaf", "--kubeconfig", file, "--cache-dir", t.TempDir()}, c.flags...))
+			root.SetOut(&out)
+			root.SetErr(&errOut)
+			if err := root.Execute(); err != nil {
+				t.Fatal(err, errOut.String())
+			}
+			if got := strings.ReplaceAll(out.String(), file, "FILE"); !strings.HasSuffix(got, "To see more: kubectl weir tree -n shop "+c.want) {
+				t.Errorf("it says\n%s\nwant at its end %q", got, c.want)
+			}
+		})
+	}
+}

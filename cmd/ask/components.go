@@ -86,6 +86,9 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 		}
 	}
 	c.at = time.Now()
+	if ctx.Err() != nil {
+		c.at = time.Time{} // who asked went away: that these lists failed says nothing to the next one
+	}
 	return c.workloads, c.complete, c.failed
 }
 

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -227,6 +228,21 @@ func TestWorkloadsAreReadNowAndThen(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWhoWentAwayLeavesNoAnswer: lists that end with a question are no answer to the next one.
+func TestWhoWentAwayLeavesNoAnswer(t *testing.T) {
+	api := apitest.New()
+	api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: d}}")
+	c := &components{client: client(t, api.Config())}
+	asked, goAway := context.WithCancel(t.Context())
+	goAway()
+	if _, complete, err := c.all(asked); complete || err == nil {
+		t.Errorf("without lists: complete %t, %v", complete, err)
+	}
+	if all, complete, err := c.all(t.Context()); len(all) != 1 || !complete || err != nil {
+		t.Errorf("the next one has %d workloads, complete %t, %v", len(all), complete, err)
+	}
 }
 
 // TestManyWorkloadsAreNotAll: that a component is not among the first of them proves nothing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,6 +111,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	plan.WithFlags(p.clusterFlags())
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
@@ -160,14 +162,38 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 	if judge != nil {
 		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
 	}
-	if kind, ok := strings.CutPrefix(name, v1alpha1.HeldRequested); ok {
-		d.Roots, d.Decided = w.Limited(schema.ParseGroupResource(kind), d.Enforce), true
+	of, requested := strings.CutPrefix(name, v1alpha1.HeldRequested)
+	kind := schema.ParseGroupResource(of)
+	if requested {
+		d.Roots, d.Decided = w.Limited(kind, d.Enforce), true
 	} else {
-		d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(name)), true
+		d.Roots, d.Garbage = w.Garbage(kind), true
+	}
+	if len(d.Roots) == 0 && !w.Serves(kind) {
+		if err := a.isHeld(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	plan := w.Plan(d)
 	plan.Held = name
 	return plan, nil
+}
+
+// isHeld fails unless there is a HeldCollection of the name. Of a kind that no object names, nothing is deleted: that is no answer to who has
+// mistyped its name.
+func (a *asking) isHeld(ctx context.Context, name string) error {
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(heldKind).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("plan held/%s: there is no such HeldCollection, and no kind of that name: kubectl get held lists what is held", name)
+	}
+	if err != nil {
+		return fmt.Errorf("plan held/%s: there is no kind of that name, and whether there is a HeldCollection is not known: %w", name, unanswered(err))
+	}
+	return nil
 }
 
 func propagationOf(cascade string) (metav1.DeletionPropagation, error) {

@@ -173,16 +173,21 @@ func TestCommandsAnswer(t *testing.T) {
 		out  []string // that it prints
 		err  string   // what is wrong; empty: nothing
 	}{
-		"a plan":                             {nil, "plan configmap boss", []string{"Plan: 3 objects are deleted in 3 steps."}, ""},
-		"a plan, by another name":            {nil, "plan cm/boss", []string{"Plan: 3 objects are deleted in 3 steps."}, ""},
-		"a plan of two":                      {nil, "plan cm/leaf cm/twig", []string{"Plan: 2 objects are deleted"}, ""},
-		"a plan with orphans":                {nil, "plan cm boss --cascade=orphan", []string{"Plan: 1 object is deleted in 2 steps, 1 is kept and loses a reference."}, ""},
-		"a plan, names only":                 {nil, "plan cm boss -o name", nil, ""},
-		"a plan as JSON":                     {nil, "plan cm boss -o json", []string{`"apiVersion": "insight.weir.dev/v1alpha1"`, `"kind": "Plan"`, `"name": "twig"`}, ""},
-		"a plan as YAML":                     {nil, "plan cm boss -o yaml", []string{"apiVersion: insight.weir.dev/v1alpha1\n", "kind: Plan\n"}, ""},
-		"a plan as a graph":                  {nil, "plan cm boss -o dot", []string{"digraph", "twig"}, ""},
-		"a plan of what a selector has":      {func(w *town) { w.put("red", "", ", labels: {colour: red}") }, "plan cm -l colour=red", []string{"red"}, ""},
-		"a plan of a kind that is held":      {nil, "plan held/widgets.example.com", []string{"Plan: nothing is deleted."}, ""},
+		"a plan":                        {nil, "plan configmap boss", []string{"Plan: 3 objects are deleted in 3 steps."}, ""},
+		"a plan, by another name":       {nil, "plan cm/boss", []string{"Plan: 3 objects are deleted in 3 steps."}, ""},
+		"a plan of two":                 {nil, "plan cm/leaf cm/twig", []string{"Plan: 2 objects are deleted"}, ""},
+		"a plan with orphans":           {nil, "plan cm boss --cascade=orphan", []string{"Plan: 1 object is deleted in 2 steps, 1 is kept and loses a reference."}, ""},
+		"a plan, names only":            {nil, "plan cm boss -o name", nil, ""},
+		"a plan as JSON":                {nil, "plan cm boss -o json", []string{`"apiVersion": "insight.weir.dev/v1alpha1"`, `"kind": "Plan"`, `"name": "twig"`}, ""},
+		"a plan as YAML":                {nil, "plan cm boss -o yaml", []string{"apiVersion: insight.weir.dev/v1alpha1\n", "kind: Plan\n"}, ""},
+		"a plan as a graph":             {nil, "plan cm boss -o dot", []string{"digraph", "twig"}, ""},
+		"a plan of what a selector has": {func(w *town) { w.put("red", "", ", labels: {colour: red}") }, "plan cm -l colour=red", []string{"red"}, ""},
+		"a plan of a kind that is held": {func(w *town) {
+			w.api.Put("heldcollections", `{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: widgets.example.com}}`)
+		}, "plan held/widgets.example.com", []string{"Plan: nothing is deleted."}, ""},
+		"a plan of a kind that holds none":   {nil, "plan held/configmaps", []string{"Plan: nothing is deleted."}, ""},
+		"a plan of what nothing holds":       {nil, "plan held/configmap", nil, "plan held/configmap: there is no such HeldCollection, and no kind of that name: kubectl get held lists what is held"},
+		"a plan of requests, mistyped":       {nil, "plan held/requested.configmap", nil, "there is no such HeldCollection"},
 		"a plan of nothing":                  {nil, "plan", nil, "name an object, as in: deployment web"},
 		"a plan of what is not there":        {nil, "plan cm nobody", nil, `"nobody" not found`},
 		"a plan of an unknown kind":          {nil, "plan widgets x", nil, `the server doesn't have a resource type "widgets"`},

@@ -76,7 +76,7 @@ func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, ui
 		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning
 	})
 	if len(running) == 0 {
-		return nil, 0, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s says why", words.Shell(namespace), words.Object("pod", pods[0].Name))
+		return nil, 0, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why", words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
 	}
 	slices.SortStableFunc(running, func(a, b corev1.Pod) int {
 		if ready(&a) != ready(&b) {

@@ -71,7 +71,7 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	}
 	running := &components{client: client}
 	return page.Options{
-		Cluster: a.cluster(reader.Config.Host), Follower: follower, Policies: reader.Policies,
+		Cluster: a.cluster(reader.Config.Host), Flags: a.flagsOf(a.context()), Follower: follower, Policies: reader.Policies,
 		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 			if namespace == "" {
 				return client.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
@@ -92,16 +92,20 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 
 // cluster is how the user knows the cluster: by the name of the context, or where it is.
 func (a *asking) cluster(host string) string {
+	if name := a.context(); name != "" {
+		return fmt.Sprintf("the context %s, %s", name, host)
+	}
+	return host
+}
+
+// context is the name of the context; empty if there is none.
+func (a *asking) context() string {
+	if *a.flags.Context != "" {
+		return *a.flags.Context
+	}
 	raw, err := a.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return host
+		return ""
 	}
-	name := raw.CurrentContext
-	if a.flags.Context != nil && *a.flags.Context != "" {
-		name = *a.flags.Context
-	}
-	if name == "" {
-		return host
-	}
-	return fmt.Sprintf("the context %s, %s", name, host)
+	return raw.CurrentContext
 }

@@ -49,6 +49,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
+				answer.WithFlags(a.clusterFlags())
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
 				}); done {
@@ -88,6 +89,7 @@ func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) erro
 		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request", notFound)
 	}
 	defer a.unread(cmd.ErrOrStderr(), w)
+	answer.WithFlags(a.clusterFlags())
 	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
 	}); done {

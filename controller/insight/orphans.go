@@ -24,7 +24,7 @@ type Orphan struct {
 // Orphans are all of them, sorted.
 func (w *World) Orphans() []Orphan {
 	var out []Orphan
-	for v := range w.objects() {
+	for v := range w.surveyed() {
 		if len(v.Owners) == 0 || v.Deleting {
 			continue
 		}

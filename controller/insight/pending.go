@@ -37,7 +37,7 @@ type Group struct {
 // Pending is all that is being deleted, by who has to act: groups with the oldest object first, and so within each.
 func (w *World) Pending(now time.Time) []Group {
 	groups := map[string]*Group{}
-	for v := range w.objects() {
+	for v := range w.surveyed() {
 		if !v.Deleting {
 			continue
 		}
@@ -146,7 +146,7 @@ func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
 		return Cause{}, false
 	}
 	c := Cause{What: "its grace period is over, and its node has not confirmed that it has stopped", Actor: "the kubelet of its node", about: aboutStopping,
-		Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide; kubectl get nodes", v.Namespace, v.Name)}
+		Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide", v.Namespace, v.Name)}
 	if left := m.DeletionTimestamp.Sub(now); left > 0 {
 		c.What, c.Look = fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), ""
 	}

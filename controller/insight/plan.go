@@ -99,10 +99,20 @@ type Verdict struct {
 	Refused  bool     `json:"refused"`
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Confirm is a command that confirms the delete for exactly what goes with it now; empty where that is not asked for.
+	// Confirm is a command that confirms the delete for exactly what goes with it now, without flags that say which cluster; empty where that is
+	// not asked for.
 	Confirm string `json:"confirm,omitempty"`
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string `json:"doubt,omitempty"`
+}
+
+// WithFlags has the commands that are shown carry flags, which say of which cluster they are.
+func (p *Plan) WithFlags(flags string) {
+	for i := range p.Verdicts {
+		if v := &p.Verdicts[i]; v.Confirm != "" {
+			v.Confirm += flags
+		}
+	}
 }
 
 // Plan is what a deletion would do.

@@ -39,6 +39,15 @@ func (a *Answer) Take(tried []Trial) {
 	}
 }
 
+// WithFlags has the commands that are shown carry flags, which say of which cluster they are.
+func (a *Answer) WithFlags(flags string) {
+	for i := range a.Causes {
+		if c := &a.Causes[i]; c.Look != "" {
+			c.Look += flags
+		}
+	}
+}
+
 // Facts are what was read besides metadata. Whatever is nil was not read, and nothing is said about it.
 type Facts struct {
 	// Object is the whole object that is asked about.

@@ -19,6 +19,8 @@ type World struct {
 	// Namespace is the only one of which objects were read, besides the cluster-scoped kinds that they name as owners. Empty:
 	// all were read.
 	Namespace string
+	// Asked is the namespace that surveys tell of, where more was read: see Widens. Empty: they tell of all.
+	Asked string
 
 	kinds  map[schema.GroupResource]graph.Resource
 	meta   []*metav1.PartialObjectMetadata // by the handles of the objects
@@ -60,7 +62,7 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 // Clone is a World of its own that knows what w knows. What is done with the one is not seen in the other.
 func (w *World) Clone() *World {
 	return &World{
-		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
+		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
 		unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round, aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
 	}
 }
@@ -210,6 +212,40 @@ func (w *World) Widens() bool {
 		}
 	}
 	return false
+}
+
+// surveyed are the objects that surveys tell of: all that were read, or those of the namespace that was asked about, and what is in none and owns
+// one of them.
+func (w *World) surveyed() iter.Seq[*graph.View] {
+	if w.Asked == "" {
+		return w.objects()
+	}
+	owners := map[types.UID]bool{}
+	for v := range w.objects() {
+		if v.Namespace == w.Asked {
+			for _, o := range v.Owners {
+				owners[o.UID] = true
+			}
+		}
+	}
+	return func(yield func(*graph.View) bool) {
+		for v := range w.objects() {
+			if (v.Namespace == w.Asked || v.Namespace == "" && owners[v.UID]) && !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Lacks is a kind with namespaces that could not be listed, while other did have it; empty if there is none.
+func (w *World) Lacks(other *World) (kind, reason string) {
+	for _, u := range w.Unread() {
+		gr := schema.ParseGroupResource(u.Kind)
+		if k, ok := w.kinds[gr]; ok && k.Namespaced && !other.Unreadable(gr) {
+			return u.Kind, u.Reason
+		}
+	}
+	return "", ""
 }
 
 // objects are all that were read. Meanwhile the graph may learn of owners, and of nothing else.

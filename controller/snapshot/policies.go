@@ -96,6 +96,13 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	return p, nil
 }
 
+// PoliciesUnread tells whether some kind of policies could not be read, so that what is said about a World may lack what they say.
+func PoliciesUnread(w *insight.World) bool {
+	return slices.ContainsFunc(policyKinds, func(resource string) bool {
+		return w.Unreadable(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource})
+	})
+}
+
 // metaOf is the metadata of an object that was listed.
 func (p *Policies) metaOf(uid types.UID, gvk schema.GroupVersionKind) (map[string]any, error) {
 	m := p.world.Meta(uid)

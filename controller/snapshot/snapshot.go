@@ -45,7 +45,7 @@ type Reader struct {
 
 // Read lists everything that can be collected in a namespace, or in the cluster if it is empty. Kinds that cannot be
 // listed are noted in the World. Of a namespace, owners that are cluster-scoped are read too: where an object names one, its
-// kind is listed; where one of those is being deleted, all the cluster is. An error means that nothing is known.
+// kind is listed; where one of those is being deleted, all the cluster is, as far as the user may list it. An error means that nothing is known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -92,9 +92,23 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		w.NextRound()
 	}
 	if w.Widens() {
-		return r.Read(ctx, "")
+		return r.widen(ctx, w)
 	}
 	return w, nil
+}
+
+// widen reads the cluster in place of a namespace. Who may not list all of it keeps what is known of the namespace, which says what it lacks.
+func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.World, error) {
+	wide, err := r.Read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if kind, reason := wide.Lacks(narrow); kind != "" {
+		narrow.Missed("what is in other namespaces", true, fmt.Sprintf("%s there: %s", kind, reason))
+		return narrow, nil
+	}
+	wide.Asked = narrow.Namespace
+	return wide, nil
 }
 
 // Elsewhere looks in all namespaces for owners that are not in the World's: one list of each of their kinds.

@@ -48,7 +48,11 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.world.Clone(), nil
+	w := k.world.Clone()
+	if k.all {
+		w.Asked = namespace
+	}
+	return w, nil
 }
 
 // About is the World of an object. partly says why it does not show all that depends on the object: one namespace is followed, and an object that

@@ -142,6 +142,7 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		again.world.Asked = kept.Asked
 		if again.widens {
 			t.Fatalf("step %d: the namespace %q is to be looked at as a part of the cluster", step, namespace)
 		}

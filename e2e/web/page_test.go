@@ -159,7 +159,8 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 		}
 	}
 	p.see("A policy refuses to have you delete it: ") // it is a reason for which the object is there, too
-	p.see("kubectl delete configmaps boss -n " + w.namespace + " --cascade=orphan")
+	p.see("kubectl delete configmaps boss -n " + w.namespace + " --cascade=orphan --kubeconfig=")
+	p.see(" --context=") // a page stays with its cluster, whatever the current context is by then
 	eval[bool](p, "history.back() ?? true")
 	p.until("document.querySelector('button[data-choice=foreground]')?.getAttribute('aria-pressed') === 'true'")
 }

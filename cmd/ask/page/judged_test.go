@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +23,7 @@ import (
 // governed is a town with a policy that refuses a delete by which more than one object would also be deleted, and whose API server says who asks.
 func governed(t *testing.T) *town {
 	t.Helper()
+	down := &atomic.Bool{}
 	w := newTownOf(t, func(r apitest.Request) *apitest.Reply {
 		verbs := metav1.Verbs{"list", "watch", "get"}
 		group, version := v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.String()
@@ -30,6 +33,8 @@ func governed(t *testing.T) *town {
 			return &apitest.Reply{Code: 200, Body: metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served}}}}
 		case r.Path == "/apis/"+version:
 			return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: "deletionpolicies", Kind: "DeletionPolicy", Verbs: verbs}}}}
+		case strings.HasSuffix(r.Path, "/deletionpolicies") && down.Load():
+			return apitest.Refuse(http.StatusInternalServerError, "InternalError", "for a moment")
 		case strings.HasSuffix(r.Path, "/selfsubjectreviews"):
 			return &apitest.Reply{Code: 201, Body: map[string]any{
 				"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": "anna"}},
@@ -39,8 +44,36 @@ func governed(t *testing.T) *town {
 	})
 	w.api.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: few, uid: few}, spec: {
 		match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, protection: {maxDependents: 1}}}`)
-	w.Policies = (&snapshot.Reader{Config: w.api.Config()}).Policies
+	w.Policies, w.policiesDown = (&snapshot.Reader{Config: w.api.Config()}).Policies, down
 	return w
+}
+
+// TestAPlanThatCouldNotAskPoliciesIsMadeAgain: that they could not be read for a moment is no answer for the next one, nor is the question of who
+// went away.
+func TestAPlanThatCouldNotAskPoliciesIsMadeAgain(t *testing.T) {
+	w := governed(t)
+	verdicts := func() string {
+		return fmt.Sprint(w.ask(http.StatusOK, "plan", append([]string{"cascade", "background"}, boss...)...)["verdicts"])
+	}
+	w.policiesDown.Store(true)
+	if said := verdicts(); strings.Contains(said, "few") {
+		t.Fatalf("policies were read: %s", said)
+	}
+	w.policiesDown.Store(false)
+	if said := verdicts(); !strings.Contains(said, "few") {
+		t.Errorf("the verdicts, when policies can be read again: %s", said)
+	}
+
+	w.plans = nil
+	asked, goAway := context.WithCancel(t.Context())
+	w.Policies = func(context.Context, *insight.World) (*snapshot.Policies, error) {
+		goAway()
+		return nil, nil
+	}
+	_, err := w.plan(asked, url.Values{"kind": {"configmaps"}, "namespace": {"shop"}, "name": {"boss"}, "cascade": {"background"}})
+	if !errors.Is(err, context.Canceled) || len(w.plans) > 0 {
+		t.Errorf("%v, and %d plans are kept, want none", err, len(w.plans))
+	}
 }
 
 // TestPlansSayWhatPoliciesSay: what is refused is said beside what would go, and one that policies judged is made again when it is asked for, since

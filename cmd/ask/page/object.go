@@ -108,6 +108,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	if !ok {
 		return nil, o.missing(w.World)
 	}
+	why.WithFlags(p.Flags)
 	return map[string]any{
 		"version": version, "object": o.Object, "owners": w.Tree(o.UID, insight.Up, now), "why": why,
 		"unread": w.Unread(), "notRead": unread,

@@ -38,9 +38,10 @@ var assets embed.FS
 
 // Options say what the page shows.
 type Options struct {
-	// Cluster names the cluster to the user.
-	Cluster  string
-	Follower *snapshot.Follower
+	// Cluster names the cluster to the user, and Flags to kubectl, for commands that are shown: a page stays with its cluster while the current
+	// context becomes another.
+	Cluster, Flags string
+	Follower       *snapshot.Follower
 	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts

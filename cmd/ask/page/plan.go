@@ -22,11 +22,12 @@ import (
 type outline struct {
 	*insight.Outline
 	id      string
+	flags   string // of the commands that are shown
 	of      types.UID
 	cascade string
 	scope   string // the namespace that it rests on; empty: all of the cluster
 	version int64
-	// judged says that policies were asked, which may look at what no Follower knows: it is made again when the user asks.
+	// judged says that policies were asked, which may look at what no Follower knows, or that they could not be: it is made again when the user asks.
 	judged bool
 }
 
@@ -85,6 +86,9 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	}
 	d := insight.Deletion{Propagation: propagation}
 	policies, err := p.Policies(ctx, w.World)
+	if err == nil {
+		err = ctx.Err() // who asked went away in the middle of the lists: this would be a plan without policies
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +112,10 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	if !ok {
 		return nil, o.missing(w.World)
 	}
+	laid.Plan.WithFlags(p.Flags)
 	return &outline{
-		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version, judged: policies != nil,
+		Outline: laid, flags: p.Flags, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version,
+		judged: policies != nil || snapshot.PoliciesUnread(w.World),
 	}, nil
 }
 
@@ -117,7 +123,7 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 func (o *outline) told() any {
 	return map[string]any{
 		"id": o.id, "summary": o.Plan.Summary(), "totals": o.Plan.Totals(), "verdicts": o.Plan.Verdicts,
-		"unread": o.Plan.Unread, "cascade": o.cascade, "root": o.Root(), "cells": o.Cells(),
+		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": o.flags, "root": o.Root(), "cells": o.Cells(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type town struct {
 	*testing.T
 	*Page
 	api *apitest.Server
+	// policiesDown has the API server answer no list of policies, in a town that has some.
+	policiesDown *atomic.Bool
 	// reads answers in place of the API server where it is set.
 	reads func() (*unstructured.Unstructured, error)
 }

@@ -3,6 +3,10 @@
 // Nothing says that the answer is the one that was given before.
 export const same = Symbol("same");
 
+// aged tells whether an answer is so old that what rests on more than the metadata of objects is asked for again: Events, status, other
+// namespaces, and the clock.
+export const aged = (answered) => performance.now() - answered > 10_000; // milliseconds
+
 export class Refused extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }

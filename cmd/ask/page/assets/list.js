@@ -12,7 +12,8 @@ const mostUnfolded = 5000; // lines that are looked through for unfolded ones wh
 //
 // What is shown is { plan, top, pages }. A fold is a line that is unfolded, with how many rows are below it and which folds are among these;
 // top is that of the object, undefined where it is not unfolded. Rows are not kept: there may be as many as objects in a cluster.
-export function list(named) {
+// lost is called when lines of the plan cannot be had: another plan is to be taken.
+export function list(named, lost) {
   let shown;
   let newest; // the plan that was taken last, which may not be shown yet
   let here = 0; // the row with the keyboard
@@ -91,7 +92,7 @@ export function list(named) {
     let p = of.pages.get(name);
     if (!p) {
       p = { lines: undefined };
-      p.asked = ask("lines", { plan: of.plan.id, below, from }).then((a) => { p.lines = a.lines || []; return p; });
+      p.asked = ask("lines", { plan: of.plan.id, below, from }).then((a) => { p.lines = a.lines || []; return p; }, (e) => { of.pages.delete(name); throw e; });
       of.pages.set(name, p);
     }
     return p;
@@ -121,7 +122,8 @@ export function list(named) {
     if (open) {
       unfolded.add(row.key);
       of.looked = 0;
-      const fold = await grown(of, row);
+      let fold;
+      try { fold = await grown(of, row); } catch { return lost(); } // the next plan has it unfolded
       // Another plan may have come meanwhile, or it was folded again, or what it hangs below was.
       if (shown !== of || !unfolded.has(row.key) || !there(of, row.above) || row.above?.folds.some((f) => f.index === fold.index)) return;
       if (row.above) put(row.above, fold, fold.height);
@@ -153,7 +155,7 @@ export function list(named) {
 
   // come asks for lines that are missing, and draws them.
   async function come(of, below, from) {
-    try { await page(of, below, from).asked; } catch { return; } // the next plan asks again
+    try { await page(of, below, from).asked; } catch { return lost(); }
     if (shown === of) draw();
   }
 

@@ -1,5 +1,5 @@
 // One object: why it is as it is, who owns it, and what its delete does.
-import { ask, same } from "./ask.js";
+import { aged, ask, same } from "./ask.js";
 import { commandBox, el, kubectl, linkTo, placeOf, renew, titleOf, unreadBox } from "./dom.js";
 import { list } from "./list.js";
 import { cells, graph } from "./drawings.js";
@@ -12,6 +12,7 @@ export function object(named, params) {
   let cascade = cascades.includes(params.cascade) ? params.cascade : "background";
   let way = ways[params.as] ? params.as : "list";
   let said, plan; // the last answers
+  let answered = 0; // when it was said why
   let shown; // the parts of the page, once they are there
   const v = {
     name: "object", title: titleOf(named), named,
@@ -22,18 +23,22 @@ export function object(named, params) {
       return true;
     },
     look: () => [cascade, way],
+    // aged tells whether why it is still there has to be asked again although nothing has changed.
+    aged: () => !!said?.why.deleting && aged(answered),
     async read(anew, signal) {
+      const of = cascade;
       const [o, p] = await Promise.all([
-        ask("object", { ...named, have: anew ? undefined : said?.version }, signal),
+        ask("object", { ...named, have: anew || v.aged() ? undefined : said?.version }, signal),
         ask("plan", { ...named, cascade, have: anew ? undefined : plan?.id }, signal),
       ]);
-      return o === same && p === same ? same : { o, p };
+      // Where the user asks for another propagation meanwhile, that is read next, and this plan belongs below no button that is pressed.
+      return of !== cascade || o === same && p === same ? same : { o, p };
     },
     async show(into, { o, p }) {
-      if (o !== same) said = o;
+      if (o !== same) [said, answered] = [o, performance.now()];
       if (p !== same) plan = p;
       if (!shown || !into.contains(shown.head)) {
-        shown = { head: el("div"), plan: el("div"), body: el("div"), end: el("div"), list: list(named) };
+        shown = { head: el("div"), plan: el("div"), body: el("div"), end: el("div"), list: list(named, () => v.again()) };
         into.replaceChildren(shown.head, shown.plan, shown.body, shown.end);
       }
       renew(shown.head, head());
@@ -88,7 +93,7 @@ export function object(named, params) {
         ...(d.warnings || []).map((w) => el("p", { class: "warned" }, w)),
       ]),
       el("p", { class: "summary", id: "summary" }, plan.summary),
-      commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}`),
+      commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}${plan.flags}`),
       choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w)),
       el("p", { class: "key" }, ...["- is deleted", "! is deleted, and waits", "~ is kept, and loses a reference", "? is kept: its owners cannot be determined"].map((k) => el("span", {}, k))),
     ];

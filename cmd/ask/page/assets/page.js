@@ -41,6 +41,7 @@ function open() {
   if (view) { view.over = true; view.asking.abort(); }
   view = Object.assign(next, { asking: new AbortController() });
   view.version = -1;
+  view.again = () => later(next, true);
   for (const a of document.querySelectorAll("header nav a")) {
     if (a.dataset.view === view.name) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
@@ -55,10 +56,12 @@ function open() {
 // took, at most a second; what the user asks for does not wait.
 async function refresh(v, anew) {
   if (v.over) return;
-  if (v.reading) { v.again = true; v.anew ||= anew; return; }
+  v.anew ||= anew;
+  if (v.reading) { v.waits = true; return; }
   clearTimeout(v.timer);
   v.reading = true;
-  v.again = v.anew = false;
+  anew = v.anew;
+  v.waits = v.anew = false;
   const began = performance.now();
   v.version = version;
   try {
@@ -82,13 +85,14 @@ async function refresh(v, anew) {
     tell(told);
     v.reading = false;
     v.next = performance.now() + Math.min(mostRest, Math.max(leastRest, performance.now() - began));
-    if (v.again) v.anew ? refresh(v, true) : later(v);
+    if (v.waits) v.anew ? refresh(v, true) : later(v);
   }
 }
 
-// later refreshes a view when it has rested.
-function later(v) {
-  if (v.reading) { v.again = true; return; }
+// later refreshes a view when it has rested; anew: what was answered before does not count.
+function later(v, anew = false) {
+  v.anew ||= anew;
+  if (v.reading) { v.waits = true; return; }
   clearTimeout(v.timer);
   v.timer = setTimeout(() => refresh(v, false), Math.max(0, (v.next ?? 0) - performance.now()));
 }
@@ -122,7 +126,7 @@ addEventListener("keydown", (e) => {
 follow((news) => {
   tell(news.health);
   version = news.version;
-  if (view && view.version < version) later(view);
+  if (view && (view.version < version || view.aged?.())) later(view);
 }, () => tell({ lost: "kubectl weir ui does not answer; if it has ended, start it again, and open the address that it prints." }));
 
 ask("state").then((s) => {

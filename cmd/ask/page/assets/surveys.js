@@ -1,14 +1,16 @@
 // What is being deleted, by who has to act; and what has lost its owners.
-import { ask, same } from "./ask.js";
+import { aged, ask, same } from "./ask.js";
 import { counted, el, linkTo, renew, unreadBox } from "./dom.js";
 
 function survey(name, title, params, body) {
   let have;
+  let answered; // when, if the answer tells how long things have lasted
   return {
     name, title,
+    aged: () => answered !== undefined && aged(answered),
     async read(anew, signal) {
-      const said = await ask(name, { ...params, have: anew ? undefined : have }, signal);
-      if (said !== same) have = said.version;
+      const said = await ask(name, { ...params, have: anew || this.aged() ? undefined : have }, signal);
+      if (said !== same) [have, answered] = [said.version, said.groups?.length ? performance.now() : undefined];
       return said;
     },
     show(into, said) {
