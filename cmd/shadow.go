@@ -22,9 +22,9 @@ func shadowCommand() *cobra.Command {
 Weir the cluster's own collector carried out, how much later, and names each difference: what Weir would have deleted or
 changed and the cluster did not, and what was deleted although Weir would have kept it.
 
-With --gate it fails unless Weir has compared for as long, is still running, and found no difference. Differences on purpose
-that release or keep do not count. Those that delete do, because in replace mode those objects go: the gate names them, and
---accept NAME accepts those of that name.`,
+With --gate it fails unless Weir has compared for as long, is still running, sees all kinds, and found no difference. Differences
+on purpose that release or keep do not count. Those that delete do, because in replace mode those objects go: the gate names
+them, and --accept NAME accepts those of that name. It names kinds that Weir cannot see in the same way.`,
 		Example: `  weir controller --mode shadow --shadow-report shadow.json
   weir shadow shadow.json
   weir shadow shadow.json --gate 24h`,

@@ -174,9 +174,14 @@ func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 	}
 
 	url := "http://" + address
-	out, said, code := w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "1ms")
-	if code != 0 || !strings.Contains(out, "Compared for ") || !strings.Contains(out, "No difference.") {
-		t.Errorf("exit code %d of kubectl weir shadow:\n%s%s", code, out, said)
+	var out, said string
+	var code int
+	w.until("it has compared for a moment", func(context.Context) (bool, error) {
+		out, said, code = w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "1ms")
+		return code == 0, nil
+	})
+	if !strings.Contains(out, "Compared for ") || !strings.Contains(out, "No difference.") {
+		t.Errorf("kubectl weir shadow says:\n%s%s", out, said)
 	}
 	if out, said, code = w.ask(w.plane.Kubeconfig, "shadow", "--url", url, "--gate", "24h"); code != 1 || !strings.Contains(said, "not for 24h0m0s yet") {
 		t.Errorf("exit code %d of kubectl weir shadow --gate 24h:\n%s%s", code, out, said)

@@ -41,9 +41,9 @@ It asks Weir's controller through a port-forward, for which you have to be allow
 pods/portforward in the namespace of Weir. The pod is sent no credentials. With --url it asks a weir that runs on this
 machine, and FILE is what --shadow-report has written; - is standard input.
 
-With --gate it fails unless Weir has compared for that long, and found no difference. Differences on purpose that release or keep
-an object do not count. Those that delete one do, because replace mode deletes those objects: the gate names these differences, and
---accept NAME accepts all of that name.`,
+With --gate it fails unless Weir has compared for that long, sees all kinds, and found no difference. Differences on purpose that
+release or keep an object do not count. Those that delete one do, because replace mode deletes those objects: the gate names these
+differences, and --accept NAME accepts all of that name. It names kinds that Weir cannot see in the same way.`,
 		Example: `  kubectl weir shadow
   kubectl weir shadow --gate 24h
   kubectl weir shadow -n deletion            # where Weir is in another namespace

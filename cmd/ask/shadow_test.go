@@ -55,7 +55,7 @@ func (s said) mustFail(t *testing.T, says ...string) {
 func found(t *testing.T) string {
 	t.Helper()
 	at := time.Date(2001, 1, 2, 0, 0, 0, 0, time.UTC)
-	data, err := json.Marshal(report.Report{Since: at.Add(-25 * time.Hour), At: at, Ready: true, Decisions: map[string]map[string]int{"delete": {report.Done: 3}}})
+	data, err := json.Marshal(report.Report{Since: at.Add(-25 * time.Hour), At: at, ComparedSeconds: new((25 * time.Hour).Seconds()), Ready: true, Decisions: map[string]map[string]int{"delete": {report.Done: 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@
 //
 // Of namespaces it asks package drain what would come next in them, and the namespaces themselves where nothing moves (spaces.go).
 //
+// Nothing is compared of what is not seen: it is told, and the time without it does not count (sight.go).
+//
 // What was found is a Report (package report), which is written to a file, and served (serve.go).
 //
 // Ledger is the bookkeeping, without a clock; Shadow has the lock around it, which is held for nothing that can block. Goroutines: one

@@ -25,6 +25,7 @@ const (
 type Ledger struct {
 	Since time.Time
 	late  time.Duration
+	sight sight
 
 	open        map[types.UID]*decision
 	spaces      map[string]*space         // by name

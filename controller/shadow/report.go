@@ -38,6 +38,7 @@ func (l *Ledger) Report(now time.Time, ready bool) report.Report {
 		}
 	}
 	r.LagSeconds, r.NamespaceLagSeconds = l.deletes.told(), l.drains.told()
+	l.sight.into(&r)
 	return r
 }
 

@@ -33,7 +33,7 @@ const (
 type Options struct {
 	Store *follow.Store
 	Ready func() error // nil once all kinds have been listed
-	// Undiscovered are API groups that do not answer.
+	// Undiscovered are group versions that do not answer.
 	Undiscovered func() []string
 	// Namespaces are read of those that stand still.
 	Namespaces typedcorev1.NamespaceInterface
@@ -177,6 +177,7 @@ func (s *Shadow) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			s.see()
 			s.report()
 			return
 		case <-tick.C:
@@ -186,6 +187,7 @@ func (s *Shadow) Run(ctx context.Context) {
 
 // sweep decides again about what is open: that an object is gone, or has changed, makes no work for anybody.
 func (s *Shadow) sweep(ctx context.Context) {
+	s.see()
 	s.mu.Lock()
 	due := s.ledger.Due(time.Now())
 	s.mu.Unlock()
@@ -210,6 +212,14 @@ func (s *Shadow) sweep(ctx context.Context) {
 	}
 	s.look(ctx)
 	s.metrics.set(s.now())
+}
+
+// see looks at what is seen and what is not.
+func (s *Shadow) see() {
+	ready, unseen := s.Ready() == nil, notSeen(s.Store.Stats().Kinds, s.Undiscovered())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.sight.look(time.Now(), ready, unseen)
 }
 
 func (s *Shadow) now() report.Report {

@@ -49,10 +49,14 @@ func (s *story) shadow() {
 		}
 		return nil
 	})
-	out, err := ask("--gate", "1ms")
-	if err != nil {
-		s.Errorf("the gate of a moment: %v", err)
-	}
+	var out string
+	s.until("the gate of a moment is open", func(context.Context) error {
+		out, err = ask("--gate", "1ms")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 	mustSay(out, "Compared for ", "No difference") // or none but those on purpose
 	if out, err = ask("--gate", "24h"); err == nil {
 		s.Error("the gate of a day is open")

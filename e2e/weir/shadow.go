@@ -42,7 +42,8 @@ func (s *Shadow) End(ctx context.Context, accept ...string) (string, error) {
 			return false, err
 		}
 		told = m.Has("weir_shadow_decisions")
-		return told && m.Sum("weir_shadow_decisions", "result", "open") == 0 || m.Sum("weir_shadow_differences") > 0, nil
+		seen := m.Sum("weir_graph_kinds") == m.Sum("weir_graph_kinds", "state", "synced") // what is not seen closes the gate
+		return told && seen && m.Sum("weir_shadow_decisions", "result", "open") == 0 || m.Sum("weir_shadow_differences") > 0, nil
 	})
 	if err != nil && (!told || !wait.Interrupted(err)) {
 		return "", fmt.Errorf("wait until nothing that shadow mode decided is open: %w", err)

@@ -13,10 +13,15 @@ import (
 // Draw writes a report for people.
 func (r *Report) Draw(out io.Writer) error {
 	p := &printer{out: out}
-	p.line("Compared for %s, until %s.", r.At.Sub(r.Since).Round(time.Second), r.At.UTC().Format(time.RFC3339))
+	if until := r.At.UTC().Format(time.RFC3339); r.ComparedSeconds != nil {
+		p.line("Compared for %s, until %s.", r.compared(nil).Truncate(time.Second), until)
+	} else {
+		p.line("Compared from %s until %s, by a weir that is older than this command: it does not say for how long of that.", r.Since.UTC().Format(time.RFC3339), until)
+	}
 	if !r.Ready {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
+	r.drawUnseen(p)
 	r.drawObjects(p)
 	if of := r.Decisions[Drain]; of != nil {
 		r.drawNamespaces(p, of)

@@ -32,7 +32,13 @@ func TestReportIsDrawn(t *testing.T) {
 	}{
 		"nothing":           {func(*Report) {}, head + none + "No difference.\n"},
 		"not all was there": {func(r *Report) { r.Ready = false }, head + "Not all kinds have been listed: much is in doubt.\n" + none + "No difference.\n"},
-		"too much":          {func(r *Report) { r.Forgotten = 4 }, head + none + "4 decisions were not compared, because too many were open.\nNo difference.\n"},
+		"of an older weir": {func(r *Report) { r.ComparedSeconds = nil },
+			"Compared from 2026-11-23T08:00:00Z until 2026-11-23T09:00:00Z, by a weir that is older than this command: it does not say for how long of that.\n" + none + "No difference.\n"},
+		"not all is seen": {func(r *Report) {
+			r.Unseen, r.MoreUnseen = []Unseen{{"widgets.example.com", "it cannot be listed: no answer", 600.5}, {"metrics.k8s.io/v1", "the group does not answer", 900}}, 3
+		}, "Compared for 10m0s, until 2026-11-23T09:00:00Z.\nWeir cannot see the following now, and compares nothing of it:\n" +
+			"  widgets.example.com: it cannot be listed: no answer\n  metrics.k8s.io/v1: the group does not answer\n  and 3 more\n" + none + "No difference.\n"},
+		"too much": {func(r *Report) { r.Forgotten = 4 }, head + none + "4 decisions were not compared, because too many were open.\nNo difference.\n"},
 		"objects": {func(r *Report) {
 			r.Decisions = map[string]map[string]int{"release": {Withdrawn: 2}, "delete": {Done: 3, Withdrawn: 1, Late: 5, "open": 4}}
 			r.Deletes = map[string]int{Sooner: 6, Others: 7, Kept: 8}
@@ -104,7 +110,7 @@ On purpose Weir would also delete what the cluster keeps. That closes the gate, 
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report{Since: start, At: start.Add(time.Hour), Ready: true}
+			r := Report{Since: start, At: start.Add(time.Hour), ComparedSeconds: new(3600.0), Ready: true}
 			c.change(&r)
 			var out bytes.Buffer
 			if err := r.Draw(&out); err != nil {
@@ -132,7 +138,7 @@ func (f *full) Write(p []byte) (int, error) {
 
 // TestReportThatCannotBeWrittenIsAnError: wherever that begins, it is told, nothing more is tried, and the gate is not what is told.
 func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
-	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1,
+	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1, Unseen: []Unseen{{What: "widgets.example.com"}}, MoreUnseen: 1,
 		Decisions: map[string]map[string]int{"delete": {Done: 1}, Drain: {Done: 1}}}
 	var whole bytes.Buffer
 	if err := r.Draw(&whole); err != nil {
@@ -157,7 +163,7 @@ func TestWhatOthersHaveChosenStaysInItsLine(t *testing.T) {
 		d := Difference{What: Late, Verb: text, Object: text, UID: "1", Why: text, OnPurpose: text, History: []Step{{start, text}}}
 		removes := d
 		removes.Verb = deletes
-		return &Report{Since: start, At: start.Add(time.Hour), Decisions: map[string]map[string]int{text: {Done: 1}, Drain: {}},
+		return &Report{Since: start, At: start.Add(time.Hour), Unseen: []Unseen{{What: text, Why: text}}, Decisions: map[string]map[string]int{text: {Done: 1}, Drain: {}},
 			Differences: []Difference{d}, OnPurpose: []Difference{d, removes}, MoreDeletes: map[string]int{text + text: 1}}
 	}
 	shown := func(r *Report) string {

@@ -15,12 +15,13 @@ import (
 type Gate struct {
 	// Lasted is for how long nothing was different; 0: there is no gate.
 	Lasted time.Duration
-	// Accept are differences on purpose that delete, by their OnPurpose. Who names one knows that objects go for it which the cluster keeps.
+	// Accept are differences on purpose that delete, by their OnPurpose, and what is not seen, by its name. Who names one of the first knows that
+	// objects go for it which the cluster keeps; of the others, that nothing about them is compared.
 	Accept []string
 }
 
 // AcceptUsage is what the flag that fills Accept says of itself.
-const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, by the name that is shown with it; may be repeated"
+const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, or a kind that Weir cannot see, by the name that is shown with it; may be repeated"
 
 // Check finds what is wrong with the flags.
 func (g Gate) Check() error {
@@ -36,7 +37,7 @@ func (g Gate) Check() error {
 const (
 	// fresh is how old a report may be of a process that runs.
 	fresh = time.Minute
-	// mostNamed is how many objects are named in an error.
+	// mostNamed is how many objects, or kinds, are named in an error.
 	mostNamed = 5
 )
 
@@ -51,9 +52,12 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 	if !r.Ready {
 		errs = append(errs, errors.New("not all kinds have been listed"))
 	}
-	if since := r.At.Sub(r.Since); since < g.Lasted {
-		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", since.Round(time.Second), g.Lasted))
+	if r.ComparedSeconds == nil {
+		errs = append(errs, errors.New("the report does not say for how long it has compared: the weir that wrote it is older than this command; update it"))
+	} else if compared := r.compared(g.Accept); compared < g.Lasted {
+		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second), g.Lasted))
 	}
+	errs = append(errs, r.notSeen(g.Accept)...)
 	if n := len(r.Differences) + r.More; n > 0 {
 		errs = append(errs, errors.New(differences(n)))
 	}

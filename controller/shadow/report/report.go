@@ -34,6 +34,12 @@ const Refused = "refused"
 type Report struct {
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
+	// ComparedSeconds is for how long of that the process compared: a clock that is set, and a machine that sleeps, add nothing. nil: the weir that
+	// wrote the report is older, and that is not known.
+	ComparedSeconds *float64 `json:"comparedSeconds,omitempty"`
+	// Unseen is what Weir cannot see now: it compares nothing of that. MoreUnseen are only counted.
+	Unseen     []Unseen `json:"unseen,omitempty"`
+	MoreUnseen int      `json:"moreUnseen,omitempty"`
 	// Ready tells whether all kinds have been listed: before that much is in doubt.
 	Ready bool `json:"ready"`
 	// Decisions are counted by verb (delete, release, unblock, unfinalize, and drain for a namespace that is being deleted) and by what became
@@ -54,6 +60,15 @@ type Report struct {
 	// MoreDeletes are those of MoreOnPurpose that delete, by their OnPurpose.
 	MoreDeletes map[string]int `json:"moreDeletes,omitempty"`
 	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
+}
+
+// Unseen is a kind that is not seen, or a group version of which it is not known which kinds it has.
+type Unseen struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	// ComparedSeconds is how much of the report's ComparedSeconds was over when it was last seen: the time since then counts for who accepts that it
+	// is not.
+	ComparedSeconds float64 `json:"comparedSeconds"`
 }
 
 // Difference is something that Weir would do and no client did, or that a client did and Weir would not do.

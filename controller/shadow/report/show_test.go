@@ -86,9 +86,9 @@ func TestReportIsShownWhetherTheGateIsOpenOrNot(t *testing.T) {
 
 // TestTheGateNamesAllThatStandsInTheWay: at once, and a report is fresh for a minute.
 func TestTheGateNamesAllThatStandsInTheWay(t *testing.T) {
-	r := Report{Since: start, At: start.Add(time.Hour), More: 1, Forgotten: 2, MoreDeletes: map[string]int{"judged": 1, "blocked": 1}}
+	r := Report{Since: start, At: start.Add(time.Hour), ComparedSeconds: new(3600.0), Unseen: []Unseen{{"widgets", "no answer", 3600}}, More: 1, Forgotten: 2, MoreDeletes: map[string]int{"judged": 1, "blocked": 1}}
 	got := strings.Split(r.Gate(r.At.Add(time.Minute+time.Millisecond), Gate{Lasted: 2 * time.Hour}).Error(), "\n")
-	want := []string{"the report is 1m0s old", "not all kinds", "it has compared for 1h0m0s", "1 difference", "(blocked)", "(judged)", "2 decisions were not compared"}
+	want := []string{"the report is 1m0s old", "not all kinds", "it has compared for 1h0m0s", "cannot see widgets (no answer)", "1 difference", "(blocked)", "(judged)", "2 decisions were not compared"}
 	if len(got) != len(want) {
 		t.Fatalf("%d errors, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
@@ -97,7 +97,7 @@ func TestTheGateNamesAllThatStandsInTheWay(t *testing.T) {
 			t.Errorf("%q, want %q", got[i], want[i])
 		}
 	}
-	clean := Report{Since: start, At: start.Add(time.Hour), Ready: true}
+	clean := Report{Since: start, At: start.Add(time.Hour), ComparedSeconds: new(3600.0), Ready: true}
 	if err := clean.Gate(clean.At.Add(time.Minute), Gate{Lasted: time.Hour}); err != nil {
 		t.Errorf("after a minute: %v", err)
 	}
