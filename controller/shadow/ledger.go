@@ -58,6 +58,7 @@ func NewLedger(now time.Time, late time.Duration) *Ledger {
 
 // Decided takes in what is decided about an object now, and how the graph has it.
 func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.View, there bool) {
+	a.Why = bounded(a.Why, mostWhy)
 	d := l.open[uid]
 	if d != nil && there && a.Verb == d.action.Verb {
 		if a.Why != d.action.Why {
@@ -267,6 +268,7 @@ func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []r
 }
 
 func (l *Ledger) differ(d *report.Difference) {
+	d.Object, d.Why = bounded(d.Object, mostObject), bounded(d.Why, mostWhy)
 	list, most, more := &l.differences, mostDifferences, &l.more
 	if d.OnPurpose != "" {
 		list, most, more = &l.purposely, mostOnPurpose, &l.moreOfThose

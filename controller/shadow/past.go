@@ -21,7 +21,7 @@ func (p *past) add(now time.Time, what string) {
 		p.steps = slices.Delete(p.steps, mostSteps/2, mostSteps/2+1)
 		p.skipped++
 	}
-	p.steps = append(p.steps, report.Step{At: now, What: what})
+	p.steps = append(p.steps, report.Step{At: now, What: bounded(what, mostWhat)})
 }
 
 // into has a difference tell of it. What a difference has of it does not change any more: reports share it.

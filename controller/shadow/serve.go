@@ -1,7 +1,7 @@
 package shadow
 
 import (
-	"encoding/json"
+	"bytes"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,8 +16,9 @@ func (s *Shadow) Handler() http.Handler {
 			http.Error(w, "the report can only be read: use GET", http.StatusMethodNotAllowed)
 			return
 		}
-		data, err := json.MarshalIndent(s.now(), "", "  ")
-		if err != nil {
+		found := s.now()
+		var data bytes.Buffer
+		if err := found.Write(&data); err != nil {
 			http.Error(w, "write the report: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -26,7 +27,7 @@ func (s *Shadow) Handler() http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		_, _ = w.Write(append(data, '\n')) // who went away has no use for it
+		_, _ = data.WriteTo(w) // who went away has no use for it
 	})
 }
 

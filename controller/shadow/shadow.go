@@ -1,8 +1,8 @@
 package shadow
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +150,7 @@ func (s *Shadow) Going(uid types.UID) {
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
 	if how == report.Kept {
-		s.Log.Info("deleted, and Weir would have kept it", "object", v.Ref.String(), "uid", uid, "why", a.Why)
+		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why", bounded(a.Why, mostWhy))
 	}
 }
 
@@ -240,15 +240,15 @@ func (s *Shadow) report() {
 
 // write replaces a file as a whole: who reads it sees one report or the other.
 func write(path string, r report.Report) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	var data bytes.Buffer
+	if err := r.Write(&data); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = next.Write(append(data, '\n'))
+	_, err = data.WriteTo(next)
 	if e := next.Close(); err == nil {
 		err = e
 	}

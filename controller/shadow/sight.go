@@ -53,7 +53,7 @@ func (s *sight) into(r *report.Report) {
 	seconds := s.compared.Seconds()
 	r.ComparedSeconds = &seconds
 	for _, u := range s.unseen[:min(len(s.unseen), mostUnseen)] {
-		u.ComparedSeconds = s.hidden[u.What].Seconds()
+		u.Why, u.ComparedSeconds = bounded(u.Why, mostWhat), s.hidden[u.What].Seconds()
 		r.Unseen = append(r.Unseen, u)
 	}
 	r.MoreUnseen = len(s.unseen) - len(r.Unseen)

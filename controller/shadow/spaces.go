@@ -231,8 +231,7 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 	if !again {
 		l.count(report.Drain, report.Late)
 	}
-	l.standsStill(now, name, s, why)
-	return why
+	return l.standsStill(now, name, s, why)
 }
 
 // Unread takes in that a namespace in which nothing moves could not be read. Once that has gone on for as long as it may stand still, it is a
@@ -248,12 +247,13 @@ func (l *Ledger) Unread(now time.Time, name, cause string) (why string) {
 	}
 	why = s.step.Why + "; why it stays is not known: " + cause
 	l.count(report.Drain, report.Late)
-	l.standsStill(now, name, s, why)
-	return why
+	return l.standsStill(now, name, s, why)
 }
 
-func (l *Ledger) standsStill(now time.Time, name string, s *space, why string) {
+// standsStill makes a difference of it, and returns why as the difference has it.
+func (l *Ledger) standsStill(now time.Time, name string, s *space, why string) string {
 	s.past.add(now, report.Late)
 	s.differ = s.difference(&report.Difference{At: s.moved, What: report.Late, Object: spaceRef(name), Why: why})
 	l.differ(s.differ)
+	return s.differ.Why
 }

@@ -14,7 +14,7 @@ const Path = "/shadow"
 // Address is where a weir in shadow mode serves its report to this machine, unless told otherwise.
 const Address = "127.0.0.1:8089"
 
-// Most is how many bytes of a report are read: it names a thousand differences at most.
+// Most is how many bytes of a report are read. A weir in shadow mode writes less: it names a thousand differences at most, and cuts long names.
 const Most = 16 << 20
 
 // Read reads a report of a weir in shadow mode.
@@ -42,6 +42,14 @@ func Read(in io.Reader) (*Report, error) {
 	return &r, nil
 }
 
+// Write writes a report as Read reads it.
+func (r *Report) Write(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // each byte of a name that has many of < would be six
+	return enc.Encode(r)
+}
+
 // Outputs are how Show can print.
 const (
 	Text = "text"
@@ -60,9 +68,7 @@ func CheckOutput(output string) error {
 func (r *Report) Show(out io.Writer, output string, now time.Time, gate Gate) error {
 	var err error
 	if output == JSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
+		err = r.Write(out)
 	} else {
 		err = r.Draw(out)
 	}
