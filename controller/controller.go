@@ -219,7 +219,7 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	if err != nil {
 		return fmt.Errorf("make a client for namespaces: %w", err)
 	}
-	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Namespaces: core.Namespaces(),
+	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.comparer.Faults, Namespaces: core.Namespaces(),
 		Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
 	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
 	c.listen(follow.Listener{Served: c.requester.Serve, Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,6 +49,7 @@ type Comparer struct {
 	store     *follow.Store
 	every     time.Duration
 	metrics   *metrics
+	faults    atomic.Int64 // found since it began
 	log       logr.Logger
 }
 
@@ -55,6 +57,9 @@ type Comparer struct {
 func New(w *follow.Watcher, r *request.Client, s *follow.Store, every time.Duration, log logr.Logger, reg prometheus.Registerer) *Comparer {
 	return &Comparer{watcher: w, requester: r, store: s, every: every, metrics: newMetrics(reg), log: log}
 }
+
+// Faults is how many objects the graph had wrong.
+func (c *Comparer) Faults() int { return int(c.faults.Load()) }
 
 // suspect is an object that the graph may have wrong.
 type suspect struct {
@@ -137,6 +142,7 @@ func (c *Comparer) once(ctx context.Context, k follow.Followed, named int) (foun
 			return found, false, err
 		case is:
 			c.metrics.faulty(k.Feed.Kind, s.what, 1)
+			c.faults.Add(1)
 			if found++; named+found <= mostFaultsLogged {
 				c.log.Error(nil, "the graph was wrong about an object", "object", s.ref.String(), "uid", s.ref.UID, "what", s.what)
 			}

@@ -141,8 +141,8 @@ func TestComparisonFindsAndRepairsWhatTheWatchDidNotShow(t *testing.T) {
 				}
 				g.begin(t)
 				<-time.After(g.every + 2*passTime)
-				if diff := cmp.Diff(c.want, g.faults(t)); diff != "" {
-					t.Errorf("faults (-want +found):\n%s", diff)
+				if diff := cmp.Diff(c.want, g.faults(t)); diff != "" || g.Faults() != sum(c.want) {
+					t.Errorf("%d faults (-want +found):\n%s", g.Faults(), diff)
 				}
 				if diff := cmp.Diff(want, g.objects()); diff != "" {
 					t.Errorf("the graph afterwards (-want +have):\n%s", diff)
@@ -154,6 +154,13 @@ func TestComparisonFindsAndRepairsWhatTheWatchDidNotShow(t *testing.T) {
 			})
 		})
 	}
+}
+
+func sum(counts map[string]float64) (n int) {
+	for _, count := range counts {
+		n += int(count)
+	}
+	return n
 }
 
 func graphVersion(c compared, uid types.UID) (string, bool) {

@@ -16,7 +16,8 @@ import (
 
 func TestTheReportIsServedAsItIsNow(t *testing.T) {
 	listed := errors.New("listing")
-	s := New(Options{Store: follow.NewStore(), Ready: func() error { return listed }, Registry: prometheus.NewRegistry()})
+	faults := 0
+	s := New(Options{Store: follow.NewStore(), Ready: func() error { return listed }, Faults: func() int { return faults }, Registry: prometheus.NewRegistry()})
 	get := func(method string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, httptest.NewRequest(method, report.Path, nil))
@@ -38,7 +39,8 @@ func TestTheReportIsServedAsItIsNow(t *testing.T) {
 	}
 	listed = nil
 	s.ledger.Decided(start, "leaf", action(graph.Delete, "1"), view("1"), true)
-	if r := read(); !r.Ready || r.Decisions["delete"]["open"] != 1 {
+	faults = 2
+	if r := read(); !r.Ready || r.Decisions["delete"]["open"] != 1 || r.Faults != 2 {
 		t.Errorf("then: %+v", r)
 	}
 	if w := get(http.MethodHead); w.Code != http.StatusOK {

@@ -35,6 +35,8 @@ type Options struct {
 	Ready func() error // nil once all kinds have been listed
 	// Undiscovered are group versions that do not answer.
 	Undiscovered func() []string
+	// Faults is how many objects the graph had wrong, as comparisons with the API found: what was decided about others by them was wrong, too.
+	Faults func() int
 	// Namespaces are read of those that stand still.
 	Namespaces typedcorev1.NamespaceInterface
 	Late       time.Duration // DefaultLate if 0
@@ -224,9 +226,12 @@ func (s *Shadow) see() {
 
 func (s *Shadow) now() report.Report {
 	ready := s.Ready() == nil
+	faults := s.Faults()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ledger.Report(time.Now(), ready)
+	r := s.ledger.Report(time.Now(), ready)
+	r.Faults = faults
+	return r
 }
 
 func (s *Shadow) report() {

@@ -22,6 +22,9 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
 	r.drawUnseen(p)
+	if r.Faults > 0 {
+		p.line("Weir was wrong about %s, which its log names: what it compared by that says nothing.", words.Count(r.Faults, "object", "objects"))
+	}
 	r.drawObjects(p)
 	if of := r.Decisions[Drain]; of != nil {
 		r.drawNamespaces(p, of)

@@ -58,6 +58,10 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second), g.Lasted))
 	}
 	errs = append(errs, r.notSeen(g.Accept)...)
+	if r.Faults > 0 {
+		errs = append(errs, fmt.Errorf("it was wrong about %s, which is a bug, and what it compared by that says nothing: report what its log names, and start it again to compare from the beginning",
+			words.Count(r.Faults, "object", "objects")))
+	}
 	if n := len(r.Differences) + r.More; n > 0 {
 		errs = append(errs, errors.New(differences(n)))
 	}

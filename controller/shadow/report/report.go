@@ -40,6 +40,8 @@ type Report struct {
 	// Unseen is what Weir cannot see now: it compares nothing of that. MoreUnseen are only counted.
 	Unseen     []Unseen `json:"unseen,omitempty"`
 	MoreUnseen int      `json:"moreUnseen,omitempty"`
+	// Faults is how many objects Weir had wrong, as its comparisons with the API found. What it decided by them, it decided wrongly.
+	Faults int `json:"faults,omitempty"`
 	// Ready tells whether all kinds have been listed: before that much is in doubt.
 	Ready bool `json:"ready"`
 	// Decisions are counted by verb (delete, release, unblock, unfinalize, and drain for a namespace that is being deleted) and by what became
