@@ -366,3 +366,16 @@ func TestWhatWasRestoredIsComparedAgain(t *testing.T) {
 		t.Errorf("decided again: %+v", d)
 	}
 }
+
+// TestWhatIsLateIsJudgedByOneClock: what becomes late while others are judged is no difference yet, because its purpose was not looked for.
+func TestWhatIsLateIsJudgedByOneClock(t *testing.T) {
+	st := newStage(t)
+	st.see("own", foreground, own("own", blocking))
+	since := st.ledger.open["own"].since
+	if late, _ := st.overdue(since.Add(DefaultLate - 1)); len(late) > 0 {
+		t.Errorf("before its time: %+v", late)
+	}
+	if late, _ := st.overdue(since.Add(DefaultLate)); len(late) != 1 || late[0].OnPurpose != ownBlock {
+		t.Errorf("%+v, want one on purpose: %s", late, ownBlock)
+	}
+}

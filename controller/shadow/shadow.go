@@ -190,20 +190,7 @@ func (s *Shadow) Run(ctx context.Context) {
 // sweep decides again about what is open: that an object is gone, or has changed, makes no work for anybody.
 func (s *Shadow) sweep(ctx context.Context) {
 	s.see()
-	s.mu.Lock()
-	due := s.ledger.Due(time.Now())
-	s.mu.Unlock()
-	purposes := map[types.UID]string{}
-	for _, a := range due {
-		s.Store.Read(func(g *graph.Graph) {
-			if v, there := g.Find(a.Object.UID); there {
-				purposes[v.UID] = onPurpose(g, a, v)
-			}
-		})
-	}
-	s.mu.Lock()
-	late, open := s.ledger.Overdue(time.Now(), purposes)
-	s.mu.Unlock()
+	late, open := s.overdue(time.Now())
 	for _, d := range late {
 		s.Log.Info("the cluster has not done what Weir would do", "object", d.Object, "uid", d.UID, "action", d.Verb, "why", d.Why, "on purpose", d.OnPurpose, "for", s.Late.String())
 	}
@@ -214,6 +201,24 @@ func (s *Shadow) sweep(ctx context.Context) {
 	}
 	s.look(ctx)
 	s.metrics.set(s.now())
+}
+
+// overdue makes differences of what is late at a moment. What becomes late after it has its turn in the next sweep: nothing is known of the purpose.
+func (s *Shadow) overdue(now time.Time) (late []report.Difference, open []types.UID) {
+	s.mu.Lock()
+	due := s.ledger.Due(now)
+	s.mu.Unlock()
+	purposes := map[types.UID]string{}
+	for _, a := range due {
+		s.Store.Read(func(g *graph.Graph) {
+			if v, there := g.Find(a.Object.UID); there {
+				purposes[v.UID] = onPurpose(g, a, v)
+			}
+		})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.Overdue(now, purposes)
 }
 
 // see looks at what is seen and what is not.
