@@ -220,6 +220,17 @@ func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) 
 	l.differ(differ)
 }
 
+// Unawaited takes in that an owner goes, or that its finalizer does, with what the graph has of it and decides about it until then. It tells whether
+// Weir would have waited for what it may not have seen.
+func (l *Ledger) Unawaited(now time.Time, a graph.Action, v graph.View) bool {
+	purpose := unawaited(a, v)
+	if purpose == "" {
+		return false
+	}
+	l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Unfinalize.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, OnPurpose: purpose, Ended: &now})
+	return true
+}
+
 // Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
 func (l *Ledger) Rewound(now time.Time) {
 	const why = "the history of the API server went back"

@@ -87,6 +87,9 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 		s.Going(o.UID)
 		return nil
 	}
+	if there && o.Deleting && ends(before, o.Finalizers) {
+		s.unawaited(decided, before)
+	}
 	freed := missed(before.Owners, o.Owners)
 	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
 	if !follows && len(freed) == 0 {
@@ -148,11 +151,22 @@ func (s *Shadow) Going(uid types.UID) {
 	if !there {
 		return
 	}
+	s.unawaited(a, v)
 	s.mu.Lock()
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
 	if how == report.Kept {
 		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why", bounded(a.Why, mostWhy))
+	}
+}
+
+// unawaited is told that an owner goes, or that its finalizer does.
+func (s *Shadow) unawaited(a graph.Action, v graph.View) {
+	s.mu.Lock()
+	told := s.ledger.Unawaited(time.Now(), a, v)
+	s.mu.Unlock()
+	if told {
+		s.Log.Info("its deletion went on, and Weir would have waited", "object", bounded(v.Ref.String(), mostObject), "uid", v.UID, "why", bounded(a.Why, mostWhy))
 	}
 }
 

@@ -102,8 +102,11 @@ func (r *Report) drawNamespaces(p *printer, of map[string]int) {
 // told says in words what the difference is.
 func (d *Difference) told() string {
 	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
-	if verb == Drain {
+	switch verb {
+	case Drain:
 		kept = "it went, and Weir would have kept it"
+	case unfinalizes:
+		kept = "its deletion went on, and Weir would have waited"
 	}
 	switch {
 	case d.What == Kept:

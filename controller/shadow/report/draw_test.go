@@ -71,9 +71,10 @@ func TestReportIsDrawn(t *testing.T) {
 				{At: start, What: Late, Verb: "delete", Object: "pods shop/db", Why: "owner is gone", History: steps("delete", "done"), Ended: &later},
 				{At: start, What: Kept, Verb: "delete", Object: "pods shop/job", Why: "in doubt", History: steps("gone")},
 				{At: start, What: Kept, Verb: Drain, Object: "namespaces shop", Why: "not empty"},
+				{At: start, What: Kept, Verb: "unfinalize", Object: "jobs shop/owner", Why: "not all is listed"},
 			}
 		}, head + none + `
-4 differences:
+5 differences:
   pods shop/web: Weir would release it, and the cluster has not (owner is gone; since 2026-11-23T08:00:00Z)
     08:00:00 release
     08:01:00 kept
@@ -86,6 +87,7 @@ func TestReportIsDrawn(t *testing.T) {
   pods shop/job: it was deleted, and Weir would have kept it (in doubt; since 2026-11-23T08:00:00Z)
     08:00:00 gone
   namespaces shop: it went, and Weir would have kept it (not empty; since 2026-11-23T08:00:00Z)
+  jobs shop/owner: its deletion went on, and Weir would have waited (not all is listed; since 2026-11-23T08:00:00Z)
 `},
 		"differences that are only counted": {func(r *Report) { r.More = 1 }, head + none + "\n1 difference:\n  and 1 more, which are in the log\n"},
 		"only on purpose": {func(r *Report) {

@@ -9,8 +9,8 @@ import (
 // Drain is the verb of what is told of namespaces.
 const Drain = "drain"
 
-// deletes is the verb of what collects.
-const deletes = "delete"
+// deletes is the verb of what collects, unfinalizes of what ends the deletion of an owner.
+const deletes, unfinalizes = "delete", "unfinalize"
 
 // What became of a decision.
 const (
