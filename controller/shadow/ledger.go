@@ -68,7 +68,10 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 		return
 	}
 	if d != nil {
-		how := outcome(d, v, there)
+		how := report.Withdrawn // what goes closes it before: see Gone
+		if there {
+			how = outcome(d, v, there)
+		}
 		l.close(now, uid, d, how, became(how, a, v, there))
 	}
 	if a.Verb == graph.Keep {
@@ -100,7 +103,7 @@ func told(a graph.Action) string { return a.Verb.String() + ": " + a.Why }
 func became(how string, a graph.Action, v graph.View, there bool) string {
 	switch {
 	case !there:
-		return how + ": it is gone"
+		return how + ": it is not followed any more, and whether it was done is not known"
 	case how == report.Withdrawn:
 		return how + ", now " + told(a)
 	case v.Deleting:

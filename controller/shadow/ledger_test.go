@@ -76,7 +76,7 @@ func TestWhatBecomesOfDecisions(t *testing.T) {
 	}{
 		"a delete is open":    {func(*Ledger) {}, "delete open 1"},
 		"it goes":             {func(l *Ledger) { l.Gone(start.Add(time.Second), action(graph.Delete, "1"), view("1", owned("absent"))) }, "delete done 1"},
-		"it is gone":          {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", graph.Action{}, graph.View{}, false) }, "delete done 1"},
+		"it is not followed":  {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", graph.Action{}, graph.View{}, false) }, "delete withdrawn 1"},
 		"it terminates":       {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("2", deleting), true) }, "delete done 1"},
 		"an owner turns up":   {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("1"), true) }, "delete withdrawn 1"},
 		"it is decided again": {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", action(graph.Delete, "2"), view("2"), true) }, "delete open 1"},
@@ -94,7 +94,7 @@ func TestWhatBecomesOfDecisions(t *testing.T) {
 		"it is told once":          {func(l *Ledger) { l.Overdue(start.Add(late), nil); l.Overdue(start.Add(2*late), nil) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
 		"somebody does it late": {func(l *Ledger) {
 			l.Overdue(start.Add(late), nil)
-			l.Decided(start.Add(2*late), "leaf", graph.Action{}, graph.View{}, false)
+			l.Gone(start.Add(2*late), action(graph.Delete, "1"), view("1", owned("absent")))
 		}, "delete done 1; delete late 1; difference late configmaps shop/leaf ended true"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -379,3 +379,17 @@ func TestWhatIsLateIsJudgedByOneClock(t *testing.T) {
 		t.Errorf("%+v, want one on purpose: %s", late, ownBlock)
 	}
 }
+
+// TestWhatIsNotFollowedAnyMoreWasNotCarriedOut: a kind that is not served for a moment, or whose history went back, leaves the graph, and its objects
+// are still there.
+func TestWhatIsNotFollowedAnyMoreWasNotCarriedOut(t *testing.T) {
+	for name, leaves := range map[string]graph.Event{"not served": graph.Stopped{Kind: configMaps}, "its history went back": graph.KindRewound{Kind: configMaps}} {
+		st := newStage(t)
+		st.see("leaf", nil, own("never"))
+		st.Store.Apply(leaves)
+		st.sweep(t.Context())
+		if of := st.now().Decisions["delete"]; of[report.Withdrawn] != 1 || of[report.Done] != 0 || of["open"] != 0 {
+			t.Errorf("%s: %v, want it withdrawn", name, of)
+		}
+	}
+}

@@ -15,7 +15,7 @@ const deletes, unfinalizes = "delete", "unfinalize"
 // What became of a decision.
 const (
 	Done      = "done"      // a client carried it out
-	Withdrawn = "withdrawn" // what was seen later says otherwise
+	Withdrawn = "withdrawn" // what was seen later says otherwise, or its object is not followed any more
 	Late      = "late"      // no client has carried it out for long: a difference
 )
 
