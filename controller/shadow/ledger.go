@@ -40,6 +40,7 @@ type Ledger struct {
 	moreOfThose int                  // on purpose
 	moreDeletes map[string]int       // those of them that delete, by the purpose
 	forgotten   int                  // decisions that there was no room for
+	unwritten   int                  // writes that there was no room for in written
 }
 
 type decision struct {
@@ -122,6 +123,8 @@ func (l *Ledger) Wrote(uid types.UID, purpose string) {
 		d.purpose = purpose
 	case len(l.written) < mostWritten:
 		l.written[uid] = purpose
+	default:
+		l.unwritten++
 	}
 }
 

@@ -238,6 +238,9 @@ func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
 		l.Wrote(types.UID(fmt.Sprintf("written-%d", i)), judgedWhenWritten)
 		l.differ(&report.Difference{OnPurpose: judgedWhenWritten})
 	}
+	if lost := l.Report(start, true).ForgottenWrites; lost != mostWritten {
+		t.Errorf("%d writes are counted that are not remembered, want %d", lost, mostWritten)
+	}
 	if len(l.written) != mostWritten || len(l.purposely) != mostOnPurpose || l.moreOfThose != 2*mostWritten-mostOnPurpose {
 		t.Errorf("%d writes and %d differences on purpose are kept, %d are counted", len(l.written), len(l.purposely), l.moreOfThose)
 	}

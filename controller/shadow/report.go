@@ -19,7 +19,7 @@ func (l *lags) told() report.Lag {
 // Report copies what is known.
 func (l *Ledger) Report(now time.Time, ready bool) report.Report {
 	r := report.Report{Since: l.Since, At: now, Ready: ready, Decisions: map[string]map[string]int{}, Deletes: maps.Clone(l.unasked), Differences: copied(l.differences), OnPurpose: copied(l.purposely),
-		More: l.more, MoreOnPurpose: l.moreOfThose, MoreDeletes: maps.Clone(l.moreDeletes), Forgotten: l.forgotten}
+		More: l.more, MoreOnPurpose: l.moreOfThose, MoreDeletes: maps.Clone(l.moreDeletes), Forgotten: l.forgotten, ForgottenWrites: l.unwritten}
 	for verb, of := range l.counts {
 		r.Decisions[verb] = maps.Clone(of)
 	}

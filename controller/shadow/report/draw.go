@@ -32,6 +32,9 @@ func (r *Report) Draw(out io.Writer) error {
 	if r.Forgotten > 0 {
 		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
 	}
+	if r.ForgottenWrites > 0 {
+		p.line("%d writes of references were not remembered, because there were too many at once: a difference that follows from one is not told to be on purpose.", r.ForgottenWrites)
+	}
 	if len(r.Differences)+r.More == 0 {
 		p.line("No difference%s.", map[bool]string{true: " but those on purpose"}[len(r.OnPurpose) > 0])
 	} else {

@@ -62,6 +62,9 @@ type Report struct {
 	// MoreDeletes are those of MoreOnPurpose that delete, by their OnPurpose.
 	MoreDeletes map[string]int `json:"moreDeletes,omitempty"`
 	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
+	// ForgottenWrites are writes of references by which a difference would be known to be on purpose, and that were not remembered, because there were
+	// too many at once: such a difference has no explanation.
+	ForgottenWrites int `json:"forgottenWrites,omitempty"`
 }
 
 // Unseen is a kind that is not seen, or a group version of which it is not known which kinds it has.
