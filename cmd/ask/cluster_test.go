@@ -317,10 +317,10 @@ func TestCommandsThatArePrintedAreOfTheSameCluster(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"none but the kubeconfig": {nil, "configmaps leaf --kubeconfig='FILE'\n"},
-		"a context":               {[]string{"--context", "it's"}, `configmaps leaf --kubeconfig='FILE' --context='it'\''s'` + "\n"},
-		"a server":                {[]string{"--server", w.url, "--cluster", "c"}, "configmaps leaf --kubeconfig='FILE' --cluster=c --server='" + w.url + "'\n"},
-		"a user":                  {[]string{"--as", "anna"}, "configmaps leaf --kubeconfig='FILE'\n"},
+		"none but the kubeconfig": {nil, "configmaps leaf --kubeconfig=FILE\n"},
+		"a context":               {[]string{"--context", "it's"}, `configmaps leaf --kubeconfig=FILE --context='it'\''s'` + "\n"},
+		"a server":                {[]string{"--server", w.url, "--cluster", "c"}, "configmaps leaf --kubeconfig=FILE --cluster=c --server=" + w.url + "\n"},
+		"a user":                  {[]string{"--as", "anna"}, "configmaps leaf --kubeconfig=FILE\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "kubeconfig")

@@ -47,14 +47,18 @@ func Count[N int | int32 | int64](n N, one, many string) string {
 	return fmt.Sprint(n, " ", many)
 }
 
-// plain is a word that a shell leaves alone, and that is no flag.
-var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+var (
+	// plain is a word that a shell leaves alone, and that is no flag, nor TYPE/NAME to kubectl.
+	plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+	// bare is one that may have slashes: the path of a file, an address.
+	bare = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._:/-]*$`)
+)
 
 // Shell is a text as one word of a command, in one line: what cannot be seen is written as POSIX.1-2024 has it in $'…'. A shell that
 // does not know that (dash) takes it as a word, too, of a name that nothing has: no quote stands in it that could end it.
 func Shell(text string) string {
 	switch {
-	case plain.MatchString(text):
+	case bare.MatchString(text):
 		return text
 	case strings.IndexFunc(text, unseen) < 0:
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

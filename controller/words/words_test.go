@@ -58,8 +58,8 @@ func TestObject(t *testing.T) {
 	if got := Object("deployments.apps", "web"); got != "deployments.apps web" {
 		t.Error(got)
 	}
-	for _, name := range []string{"-n", "a b", "x; id"} {
-		if got := Object("roles.rbac.authorization.k8s.io", name); got != "'roles.rbac.authorization.k8s.io/"+name+"'" || strings.Contains(got, " -n") {
+	for name, want := range map[string]string{"-n": "roles/-n", "a/b": "roles/a/b", "a b": "'roles/a b'", "x; id": "'roles/x; id'", "": "roles/"} {
+		if got := Object("roles", name); got != want {
 			t.Errorf("%q is named %s: kubectl could take it for something else", name, got)
 		}
 	}
