@@ -77,7 +77,7 @@ func (c *compiled) checkResources(rules []v1alpha1.ResourceRule, at *field.Path)
 
 func (c *compiled) checkResource(r v1alpha1.ResourceRule, at *field.Path) {
 	for j, resource := range r.Resources {
-		if resource != "*" {
+		if resource != "*" && len(r.APIGroups) > 0 { // a rule without groups the schema refuses, and a file that has one is read all the same
 			c.mentions = append(c.mentions, Name{at.Child("resources").Index(j).String(), r.APIGroups, resource})
 		}
 		if why := knownNames().wrong(r.APIGroups, resource); why != "" {
@@ -99,7 +99,7 @@ func (n *nameTable) wrong(groups []string, resource string) string {
 			why = fmt.Sprintf("there are no %s in API group %q: write %s", resource, g, meant)
 		}
 	}
-	if elsewhere := n.groups[resource]; why == "" && len(groups) > 0 && len(elsewhere) > 0 { // a rule without groups the schema refuses
+	if elsewhere := n.groups[resource]; why == "" && len(groups) > 0 && len(elsewhere) > 0 {
 		why = fmt.Sprintf("there are no %s in API group %q: they are in %q", resource, groups[0], elsewhere[0])
 	}
 	return why

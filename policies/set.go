@@ -137,7 +137,7 @@ type Status struct {
 // Name is a resource that a policy names in one of the groups, and where.
 type Name struct {
 	Field    string
-	Groups   []string
+	Groups   []string // never empty
 	Resource string
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -86,5 +87,34 @@ func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 	}
 	if err := (*fileReport)(nil).write(t.Context(), all, facts{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A policy in a file meets no API server that would refuse it. One that forgets its API groups is told of as broken, and the others as they are.
+func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
+	sources, problems := policies.Parse("p.yaml", []byte(`
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: broken}, spec: {priority: 1, match: {resources: [{resources: [secrets]}]}, protection: {confirmation: Required}}}
+---
+{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: whole}, spec: {priority: 2, match: {resources: [{apiGroups: [""], resources: [secrets, gizmos]}]}, protection: {confirmation: Required}}}
+`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	var fail error
+	r, written := reports(t, &fail)
+	secrets := &served{resources: map[schema.GroupResource]bool{{Resource: "secrets"}: true}}
+	if err := r.write(t.Context(), policies.Build(nil, sources, policies.Options{}).Statuses(), facts{serves: secrets}); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"weir-system/weir-file-policies of 2",
+		"DeletionPolicy broken p.yaml 1 Ready=False Resolved=True Enforced=False",
+		"DeletionPolicy whole p.yaml 2 Ready=True Resolved=False",
+	}
+	if diff := cmp.Diff(want, written()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if c, _ := secrets.resolved([]policies.Name{{Field: "f", Resource: "gizmos"}}, 0); c.Status != metav1.ConditionTrue {
+		t.Errorf("a name in no group: %s %s", c.Status, c.Message)
 	}
 }

@@ -51,6 +51,9 @@ func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Con
 	}
 	var missing, unknown []string
 	for _, n := range names {
+		if len(n.Groups) == 0 {
+			continue // in no group there is nothing to serve
+		}
 		what := fmt.Sprintf("%s (%s)", n.Field, schema.GroupResource{Group: n.Groups[0], Resource: n.Resource})
 		switch {
 		case v.serves(n):
