@@ -96,8 +96,19 @@ func compile(s Source) *compiled {
 	}
 	if !c.ready() {
 		c.broken = "the policy is broken: " + c.firstError()
+		if c.failsInVain() {
+			c.warn("spec.match.resources", refusesNothing)
+		}
 	}
 	return c
+}
+
+// refusesNothing is told of a policy of which it cannot be told what it is about, although that would be refused.
+const refusesNothing = "the failurePolicy is Fail, but no rule says what the policy is about: it refuses nothing"
+
+// failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing that it might.
+func (c *compiled) failsInVain() bool {
+	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1alpha1.Fail) && !c.judges()
 }
 
 // same tells whether compiling s would give c again.
@@ -119,7 +130,7 @@ func (c *compiled) into(obj map[string]any, to any) bool {
 func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	at := field.NewPath("spec", "match")
 	var errs field.ErrorList
-	c.resources, c.excluded, c.names, c.scope = m.Resources, m.ExcludeResources, m.ResourceNames, m.Scope
+	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames, usableScope(m.Scope)
 	controllers := cmp.Or(m.KubernetesControllers, v1alpha1.JudgeControllers)
 	if c.deletion != nil {
 		controllers = cmp.Or(m.KubernetesControllers, v1alpha1.ExcludeControllers)
@@ -260,6 +271,15 @@ func (c *compiled) warn(at, message string) {
 	c.problems = append(c.problems, Problem{
 		Policy: c.key, File: c.source.File, Line: c.source.line(at), Field: at, Message: message, Warning: true,
 	})
+}
+
+// whyNotInForce is empty for a policy that is.
+func (c *compiled) whyNotInForce() string {
+	why := c.firstError()
+	if why != "" && c.failsInVain() {
+		why += "; " + refusesNothing
+	}
+	return why
 }
 
 func (c *compiled) firstError() string {

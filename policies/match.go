@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -52,6 +53,27 @@ func (m *matcher) excludes(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(m.excluded, func(r v1alpha1.ResourceRule) bool {
 		return has(r.APIGroups, gr.Group) && has(r.Resources, gr.Resource)
 	})
+}
+
+// usable are the rules that a webhook configuration can hold. The schema accepts no others, but a policy with failurePolicy Fail is asked about also
+// where the schema does not accept it. For one such rule the API server would refuse the configuration, and with it all other policies.
+func usable(rules []v1alpha1.ResourceRule) []v1alpha1.ResourceRule {
+	var out []v1alpha1.ResourceRule
+	for _, r := range rules {
+		r.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(name string) bool { return name == "" || name != "*" && strings.ContainsAny(name, "*/") })
+		if len(r.APIGroups) > 0 && len(r.Resources) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// usableScope is the same of a scope: one that there is not may mean either.
+func usableScope(s v1alpha1.Scope) v1alpha1.Scope {
+	if s == v1alpha1.NamespacedScope || s == v1alpha1.ClusterScope {
+		return s
+	}
+	return v1alpha1.AllScopes
 }
 
 // inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in itself.

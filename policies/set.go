@@ -145,8 +145,8 @@ type Name struct {
 func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
-		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
-			FailsClosed: c.waves == nil && c.part != PartIgnore, Risk: c.risk, Names: c.mentions,
+		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
+			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions,
 			Propagates: c.deletion != nil && c.deletion.propagation != nil, Brakes: c.deletion != nil && c.deletion.brake != nil, Conditions: len(c.conditions) > 0, Waves: c.waveNames()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)

@@ -86,6 +86,54 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	}
 }
 
+// TestBrokenPolicyLeavesTheConfigurationValid: the API server refuses a whole configuration for one rule that it does not accept, and then no policy
+// is asked. What a broken policy with Fail might match is refused; where it names nothing, its status says that it refuses nothing.
+func TestBrokenPolicyLeavesTheConfigurationValid(t *testing.T) {
+	for match, want := range map[string]string{
+		"scope: namespaced, resources: [{apiGroups: [''], resources: [secrets]}]":                 "/secrets *",
+		"scope: Cluster, matches: all, resources: [{apiGroups: [''], resources: [secrets]}]":      "/secrets Cluster",
+		"resources: [{resources: [secrets]}]":                                                     "",
+		"resources: [{apiGroups: [], resources: [secrets]}]":                                      "",
+		"resources: [{apiGroups: ['']}]":                                                          "",
+		"resources: [{apiGroups: [''], resources: ['']}]":                                         "",
+		"resources: [{apiGroups: [''], resources: ['', secrets]}]":                                "/secrets *",
+		"resources: [{apiGroups: [''], resources: [secrets/x, 'secrets/*', 'x*']}]":               "",
+		"resources: [{apiGroups: [''], resources: [secrets/x, '*/*', secrets]}]":                  "/secrets *",
+		"resources: [{resources: [secrets]}, {apiGroups: [apps, '*'], resources: [deployments]}]": "apps/deployments *",
+		"resources: [{apiGroups: [apps], resources: ['*', deployments]}]":                         "apps/daemonsets *, apps/deployments *, apps/statefulsets *",
+		"resources: [secrets]": "",
+		"resources: []":        "",
+	} {
+		for _, kind := range []string{"DeletionPolicy", "OwnerReferencePolicy"} {
+			does := map[string]string{"DeletionPolicy": "protection: {confirmation: Required, inCascades: Ignore}", "OwnerReferencePolicy": "rules: {dangling: Deny}"}[kind]
+			set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: p}, spec: {failurePolicy: Fail, match: {"+match+"}, "+does+"}}"), Options{})
+			var got []string
+			for _, w := range set.Webhooks(keptKinds) {
+				if w.FailurePolicy != admissionregistrationv1.Fail {
+					continue // the twin for the system's namespaces
+				}
+				for _, r := range w.Rules {
+					for _, res := range r.Resources {
+						if main, _, isStatus := strings.Cut(res, "/"); !isStatus || !slices.Contains(r.Resources, main) {
+							got = append(got, fmt.Sprintf("%s/%s %s", strings.Join(r.APIGroups, ","), res, *r.Scope))
+						}
+					}
+				}
+			}
+			if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", kind, match, diff)
+			}
+			s := set.Statuses()[0]
+			if s.Ready || strings.Contains(s.Message, "it refuses nothing") != (want == "") || s.FailsClosed != (want != "") {
+				t.Errorf("%s %s: ready %t, fails closed %t: %s", kind, match, s.Ready, s.FailsClosed, s.Message)
+			}
+			if logged := fmt.Sprint(set.Problems()); strings.Contains(logged, "it refuses nothing") != (want == "") {
+				t.Errorf("%s %s: problems %s", kind, match, logged)
+			}
+		}
+	}
+}
+
 // Evictions are judged by protection only, and their object has none of the labels of the pod.
 func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 	for rest, want := range map[string]string{
