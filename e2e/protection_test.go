@@ -380,7 +380,9 @@ func TestProtectedObjectsAreNotDeletedInCascades(t *testing.T) {
 		w.make(`
 			cm  owner
 			cm  bait
-			sec child owners=(owner)
+			cm  waits   finalizers=(example.com/hold)
+			cm  between owners=(waits)
+			sec child   owners=(owner)
 			sec precious
 		`)
 		w.policy("DeletionPolicy", `
@@ -413,6 +415,12 @@ func TestProtectedObjectsAreNotDeletedInCascades(t *testing.T) {
 		if err := adopt(dead); !denied(err, "does not exist, so the garbage collector may delete it") {
 			t.Errorf("an owner that is not there: %v", err)
 		}
+		w.mustKubectl("delete", "configmap", "waits", "--wait=false")
+		if err := adopt(w.of("between").reference()); !denied(err, `of ConfigMap "between" is being deleted, so the garbage collector may delete it`) {
+			t.Errorf("an owner whose own owner is being deleted: %v", err)
+		}
+		w.mustKubectl("patch", "configmap", "waits", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		w.awaitGone("waits", "between")
 		if err := adopt(w.of("bait").reference()); err != nil {
 			t.Errorf("an owner that is there: %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 // The graph says what would go, and whether any of it is of a kind that is protected. It has neither labels nor annotations,
 // and a confirmation is an annotation: so those objects are read. The caller does that, and says what it read:
 //
-//	Owners, and Owner for each
+//	Owners, and Owner for each, which may add others
 //	Lookups, and Saw for each object, or TooMany, or Unread
 //	Decide, and once more with the answers to Decision.Discloses
 type Cascade struct {
@@ -26,9 +26,12 @@ type Cascade struct {
 	guards []*compiled // that may protect something here
 	self   *Question   // of an UPDATE: the delete of its object, which the collector would ask for
 
-	check  []OwnerRef // owners that have to be there
-	read   []OwnerLookup
-	there  map[OwnerRef]bool
+	check  []OwnerRef                    // owners that have to be there
+	named  map[OwnerRef]OwnerLookup      // where those of them are read that may be
+	read   []OwnerLookup                 // these and, as they are read, their own owners, each once
+	called map[OwnerLookup]string        // what those are called
+	above  map[OwnerLookup][]OwnerLookup // their owners
+	there  map[OwnerLookup]bool
 	wrong  []string // what is wrong with owners, in order
 	taken  bool     // references were taken away
 	doomed bool     // the object would be deleted
@@ -71,7 +74,8 @@ func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
 }
 
-// mostOwners is how many owners are read for one request: a user can write ten thousand references into an object.
+// mostOwners is how many owners are read for one request, the owners of owners with them: a user can write ten thousand references into an
+// object.
 const mostOwners = 64
 
 // guards tells whether the policy protects in cascades, too.
@@ -95,7 +99,7 @@ func guardsOf(list []*compiled) []*compiled {
 
 // Cascade begins the search for a request; nil where there is nothing to look for.
 func (s *Set) Cascade(q Question) *Cascade {
-	c := &Cascade{set: s, q: &q, there: map[OwnerRef]bool{}, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
+	c := &Cascade{set: s, q: &q, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
 	if len(s.guards.all) == 0 || q.check() != nil || s.isSystem(q.User) || object(q.NamespaceObject).terminating() {
 		return nil
 	}
@@ -169,6 +173,8 @@ func (c *Cascade) beginEdit() bool {
 	if c.catch.Count == 0 && len(c.v.errors) == 0 && len(c.againstSelf(&verdict{set: c.set, q: c.q}, nil)) == 0 {
 		return false
 	}
+	c.named, c.called = map[OwnerRef]OwnerLookup{}, map[OwnerLookup]string{}
+	c.above, c.there = map[OwnerLookup][]OwnerLookup{}, map[OwnerLookup]bool{}
 	c.judgeOwners()
 	return true
 }

@@ -70,7 +70,7 @@ func carriedOut(c *Cascade, objects ...map[string]any) Decision {
 		}
 		return nil
 	}
-	for _, o := range c.Owners() {
+	for o := range c.Owners() {
 		c.Owner(o, find(o.Ref.Name), nil)
 	}
 	for _, l := range c.Lookups() {
@@ -187,7 +187,25 @@ func TestEditsThatHaveTheCollectorDeleteAreJudgedAsDeletes(t *testing.T) {
 		tooMany = append(tooMany, ref("ConfigMap", fmt.Sprint("n", i)))
 	}
 	living, leaving := configMap("living", nil), configMap("leaving", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})
-	impostor := configMap("impostor", map[string]any{"uid": "another"})
+	objects := []map[string]any{living, leaving, configMap("impostor", map[string]any{"uid": "another"})}
+	owned := func(name string, owners ...any) {
+		objects = append(objects, configMap(name, map[string]any{"ownerReferences": owners}))
+	}
+	owned("of-living", ref("ConfigMap", "living"))
+	owned("of-event", ref("Event", "e"))
+	owned("of-leaving", ref("ConfigMap", "leaving"))
+	owned("of-none", ref("ConfigMap", "none"))
+	owned("of-both", ref("ConfigMap", "living"), ref("ConfigMap", "leaving"))
+	owned("of-of-event", ref("ConfigMap", "living"), ref("ConfigMap", "of-event"))
+	owned("a", ref("ConfigMap", "b"))
+	owned("b", ref("ConfigMap", "a"), ref("ConfigMap", "precious"))
+	owned("precious")
+	owned("of-many", tooMany...)
+	for i := range mostOwners {
+		owned(fmt.Sprint("link", i), ref("ConfigMap", fmt.Sprint("link", i+1)))
+	}
+	owned(fmt.Sprint("link", mostOwners))
+	owned("node", ref("ConfigMap", "living"))
 	for name, c := range map[string]struct {
 		was, is []any
 		refuses string
@@ -203,6 +221,20 @@ func TestEditsThatHaveTheCollectorDeleteAreJudgedAsDeletes(t *testing.T) {
 		"a name that leads elsewhere":      {nil, []any{ref("ConfigMap", "../secrets/x")}, "does not exist"},
 		"more than are looked up":          {nil, tooMany, "65 owners would have to be looked up, and at most 64 are"},
 		"flags":                            {[]any{ref("ConfigMap", "none")}, []any{flagged}, ""},
+		"one with an owner that is there":  {nil, []any{ref("ConfigMap", "of-living")}, ""},
+		"one of what nobody judges":        {nil, []any{ref("ConfigMap", "of-event")}, `the owner Event "e" (v1, uid uid-e) of ConfigMap "of-event" is of a kind about whose deletes no policy is asked, so the garbage collector may delete it`},
+		"one of one that is leaving":       {nil, []any{ref("ConfigMap", "of-leaving")}, `the owner ConfigMap "leaving" (v1, uid uid-leaving) of ConfigMap "of-leaving" is being deleted`},
+		"one of one that is not there":     {nil, []any{ref("ConfigMap", "of-none")}, `of ConfigMap "of-none" does not exist`},
+		"one of several":                   {nil, []any{ref("ConfigMap", "of-both")}, `of ConfigMap "of-both" is being deleted`},
+		"at any depth":                     {nil, []any{ref("ConfigMap", "of-of-event")}, `the owner Event "e" (v1, uid uid-e) of ConfigMap "of-event"`},
+		"owners that own each other":       {nil, []any{ref("ConfigMap", "a")}, ""},
+		"more owners than are looked up":   {nil, []any{ref("ConfigMap", "of-many")}, `the owner ConfigMap "of-many" (v1, uid uid-of-many) has 65 owners, and at most 64 are looked up for one request`},
+		"as many as are looked up":         {nil, []any{ref("ConfigMap", "link1")}, ""},
+		"further than is looked":           {nil, []any{ref("ConfigMap", "link0")}, `of ConfigMap "link63" would have to be looked up, and at most 64 owners are for one request`},
+		"one in a namespace above":         {nil, []any{ref("Node", "node")}, `of Node "node" is in a namespace, and it is not`},
+		"one that stays has such an owner": {[]any{ref("ConfigMap", "living"), ref("ConfigMap", "of-event")}, []any{ref("ConfigMap", "of-event")}, "about whose deletes no policy is asked"},
+		"one that stays has none":          {[]any{ref("ConfigMap", "living"), ref("ConfigMap", "of-event")}, []any{ref("ConfigMap", "living")}, ""},
+		"one that was there is spoiled":    {[]any{ref("ConfigMap", "of-event")}, []any{ref("ConfigMap", "of-event"), ref("ConfigMap", "of-living")}, ""},
 		"all are taken away":               {[]any{ref("ConfigMap", "living")}, []any{}, ""},
 		"the last that is there":           {[]any{ref("ConfigMap", "living"), ref("ConfigMap", "none")}, []any{ref("ConfigMap", "none")}, "does not exist"},
 		"one that is not there is taken":   {[]any{ref("ConfigMap", "living"), ref("ConfigMap", "none")}, []any{ref("ConfigMap", "living")}, ""},
@@ -214,19 +246,19 @@ func TestEditsThatHaveTheCollectorDeleteAreJudgedAsDeletes(t *testing.T) {
 			q.Operation, q.Resource, q.Kind, q.Name = Update, configMaps, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "precious"
 			q.OldObject = configMap("precious", map[string]any{"ownerReferences": c.was})
 			q.Object = configMap("precious", map[string]any{"ownerReferences": c.is})
-			d := carriedOut(set.Cascade(q), living, leaving, impostor)
+			d := carriedOut(set.Cascade(q), objects...)
 			if d.Allowed != (c.refuses == "") || !strings.Contains(d.Message, c.refuses) {
 				t.Errorf("allowed=%t %s\nwant %q", d.Allowed, d.Message, c.refuses)
 			}
 			// Who has confirmed the delete may have the collector do it.
 			q.OldObject = runtime.DeepCopyJSON(q.OldObject)
 			q.OldObject["metadata"].(map[string]any)["annotations"] = map[string]any{v1alpha1.ConfirmDeleteAnnotation: "uid-precious"}
-			if d := carriedOut(set.Cascade(q), living); !d.Allowed {
+			if d := carriedOut(set.Cascade(q), objects...); !d.Allowed {
 				t.Errorf("confirmed: %s", d.Message)
 			}
 			// What else goes with it counts, too.
 			q.Facts = catching(true, "child")
-			if d := carriedOut(set.Cascade(q), living, leaving, configMap("child", nil)); d.Allowed != (c.refuses == "") || c.refuses != "" && !strings.Contains(d.Message, "and with it what is protected: 1 configmaps (child)") {
+			if d := carriedOut(set.Cascade(q), append(slices.Clone(objects), configMap("child", nil))...); d.Allowed != (c.refuses == "") || c.refuses != "" && !strings.Contains(d.Message, "and with it what is protected: 1 configmaps (child)") {
 				t.Errorf("with a child: allowed=%t %s", d.Allowed, d.Message)
 			}
 		})

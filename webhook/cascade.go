@@ -39,7 +39,7 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	for _, o := range c.Owners() {
+	for o := range c.Owners() {
 		owner, err := j.owner(bounded, o)
 		if errors.Is(err, errBusy) {
 			return policies.Decision{}, err
