@@ -136,21 +136,26 @@ func (c *Cascade) begin() bool {
 	if c.way.policy != v1alpha1.Orphan {
 		c.search.UID, c.search.Kept = c.q.judged().uid(), c.way.keeps
 	}
-	switch {
-	case c.q.isNamespace():
-		c.search.Namespace = c.q.name()
-	case c.q.isCRD():
-		gr, err := c.q.defines()
-		if err != nil {
-			c.failAll(err)
-			return true
-		}
-		c.search.Instances = gr
-	case c.search.UID == "":
+	if err := c.holds(); err != nil {
+		c.failAll(err)
+		return true
+	}
+	if c.search.UID == "" && c.search.Namespace == "" && c.search.Instances.Empty() {
 		return false
 	}
 	c.find()
 	return c.catch.Count > 0 || len(c.v.errors) > 0
+}
+
+// holds has the search be about what goes with a Namespace, or with a definition, although nothing of it depends on that.
+func (c *Cascade) holds() (err error) {
+	switch {
+	case c.q.isNamespace():
+		c.search.Namespace = c.q.name()
+	case c.q.isCRD():
+		c.search.Instances, err = c.q.defines()
+	}
+	return err
 }
 
 // beginEdit looks at an edit of owner references. False: it takes no owner away and adds none, or nothing is protected.
@@ -169,6 +174,9 @@ func (c *Cascade) beginEdit() bool {
 	c.self.Subresource, c.self.RequestSubresource = "", ""
 	c.way = propagation{policy: v1alpha1.Background}
 	c.search.UID = c.self.judged().uid()
+	if err := c.holds(); err != nil {
+		c.failAll(err)
+	}
 	c.find()
 	if c.catch.Count == 0 && len(c.v.errors) == 0 && len(c.againstSelf(&verdict{set: c.set, q: c.q}, nil)) == 0 {
 		return false

@@ -265,6 +265,43 @@ func TestEditsThatHaveTheCollectorDeleteAreJudgedAsDeletes(t *testing.T) {
 	}
 }
 
+// TestEditsThatDeleteWhatHoldsProtectedObjects: a Namespace and a definition that the collector deletes take what they hold with them, which does not
+// depend on them.
+func TestEditsThatDeleteWhatHoldsProtectedObjects(t *testing.T) {
+	none := []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": "none", "uid": "uid-none"}}
+	for name, c := range map[string]struct {
+		resource schema.GroupVersionResource
+		is       map[string]any
+		refuses  string
+	}{
+		"shop":            {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, nil, "and with it what is protected: 1 configmaps (a)"},
+		"test":            {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, nil, ""},
+		"x.example.com":   {definitions.WithVersion("v1"), map[string]any{"group": "", "names": map[string]any{"plural": "configmaps"}}, "and with it what is protected: 1 configmaps (shop/a)"},
+		"y.example.com":   {definitions.WithVersion("v1"), map[string]any{"group": "", "names": map[string]any{"plural": "others"}}, ""},
+		"shop, of a node": {schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, nil, ""},
+	} {
+		f := catching(true, "a")
+		all := f.Catch
+		f.Catch = func(s Search) Catch {
+			if s.Namespace != "shop" && s.Instances != configMaps.GroupResource() {
+				return Catch{Complete: true}
+			}
+			return all(s)
+		}
+		q := Question{Operation: Update, Resource: c.resource, Name: name, User: User{Name: "alice"}, Facts: f,
+			OldObject: map[string]any{"metadata": map[string]any{"name": name, "uid": "uid"}, "spec": c.is},
+			Object:    map[string]any{"metadata": map[string]any{"name": name, "uid": "uid", "ownerReferences": none}, "spec": c.is}}
+		if q.isNamespace() {
+			q.Namespace = name
+			q.NamespaceObject = q.OldObject
+		}
+		set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})
+		if d := carriedOut(set.Cascade(q), configMap("a", nil)); d.Allowed != (c.refuses == "") || !strings.Contains(d.Message, c.refuses) {
+			t.Errorf("%s: allowed=%t %s\nwant %q", name, d.Allowed, d.Message, c.refuses)
+		}
+	}
+}
+
 // How much there is to read is up to users: where that is too much, what they ask for is refused, whatever the failurePolicy.
 // What cannot be read for another reason is the failurePolicy's.
 func TestWhatCannotBeReadInACascade(t *testing.T) {
@@ -318,6 +355,27 @@ func TestWhatTheGraphDoesNotTellOfIsRefused(t *testing.T) {
 		}
 		if d := c.Decide(nil); d.Allowed == refused || refused && !strings.Contains(d.Message, "would delete too many configmaps to find out which of them are protected: there are more than 10000 objects") {
 			t.Errorf("%s: %+v", uid, d)
+		}
+	}
+}
+
+// TestWhatGoesWithANamespaceInACascadeMayBeAnywhere, and depends on nothing: where the graph tells of a part only, any other may be of that.
+func TestWhatGoesWithANamespaceInACascadeMayBeAnywhere(t *testing.T) {
+	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}, failurePolicy: Ignore")), Options{})
+	for along, refused := range map[bool]bool{true: true, false: false} {
+		f := catching(true)
+		f.Catch = func(Search) Catch {
+			return Catch{Objects: []Caught{{Resource: configMaps, Namespace: "shop", Name: "a", UID: "uid-a"}}, Count: MostCaught + 1, Along: along, Complete: true}
+		}
+		f.Depends = func(_, _ types.UID) bool { return false }
+		c := set.Cascade(Question{Operation: Delete, Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "tenants"}, Name: "t", User: User{Name: "alice"}, Facts: f,
+			OldObject: map[string]any{"metadata": map[string]any{"name": "t", "uid": "uid-t"}}})
+		l := c.Lookups()[0]
+		if !l.More || l.Namespace != "" || c.Goes(&l, "elsewhere", "uid-other") {
+			t.Fatalf("%+v", l)
+		}
+		if d := c.Decide(nil); d.Allowed == refused {
+			t.Errorf("along %t: %+v", along, d)
 		}
 	}
 }

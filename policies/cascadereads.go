@@ -59,8 +59,11 @@ func (c *Cascade) Lookups() []Lookup {
 
 // within is the namespace in which everything is that goes; empty for several, or none.
 func (c *Cascade) within() string {
-	if c.q.namespaced() {
+	switch {
+	case c.q.namespaced():
 		return c.q.Namespace
+	case c.catch.Along:
+		return ""
 	}
 	return c.search.Namespace
 }
@@ -85,7 +88,7 @@ func (c *Cascade) Goes(l *Lookup, namespace string, uid types.UID) bool {
 		return false
 	case namespace != "" && namespace == c.search.Namespace, l.Resource.GroupResource() == c.search.Instances:
 		return true
-	case !c.search.Instances.Empty(), c.q.Facts.Depends == nil, c.q.Facts.Depends(uid, c.search.UID):
+	case !c.search.Instances.Empty(), c.catch.Along, c.q.Facts.Depends == nil, c.q.Facts.Depends(uid, c.search.UID):
 		c.tooMany(l, fmt.Sprintf("there are more than %d objects", MostCaught))
 	}
 	return false

@@ -121,6 +121,9 @@ type Catch struct {
 	Objects []Caught
 	// Count is how many there are: Objects may not be all, but one of each resource is there.
 	Count int
+	// Along says that some go with a Namespace, or with a definition, that is deleted for its owners: they may be anywhere, and need
+	// not depend on what the search is about.
+	Along bool
 	// Complete says that there are no others.
 	Complete bool
 }

@@ -22,13 +22,15 @@ const someNames = 3
 // Cascade counts what would also be deleted if an object is deleted with its dependents: every object that depends on it
 // and has no reference left that keeps it. Dependents of kept kinds lose their reference to the object, and
 // stay if they have no other; further down all are deleted. It is the least set for which that holds, as
-// collectors find it: in a cycle that something outside leads to, none goes first.
+// collectors find it: in a cycle that something outside leads to, none goes first. With a namespace among it goes what it holds, with a
+// definition all of its kind; not with the object itself: Filled and Instances count that.
 //
 // The names are the first three. False: it is at least that much. The object is not in the graph, or a
 // kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not
 // count for that.
 //
-// It costs a step for each reference of what would be deleted, and of what loses an owner and stays.
+// It costs a step for each reference of what would be deleted, and of what loses an owner and stays. Where a definition is among
+// it, it is one for each object in the graph.
 func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
 	return g.CascadeWithin(uid, kept, 0)
 }
@@ -46,6 +48,7 @@ func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) boo
 		g: g, root: entryID, most: most, namespace: root.namespace, kept: kept, keeps: map[uint32]bool{},
 		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
+	f.found = func(id uint32) { f.along(g.nodes.at(id)) }
 	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
 		f.begin(id)
 	}
@@ -59,13 +62,14 @@ type cascade struct {
 	root      uint32 // entry of the object whose own dependents of some kinds are kept
 	namespace uint32 // of what is deleted
 	kept      func(schema.GroupResource) bool
-	keeps     map[uint32]bool  // by slot: what kept said
-	left      map[uint32]int32 // by node that lost an owner: references that still keep it; 0: it is deleted, too
-	counted   map[uint32]*Counted
-	found     func(id uint32) // called with each; may be nil
-	todo      []uint32        // nodes that are deleted, whose dependents have not heard of it
-	most      int             // references that are looked at; 0: all
-	looked    int             // references that were
+	keeps     map[uint32]bool     // by slot: what kept said
+	left      map[uint32]int32    // by node that lost an owner: references that still keep it; 0: it is deleted, too
+	counted   map[uint32]*Counted // nil: nothing is counted
+	found     func(id uint32)     // called with each; may be nil
+	todo      []uint32            // nodes that are deleted, whose dependents have not heard of it
+	most      int                 // references, and objects that go along, that are looked at; 0: all
+	looked    int                 // those that were
+	byKind    [][]uint32          // by slot: its nodes; nil before a definition is deleted
 }
 
 // spent tells whether no more may be looked at.
@@ -131,6 +135,19 @@ func (f *cascade) lose(id uint32, c *claim) {
 	if left > 0 {
 		return
 	}
+	f.goes(id)
+}
+
+// gone tells whether a node is deleted, as far as is known.
+func (f *cascade) gone(id uint32) bool {
+	left, seen := f.left[id]
+	return seen && left == 0
+}
+
+// goes is with a node that is deleted, too: it is counted, and told of, and its dependents will hear of it.
+func (f *cascade) goes(id uint32) {
+	n := f.g.nodes.at(id)
+	f.left[id] = 0
 	f.count(n)
 	if f.found != nil {
 		f.found(id)
@@ -174,6 +191,9 @@ func (f *cascade) keepsKind(slot uint32) bool {
 }
 
 func (f *cascade) count(n *node) {
+	if f.counted == nil {
+		return
+	}
 	of := f.counted[n.slot]
 	if of == nil {
 		of = &Counted{Kind: f.g.slots[n.slot].GroupResource()}

@@ -30,13 +30,14 @@ type Caught struct {
 }
 
 // Catch finds the objects of wanted kinds that go, sorted, and counts them: there may be more than are told. What is being
-// deleted already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. False:
+// deleted already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. along: some
+// go with a namespace, or with a definition, that goes itself for its owners, and need not depend on anything. complete is false if
 // there may be others, since a kind is not listed yet, or the object is not in the graph and something depends on it.
 //
-// It costs what Cascade does, besides a step for each object in the graph with Instances, and for each wanted one in the namespace.
-func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
+// It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
+func (g *Graph) Catch(s Search) (caught []Caught, count int, along, complete bool) {
 	told := make([]bool, len(g.slots)) // kinds
-	complete = g.search(s, func(id uint32) {
+	along, complete = g.search(s, func(id uint32) {
 		slotID := g.nodes.at(id).slot
 		if count++; count <= s.Most || !told[slotID] {
 			told[slotID] = true
@@ -45,26 +46,24 @@ func (g *Graph) Catch(s Search) (caught []Caught, count int, complete bool) {
 		}
 	})
 	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
-	return caught, count, complete
+	return caught, count, along, complete
 }
 
 // Going are the uids of all that Catch counts, in no order.
 func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
-	complete = g.search(s, func(id uint32) { uids = append(uids, g.uidOf(g.nodes.at(id).entry)) })
+	_, complete = g.search(s, func(id uint32) { uids = append(uids, g.uidOf(g.nodes.at(id).entry)) })
 	return uids, complete
 }
 
 // search tells of each object that is looked for.
-func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
+func (g *Graph) search(s Search, found func(id uint32)) (along, complete bool) {
 	entryID := g.find(s.UID)
 	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
-	f := cascade{
-		g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{},
-		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
-	}
+	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}}
 	wanted := map[uint32]bool{} // by slot
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
+		along = f.along(n) || along
 		want, known := wanted[n.slot]
 		if !known {
 			gr := g.slots[n.slot].GroupResource()
@@ -91,38 +90,5 @@ func (g *Graph) search(s Search, found func(id uint32)) (complete bool) {
 		f.content(s.Namespace)
 	}
 	f.run()
-	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
-}
-
-// instances has every object of a kind go.
-func (f *cascade) instances(kind schema.GroupResource) {
-	slotID := f.g.slotIDs[kind]
-	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
-		return
-	}
-	for id := uint32(1); id < f.g.nodes.next; id++ {
-		if n := f.g.nodes.at(id); n.entry == 0 || n.slot != slotID {
-			continue
-		}
-		if _, already := f.left[id]; !already {
-			f.begin(id)
-			f.found(id)
-		}
-	}
-}
-
-// content has everything in a namespace go. What depends on it is there, too.
-func (f *cascade) content(namespace string) {
-	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
-	if inv == nil {
-		return
-	}
-	for _, kind := range inv.kinds {
-		for _, id := range kind.nodes {
-			if _, already := f.left[id]; !already {
-				f.left[id] = 0
-				f.found(id)
-			}
-		}
-	}
+	return along, g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
 }

@@ -45,10 +45,16 @@ func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 		return lost && others > 0
 	}
 	var also []*mObject
+	along := func(o *mObject) bool { // with its namespace, or its definition
+		return slices.ContainsFunc(also, func(d *mObject) bool {
+			return d.Kind.String() == "namespaces" && d.Name == o.Namespace && o.counted() ||
+				d.Kind.Resource == "customresourcedefinitions" && d.Name == o.Kind.String()
+		})
+	}
 	for again := true; again; {
 		again = false
 		for i := range m.objects {
-			if o := &m.objects[i]; !down[o] && cascade(o) {
+			if o := &m.objects[i]; !down[o] && (cascade(o) || along(o)) {
 				down[o], again = true, true
 				also = append(also, o)
 			}
@@ -93,11 +99,16 @@ func (m *model) instances(kind schema.GroupResource) (objects []*mObject, ok boo
 
 var uncounted = []string{"configmaps/kube-root-ca.crt", "serviceaccounts/default", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 
+// counted tells whether an object counts as what its namespace holds.
+func (o *mObject) counted() bool {
+	return !slices.Contains(uncounted, o.Kind.String()) && !slices.Contains(uncounted, o.Kind.String()+"/"+o.Name)
+}
+
 // filled are the objects in a namespace that count.
 func (m *model) filled(namespace string) (objects []*mObject, ok bool) {
 	for i := range m.objects {
 		o := &m.objects[i]
-		if o.Namespace == namespace && !slices.Contains(uncounted, o.Kind.String()) && !slices.Contains(uncounted, o.Kind.String()+"/"+o.Name) {
+		if o.Namespace == namespace && o.counted() {
 			objects = append(objects, o)
 		}
 	}

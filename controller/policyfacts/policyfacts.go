@@ -95,8 +95,8 @@ func searchOf(s policies.Search) graph.Search {
 }
 
 func catchOf(g *graph.Graph, s policies.Search) policies.Catch {
-	found, count, complete := g.Catch(searchOf(s))
-	catch := policies.Catch{Count: count, Complete: complete}
+	found, count, along, complete := g.Catch(searchOf(s))
+	catch := policies.Catch{Count: count, Along: along, Complete: complete}
 	for _, f := range found {
 		catch.Objects = append(catch.Objects, policies.Caught{
 			Resource: f.Kind.WithVersion(f.Version), Kind: schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},

@@ -37,13 +37,16 @@ func (r *Runner) caught(words []string) (string, error) {
 	if s.Wanted, err = oneOf(a.named["wanted"]); err != nil {
 		return "", err
 	}
-	found, count, complete := r.Graph.Catch(s)
+	found, count, along, complete := r.Graph.Catch(s)
 	var b strings.Builder
 	for _, c := range found {
 		fmt.Fprintf(&b, "%s uid=%s, a %s in %s\n", c.Ref, c.UID, c.KindName, c.Version)
 	}
 	if count > len(found) {
 		fmt.Fprintf(&b, "%d in all\n", count)
+	}
+	if along {
+		b.WriteString("some of it goes with a namespace or a definition\n")
 	}
 	if !complete {
 		b.WriteString("perhaps others\n")
