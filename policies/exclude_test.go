@@ -261,3 +261,48 @@ func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressionsThatAreTooLongAreLeftOut: the same holds of who is excluded. Weir then judges by itself whom a policy is about.
+func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
+	list := func(n, length int) string {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%s-%02d", strings.Repeat("n", length), i)
+		}
+		return "[" + strings.Join(names, ", ") + "]"
+	}
+	rule := func(group string, n int) string {
+		return "{apiGroups: [" + group + "], resources: " + list(n, 200) + "}"
+	}
+	for match, want := range map[string]string{
+		"excludeUsers: " + list(1, 500) + ", excludeGroups: " + list(1, 500) + ", resources: [" + rule("a", 1) + "]":   "not-excluded not-controllers",
+		"excludeUsers: " + list(60, 500) + ", excludeGroups: " + list(60, 500) + ", resources: [" + rule("a", 1) + "]": "not-controllers",
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+			rule("a", 60) + "]": "not-controllers",
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+			rule("a", 60) + ", " + rule("b", 60) + ", " + rule("c", 60) + ", " + rule("d", 60) + ", " + rule("e", 60) + "]": "",
+	} {
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {"+match+"}, protection: {maxDependents: 1}}}"), Options{})
+		for _, p := range set.Problems() {
+			if !p.Warning {
+				t.Fatal(p)
+			}
+		}
+		webhooks := set.Webhooks(keptKinds)
+		if len(webhooks) != 1 {
+			t.Fatalf("%d entries, want one", len(webhooks))
+		}
+		var got []string
+		for _, c := range webhooks[0].MatchConditions {
+			if len(c.Expression) > mostExpression {
+				t.Errorf("%s has %d bytes", c.Name, len(c.Expression))
+			}
+			if c.Name == "not-excluded" || c.Name == "not-controllers" {
+				got = append(got, c.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%.300s: dropped by %q, want %q", match, got, want)
+		}
+	}
+}

@@ -230,14 +230,14 @@ const mostExpression = 50_000
 // whom drops the requests that none of the policies judges, for who sends them or for the name of the object.
 func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
 	var out []admissionregistrationv1.MatchCondition
-	add := func(name, expression string) {
-		out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+	add := func(name, expression string) { // one that is left out has Weir judge what it would have dropped
+		if expression != "" && len(expression) <= mostExpression {
+			out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+		}
 	}
 	if e.webhook != WebhookAddFinalizer { // which is about what an object is, whoever writes it
 		all := excludedByAll(e.policies)
-		if expression := all.notExcluded(); expression != "" {
-			add("not-excluded", expression)
-		}
+		add("not-excluded", all.notExcluded())
 		var judged []schema.GroupResource
 		judging := 0
 		for _, c := range e.policies {
@@ -262,11 +262,8 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	}
 	slices.Sort(names)
 	list := celList(slices.Compact(names))
-	expression := "object != null && has(object.metadata.name) && object.metadata.name in " + list +
-		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in " + list
-	if len(expression) <= mostExpression {
-		add("named", expression)
-	}
+	add("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
+		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in "+list)
 	return out
 }
 
