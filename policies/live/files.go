@@ -97,11 +97,12 @@ func digest(files []file) []byte {
 	return h.Sum(nil)
 }
 
-// followFiles reads the directory now and whenever it has changed. A read that fails changes nothing.
+// followFiles reads the directory now and whenever it has changed, and is the same at two looks: a file that is being written in place may be
+// empty at one. A read that fails changes nothing.
 func (s *State) followFiles(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
-	var last []byte
+	var last, seen []byte // what is in force, and what was there at the last look; nil for none
 	var good map[string][]policies.Source
 	failing := false
 	for {
@@ -114,7 +115,12 @@ func (s *State) followFiles(ctx context.Context) {
 			s.options.Log.Info("cannot read policy files: what was read before stays in force", "err", err.Error())
 		}
 		failing = err != nil
-		if sum := digest(files); err == nil && !bytes.Equal(sum, last) {
+		sum := digest(files)
+		settled := last == nil || bytes.Equal(sum, seen)
+		if seen = sum; err != nil {
+			seen = nil
+		}
+		if err == nil && settled && !bytes.Equal(sum, last) {
 			last = sum
 			var sources []policies.Source
 			var problems []policies.Problem

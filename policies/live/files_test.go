@@ -15,10 +15,10 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// awaitRead waits until files have been looked at once more, and what was found is in force.
+// awaitRead waits until files have been looked at twice more, and what was found is in force.
 func (b *fixture) awaitRead() {
 	b.Helper()
-	<-time.After(readEvery)
+	<-time.After(2 * readEvery)
 	b.settle()
 }
 
@@ -92,6 +92,33 @@ func TestSwappedFilesComeIntoForce(t *testing.T) {
 		if !fired(changed) {
 			b.Error("nobody was told")
 		}
+	})
+}
+
+// Who writes a file in place empties it first, and a file that is empty has no policies.
+func TestFileThatIsBeingWrittenSaysWhatItSaidBefore(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "p.yaml", policy("old", "0"))
+	inFixture(t, dir, nil, func(b *fixture) {
+		b.settle()
+		look := func() {
+			<-time.After(readEvery)
+			b.settle()
+		}
+		for _, part := range []string{"", policy("new", "0")[:20], policy("new", "0")} {
+			write(t, dir, "p.yaml", part)
+			look()
+			b.wantInForce("while the file is being written", "old")
+		}
+		look()
+		b.wantInForce("when it stays as it is", "new")
+		if err := os.Remove(filepath.Join(dir, "p.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		look()
+		b.wantInForce("right after it was removed", "new")
+		look()
+		b.wantInForce("when it stays away")
 	})
 }
 
