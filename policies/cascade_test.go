@@ -302,6 +302,28 @@ func TestEditsThatDeleteWhatHoldsProtectedObjects(t *testing.T) {
 	}
 }
 
+// TestConditionsSeeTheKindOfWhatIsReadByItsMetadata: the API server says that each such object is a PartialObjectMetadata.
+func TestConditionsSeeTheKindOfWhatIsReadByItsMetadata(t *testing.T) {
+	for expression, refused := range map[string]bool{
+		"oldObject.kind == 'ConfigMap' && oldObject.apiVersion == 'v1'": true,
+		"oldObject.kind == 'PartialObjectMetadata'":                     false,
+	} {
+		set := Build(nil, sources(t, "f", protects("p", ", conditions: [{name: c, expression: \""+expression+"\"}]", "confirmation: Required}")), Options{})
+		read := configMap("a", nil)
+		read["apiVersion"], read["kind"] = "meta.k8s.io/v1", "PartialObjectMetadata"
+		c := set.Cascade(deletes(catching(true, "a")))
+		if c.Lookups()[0].Full {
+			t.Errorf("%s: all of the object is to be read", expression)
+		}
+		if d := carriedOut(c, read); d.Allowed == refused {
+			t.Errorf("%s: %+v", expression, d)
+		}
+		if read["kind"] != "PartialObjectMetadata" {
+			t.Error("the object was written to")
+		}
+	}
+}
+
 // How much there is to read is up to users: where that is too much, what they ask for is refused, whatever the failurePolicy.
 // What cannot be read for another reason is the failurePolicy's.
 func TestWhatCannotBeReadInACascade(t *testing.T) {

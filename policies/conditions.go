@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +82,7 @@ var _ cel.Variables = variables{}
 // Object implements cel.Variables.
 func (v variables) Object(full bool) (map[string]any, error) {
 	if !full {
-		return v.q.Object, nil
+		return v.typed(v.q.Object), nil
 	}
 	return v.q.object.full(v.q.Object)
 }
@@ -89,9 +90,19 @@ func (v variables) Object(full bool) (map[string]any, error) {
 // OldObject implements cel.Variables.
 func (v variables) OldObject(full bool) (map[string]any, error) {
 	if !full {
-		return v.q.OldObject, nil
+		return v.typed(v.q.OldObject), nil
 	}
 	return v.q.oldObject.full(v.q.OldObject)
+}
+
+// typed is an object with the kind that it has. Of what is read by its metadata alone the API server says another.
+func (v variables) typed(obj map[string]any) map[string]any {
+	if object(obj).str("kind") != "PartialObjectMetadata" || v.q.Kind.Empty() {
+		return obj
+	}
+	obj = maps.Clone(obj)
+	obj["apiVersion"], obj["kind"] = v.q.Kind.ToAPIVersionAndKind()
+	return obj
 }
 
 // NamespaceObject implements cel.Variables.
