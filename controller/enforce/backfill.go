@@ -240,8 +240,7 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bo
 			again := func() { of = p.forget(k.GroupResource(), of) }
 			if err := lister.EachOf(ctx, gvr, namespace, selector, full, again, func(object map[string]any, m *metav1.ObjectMeta) error {
 				delete(carrying, m.UID)
-				p.object(ctx, w, gvk, gvr, object, m, of)
-				return ctx.Err()
+				return p.object(ctx, w, gvk, gvr, object, m, of)
 			}); err != nil {
 				return err
 			}
@@ -254,7 +253,7 @@ func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bo
 	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
 		if _, left := carrying[m.UID]; left {
 			delete(carrying, m.UID)
-			p.object(ctx, w, gvk, gvr, object, m, of)
+			return p.object(ctx, w, gvk, gvr, object, m, of)
 		}
 		return ctx.Err()
 	}

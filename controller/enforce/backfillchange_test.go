@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -122,4 +123,41 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNamespaceThatWasNotSeenIsReadForBackFill: an object whose namespace the watch has not shown yet would count as one that no policy is about,
+// and the pass as complete.
+func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
+	api := apitest.New()
+	for i := range mostNamespaces + 1 { // so many that all are listed at once
+		api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: n%03d, labels: {team: a}}}", i))
+	}
+	api.Put("deletionpolicies", inTeam)
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		var readable atomic.Bool
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/api/v1/namespaces" || r.Path == "/api/v1/namespaces/shop" && !readable.Load() {
+				return apitest.Refuse(500, "InternalError", "not now")
+			}
+			return nil
+		})
+		api.Cut()
+		settlePolicies(state)
+		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+		fixture.PutConfigMap(api, "c", "")
+		b := filler(t, api, state, 0)
+		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "judge configmaps shop/c: read namespace shop: not now" {
+			t.Errorf("error %v", err)
+		}
+		if now, _ := b.progress(); now.done {
+			t.Error("it is complete, and one object could not be judged")
+		}
+		readable.Store(true)
+		if err := b.newPass(nil).run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
+			t.Errorf("it has %s", got)
+		}
+	})
 }

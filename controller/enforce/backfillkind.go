@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -127,15 +129,19 @@ func (p *pass) takeRest(ctx context.Context, about map[schema.GroupResource]bool
 	}
 }
 
-// object brings one object in line.
-func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) {
+// object brings one object in line. An error ends the look at its kind.
+func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, object map[string]any, m *metav1.ObjectMeta, of *listed) error {
 	p.mu.Lock()
 	p.looked++
 	p.mu.Unlock()
 	if m.DeletionTimestamp != nil {
-		return
+		return ctx.Err()
 	}
-	mark, errs := p.set.FinalizersFor(policies.Stored(gvk, gvr, object, p.policies.Namespace(m.Namespace)))
+	namespace, err := namespaceOf(ctx, p.policies, m.Namespace)
+	if err != nil {
+		return fmt.Errorf("judge %s %s: %w", gvr.GroupResource(), nameIn(m), err)
+	}
+	mark, errs := p.set.FinalizersFor(policies.Stored(gvk, gvr, object, namespace))
 	switch {
 	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
 		p.count(gvr.GroupResource(), mark.By, tally{1, 1}, of)
@@ -155,6 +161,18 @@ func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionK
 	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
 		p.take(ctx, w, gvr, m)
 	}
+	return ctx.Err()
+}
+
+// namespaceOf is the Namespace that an object is in, read if the watch has not shown it yet: without it no policy that selects namespaces can
+// be judged, and under Ignore an object that cannot be judged counts as one that no policy is about. nil: there is none.
+func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]any, error) {
+	if name == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, request.Timeout)
+	defer cancel()
+	return p.NamespaceNow(ctx, name)
 }
 
 // take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted with the finalizer by

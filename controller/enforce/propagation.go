@@ -190,8 +190,12 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		s.forget(uid)
 		return nil
 	}
+	namespace, err := namespaceOf(ctx, s.policies, v.Namespace)
+	if err != nil {
+		return fmt.Errorf("judge the deletion of %s: %w", v.Ref, err)
+	}
 	gvk := s.requester.KindOf(v.Kind)
-	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, s.policies.Namespace(v.Namespace)))
+	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, namespace))
 	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid), collects: s.collects}
 	state.given, state.late = s.before(uid)
 	if enforcement.KeepsSome() || state.late {
