@@ -81,6 +81,31 @@ func TestObjectThatNeverHadTheFinalizerIsDeletedAsThePolicySays(t *testing.T) {
 	})
 }
 
+// Who may edit an object can fill it until nothing more can be added to it. It is not deleted before there is room, and then as the policy says.
+func TestFullObjectIsDeletedOnlyAsThePolicySays(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		w.awaitFinalizerAdded("cm")
+		w.make(`
+			cm  full
+			sec child owners=(full)
+		`)
+		w.removeFinalizer("full")
+		const fill, most = "example.com/fill", 256 << 10 // bytes that all annotations of an object may take
+		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fill, strings.Repeat("x", most-len(fill))))
+		out, err := w.kubectl("delete", "configmap", "full")
+		if err == nil || !strings.Contains(out, "the API server does not store it with that") || !strings.Contains(out, "Make the object smaller") {
+			t.Errorf("%v, it says\n%s", err, out)
+		}
+		w.alive("full")
+		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, fill))
+		w.mustKubectl("delete", "configmap", "full")
+		w.awaitGone("full")
+		w.mustStay("child")
+		w.awaitOwners("child", "")
+	})
+}
+
 func TestDryRunArmsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))

@@ -133,6 +133,9 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
 	result, err := a.addFinalizer(ctx, q, &d)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
+	if finalizers.CannotCarry(err) {
+		return cannotCarry(q, d, err), 0, nil
+	}
 	if err != nil {
 		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.Wanted.By, err)
 	}
@@ -193,6 +196,16 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	d.Message = fmt.Sprintf("%s %q is %s, and has been marked for that with the finalizer %s only now: "+
 		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
 		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+	return d
+}
+
+// cannotCarry is the refusal of a DELETE whose object cannot get the finalizer. Whoever may edit an object can make it so, so no failurePolicy may
+// let the request past for it.
+func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.Decision {
+	d.Allowed, d.Code, d.Reason = false, http.StatusForbidden, metav1.StatusReasonForbidden
+	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says before it carries the finalizer %s, and the API server does not store it with that: %.1000s. "+
+		"Make the object smaller, or correct what is invalid in it, and delete it then",
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1alpha1.Finalizer, why)
 	return d
 }
 

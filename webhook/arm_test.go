@@ -130,6 +130,28 @@ func TestFinalizerThatCannotBeAddedIsAnError(t *testing.T) {
 	}
 }
 
+// Whoever may edit an object can fill it until nothing more can be added. Under Ignore an error would let its DELETE through, without the finalizer.
+func TestObjectThatCannotCarryTheFinalizerIsNotDeleted(t *testing.T) {
+	withFixture(t, func(b *fixture) {
+		b.policies(kept)
+		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" {
+				return apitest.Refuse(422, "Invalid", "annotations: Too long")
+			}
+			return nil
+		})
+		code, body := b.ask("delete", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: alice},
+  oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: uid-one, labels: {kept: "yes"}}}}`)
+		for _, want := range []string{`"allowed":false`, `"code":403`, `configmaps \"one\" cannot be deleted as DeletionPolicy \"kept\" says before it carries the finalizer weir.dev/propagation`,
+			"annotations: Too long. Make the object smaller"} {
+			if code != 200 || !strings.Contains(string(body), want) {
+				b.Errorf("%d %s\nwant %s", code, body, want)
+			}
+		}
+	})
+}
+
 func TestCollectionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := testArmer(t, apitest.New())

@@ -32,7 +32,8 @@ const (
 	backFillEvery = 5 * time.Minute
 	// backFillAll looks again at all of them, should a watch not have told.
 	backFillAll = time.Hour
-	// backFillRetry looks again at kinds of which something has failed, and at no others.
+	// backFillRetry looks again at kinds of which something has failed, and at no others. Where nothing has failed but objects that cannot
+	// carry the finalizer, twice as late each time, until it is backFillEvery: users can make such objects, and they stay so.
 	backFillRetry = 10 * time.Second
 )
 
@@ -90,6 +91,7 @@ func (b *backFill) publish(now progress) {
 func (b *backFill) run(ctx context.Context) {
 	var last *pass // that came to its end; nil: there is none, or all may be different now
 	all, looked := time.Now(), time.Now()
+	retry := time.Duration(0)
 	relabelled := b.policies.Relabelled()
 	for {
 		changed := b.policies.Changed()
@@ -109,7 +111,10 @@ func (b *backFill) run(ctx context.Context) {
 			continue
 		case err != nil:
 			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
-			pause = backFillRetry // of what has failed
+			retry = next.retryAfter(retry)
+			pause = retry // of what has failed
+		default:
+			retry = 0
 		}
 		last = next
 		select {
@@ -128,6 +133,14 @@ func (b *backFill) run(ctx context.Context) {
 			last.rested, looked = true, now
 		}
 	}
+}
+
+// retryAfter is after what time it is looked again at what has failed; before is what that was after the last pass, if something failed then.
+func (p *pass) retryAfter(before time.Duration) time.Duration {
+	if p.mayPass {
+		return backFillRetry
+	}
+	return max(backFillRetry, min(2*before, backFillEvery))
 }
 
 // until runs the pass until policies change, which cuts it short, or ctx ends.
@@ -172,6 +185,7 @@ type pass struct {
 	waiting map[schema.GroupResource]int64 // pending, by kind
 	errs    []error
 	undone  map[schema.GroupResource]bool // kinds about which something failed: the next pass looks at them again
+	mayPass bool                          // some of it by itself
 }
 
 func (b *backFill) newPass(seen *pass) *pass {
@@ -328,7 +342,7 @@ func (p *pass) gaveUp(kind schema.GroupResource, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.errs = slices.Insert(p.errs, 0, why)
-	p.undone[kind] = true
+	p.undone[kind], p.mayPass = true, true
 }
 
 func (p *pass) failedLocked(kind schema.GroupResource, err error) {
@@ -337,6 +351,7 @@ func (p *pass) failedLocked(kind schema.GroupResource, err error) {
 		p.errs = append(p.errs, err)
 	}
 	p.undone[kind] = true
+	p.mayPass = p.mayPass || !finalizers.CannotCarry(err)
 }
 
 // end takes the pass into account if it was not cut short: what was done counts, though something failed.

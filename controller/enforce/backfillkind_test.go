@@ -135,3 +135,49 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// An object that cannot carry the finalizer stays so, and a user can make one: its kind is not listed every ten seconds for it. What may
+// pass by itself is looked at again as soon as ever.
+func TestObjectsThatCannotCarryTheFinalizerAreLookedAtLessAndLess(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *apitest.Reply
+		want   []time.Duration
+	}{
+		"it is invalid":    {apitest.Refuse(422, "Invalid", "annotations: Too long"), []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, backFillEvery, backFillEvery}},
+		"Weir is refused":  {apitest.Refuse(403, "Forbidden", "no"), []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
+		"it has no answer": {apitest.Refuse(500, "InternalError", "no"), []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			fixture.PutConfigMap(api, "full", kept)
+			fixture.PutConfigMap(api, "well", kept)
+			api.Put("deletionpolicies", keptOnly)
+			inForce(t, api, func(t *testing.T, state *live.State) {
+				lists := make(chan time.Time, 100)
+				api.Intercept(func(r apitest.Request) *apitest.Reply {
+					switch {
+					case r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps"):
+						lists <- time.Now()
+					case r.Method == "PATCH" && strings.HasSuffix(r.Path, "/full"):
+						return c.answer
+					}
+					return nil
+				})
+				b := filler(t, api, state, 0)
+				end := begin(t, b)
+				defer end()
+				before := <-lists
+				for i, want := range c.want {
+					at := <-lists
+					if after := at.Sub(before).Round(time.Second); after != want {
+						t.Errorf("list %d came after %s, want %s", i+2, after, want)
+					}
+					before = at
+				}
+				if got := finalizersOf(api, "configmaps/shop/well"); got != "[weir.dev/propagation]" {
+					t.Errorf("the other object has %s", got)
+				}
+			})
+		})
+	}
+}

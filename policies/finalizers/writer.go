@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -169,6 +170,12 @@ func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m 
 		}
 		m = &live.ObjectMeta
 	}
+}
+
+// CannotCarry tells whether the finalizer cannot be added because of what the object is: it is invalid, or with the finalizer too large. That
+// stays so until a client edits it. etcd's word for it comes as an error of the API server.
+func CannotCarry(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
 // isGone tells the API server's own 404 about an object from that of a kind that is not served now.

@@ -218,6 +218,29 @@ func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestWhichObjectsCannotCarryTheFinalizer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *apitest.Reply // nil: it gets the finalizer
+		want   bool
+	}{
+		"it gets it":                  {nil, false},
+		"it is invalid with it":       {apitest.Refuse(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144 bytes"), true},
+		"it is too large to be sent":  {apitest.Refuse(413, "RequestEntityTooLarge", "limit is 3145728"), true},
+		"it is too large for etcd":    {apitest.Refuse(500, "", "etcdserver: request is too large"), true},
+		"Weir may not write the kind": {apitest.Refuse(403, "Forbidden", "no"), false},
+		"too much is asked for":       {apitest.Refuse(429, "TooManyRequests", "later"), false},
+		"the API server fails":        {apitest.Refuse(500, "InternalError", "no"), false},
+	} {
+		api := apitest.New()
+		api.Put("configmaps", stored(configMaps, ""))
+		s, m := writer(t, api), seen(t, api, configMaps)
+		api.Intercept(func(apitest.Request) *apitest.Reply { return c.answer })
+		if _, err := s.Put(t.Context(), configMaps, m, wanted); CannotCarry(err) != c.want {
+			t.Errorf("%s: %t after %v", name, !c.want, err)
+		}
+	}
+}
+
 // TestWhatWasJudgedIsChangedAsItWas: a decision about an object as it was is carried out on nothing else: an object that has changed since is
 // left alone, without a read and a second try, as is one that has gone.
 func TestWhatWasJudgedIsChangedAsItWas(t *testing.T) {
