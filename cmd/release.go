@@ -35,7 +35,8 @@ and ConfigMaps in which the controller keeps its state. Nothing else is changed,
 It can be interrupted and run again at any time. It refuses to begin while a controller holds its Lease, because that
 would put the finalizer back. A controller that runs without leader election is not noticed: stop it first.
 
-It fails if anything could not be released or looked at, and names it.`,
+It fails if anything could not be released or looked at, and names it. An annotation that cannot be removed is named, and is no
+failure: it holds nothing. On roles and their bindings it stays.`,
 		Example: `  weir release --dry-run
   weir release
   weir release --stop-controller weir-system/weir-controller`,
@@ -95,6 +96,9 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	}
 	for _, failure := range done.Failures {
 		say(progress, "%s", failure)
+	}
+	for _, marked := range done.Marked {
+		say(progress, "%s", marked)
 	}
 	did := "released %d of %s in %s, and deleted %s and %s of weir's own"
 	if f.dryRun {

@@ -183,6 +183,10 @@ var (
 	}
 )
 
+// IsPermission tells whether the objects of a resource are permissions. Their finalizers can be changed by whoever may write them, their annotations
+// only by who has what they grant.
+func IsPermission(gr schema.GroupResource) bool { return slices.Contains(permissions, gr) }
+
 // propagates tells whether propagation can apply to a resource.
 func propagates(gr schema.GroupResource) bool {
 	return !slices.Contains(notPropagated, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
@@ -193,7 +197,7 @@ func whyNotPropagated(gr schema.GroupResource) string {
 	switch {
 	case slices.Contains(machines, gr):
 		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not be replaced"
-	case slices.Contains(permissions, gr):
+	case IsPermission(gr):
 		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
 	}
 	return "their propagation cannot be changed once they are being deleted"

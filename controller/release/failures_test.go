@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/fixture"
@@ -48,6 +49,57 @@ func TestManyFailuresAreCountedAndSomeAreNamed(t *testing.T) {
 		}
 		if !slices.ContainsFunc(got.Failures, func(f string) bool { return strings.Contains(f, "not the rest") }) {
 			t.Error("nothing says that configmaps were not read to the end")
+		}
+	})
+}
+
+// Whoever administers a namespace may write the annotation on a Role that grants more than Weir has, and the API server lets Weir change nothing
+// but finalizers there. Such a Role must not keep Weir from being uninstalled.
+func TestRolesKeepNoReleaseFromItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rbac = "rbac.authorization.k8s.io"
+		api := newAPI(func(r apitest.Request) *apitest.Reply {
+			switch {
+			case r.Path == "/apis":
+				v := metav1.GroupVersionForDiscovery{GroupVersion: rbac + "/v1", Version: "v1"}
+				return &apitest.Reply{Code: 200, Body: metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+					Groups: []metav1.APIGroup{{Name: rbac, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}}}
+			case r.Path == "/apis/"+rbac+"/v1":
+				return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: rbac + "/v1",
+					APIResources: []metav1.APIResource{{Name: "roles", Kind: "Role", Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch", "delete", "patch"}}}}}
+			case r.Method == "PATCH" && strings.Contains(r.Body, "annotations"):
+				return apitest.Refuse(403, "Forbidden", "user \"weir\" is attempting to grant RBAC permissions not currently held")
+			}
+			return nil
+		})
+		for name, more := range map[string]string{"marked": "", "held": ", finalizers: [" + v1alpha1.Finalizer + "]"} {
+			api.Put("roles", fmt.Sprintf("{apiVersion: %s/v1, kind: Role, metadata: {name: %s, namespace: shop, annotations: {%s: x}%s}}", rbac, name, v1alpha1.ArmedAtAnnotation, more))
+		}
+		got, err := (&Release{Config: api.Config()}).Run(t.Context())
+		if diff := cmp.Diff(Released{Kinds: 3, Looked: 3, Seen: 2, Released: 1}, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		if left := finalizersOf(api, "roles."+rbac+"/shop/held"); left != nil {
+			t.Errorf("the Role keeps %v", left)
+		}
+	})
+}
+
+// The annotation alone holds nothing: where it cannot be removed, that is told, and is no failure.
+func TestAnAnnotationThatStaysIsToldAndNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(func(r apitest.Request) *apitest.Reply {
+			if r.Method == "PATCH" {
+				return apitest.Refuse(403, "Forbidden", "no")
+			}
+			return nil
+		})
+		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: marked, namespace: shop, annotations: {"+v1alpha1.ArmedAtAnnotation+": x}}}")
+		got, err := (&Release{Config: api.Config()}).Run(t.Context())
+		want := Released{Kinds: 3, Looked: 3, Seen: 1, Marked: []string{
+			"configmaps shop/marked keeps the annotation weir.dev/armed-at, which holds nothing: change the finalizers of configmaps shop/marked: no"}}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
 	})
 }

@@ -52,6 +52,8 @@ type Released struct {
 	Own            int   // Leases and ConfigMaps that were there of what the controller writes about itself
 	// Failures say, sorted, what could not be released or looked at, and why.
 	Failures []string
+	// Marked say, sorted, which objects keep the annotation without the finalizer, and why. It matters to Weir alone.
+	Marked []string
 }
 
 // Run releases everything that it finds. An error means that it did not begin, or was interrupted; what could not be

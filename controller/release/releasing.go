@@ -45,6 +45,7 @@ type releasing struct {
 	result   Released
 	unheard  []string // group versions that do not answer
 	failures map[schema.GroupResource]*releaseFailed
+	marked   map[schema.GroupResource][]string // objects that keep the annotation, in the last look at a kind
 }
 
 // releaseFailed is what the last look at a kind could not do.
@@ -60,7 +61,7 @@ func (w *releasing) run(ctx context.Context) error {
 	if resources == nil {
 		return err // an error about single groups is in unheard
 	}
-	w.unheard, w.failures = unheard, map[schema.GroupResource]*releaseFailed{}
+	w.unheard, w.failures, w.marked = unheard, map[schema.GroupResource]*releaseFailed{}, map[schema.GroupResource][]string{}
 	resources = slices.DeleteFunc(resources, func(r graph.Resource) bool { return !r.Listable || !r.Deletable })
 	w.result.Kinds = len(resources)
 	for pass := 1; ; pass++ {
@@ -130,7 +131,7 @@ type kindPass struct {
 	*releasing
 	gvr  schema.GroupVersionResource
 	pass int
-	hits int // objects that carry something of Weir's
+	hits int // objects that carry the finalizer
 }
 
 // object releases an object if there is anything to release, when its turn has come.
@@ -140,19 +141,25 @@ func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *er
 		k.result.Seen++
 		k.mu.Unlock()
 	}
-	_, armed := m.Annotations[v1alpha1.ArmedAtAnnotation]
-	if !armed && len(policies.OwnFinalizers(k.gvr.GroupResource(), m.Finalizers)) == 0 {
+	gr := k.gvr.GroupResource()
+	_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
+	carries := len(policies.OwnFinalizers(gr, m.Finalizers)) > 0
+	switch {
+	case carries:
+		k.hits++
+	case !marked || policies.IsPermission(gr):
 		return
 	}
-	k.hits++
 	if k.DryRun {
 		k.released(k.gvr, m)
 		return
 	}
 	patches.Go(func() error {
 		switch result, err := k.writer.Take(ctx, k.gvr, m); {
+		case err != nil && ctx.Err() == nil && carries:
+			k.failed(gr, err)
 		case err != nil && ctx.Err() == nil:
-			k.failed(k.gvr.GroupResource(), err)
+			k.stays(gr, m, err)
 		case result == finalizers.Done:
 			k.released(k.gvr, m)
 		}
@@ -183,6 +190,7 @@ func (w *releasing) looked(pass int) {
 func (w *releasing) clear(gr schema.GroupResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.marked, gr)
 	if f := w.failures[gr]; f != nil {
 		w.result.Failed -= f.objects
 		delete(w.failures, gr)
@@ -198,6 +206,17 @@ func (w *releasing) failed(gr schema.GroupResource, err error) {
 	w.result.Failed++
 	if len(f.why) < releaseFailures {
 		f.why = append(f.why, err.Error())
+	}
+}
+
+// stays notes an object that keeps the annotation, without the finalizer. Whoever may edit an object can write it where Weir may not remove it, and
+// it holds nothing: it is told, and nothing has failed.
+func (w *releasing) stays(gr schema.GroupResource, m *metav1.ObjectMeta, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.marked[gr]) < releaseFailures {
+		w.marked[gr] = append(w.marked[gr], fmt.Sprintf("%s keeps the annotation %s, which holds nothing: %v",
+			graph.Ref{Kind: gr, Namespace: m.Namespace, Name: m.Name}, v1alpha1.ArmedAtAnnotation, err))
 	}
 }
 
@@ -269,6 +288,10 @@ func (w *releasing) outcome() Released {
 	for _, gv := range w.unheard {
 		out.Failures = append(out.Failures, fmt.Sprintf("discover %s: it does not answer, so what it serves was not looked at", gv))
 	}
+	for _, of := range w.marked {
+		out.Marked = append(out.Marked, of...)
+	}
 	slices.Sort(out.Failures)
+	slices.Sort(out.Marked)
 	return out
 }

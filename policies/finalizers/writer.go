@@ -100,10 +100,12 @@ func unchanged(result Result, err error) (Result, error) {
 	return result, err
 }
 
-// removing is the change that removes what Put has added.
+// removing is the change that removes what Put has added. Of a permission only the finalizer: Put adds nothing there, and with an annotation
+// the API server may refuse the rest.
 func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		marked = marked && !policies.IsPermission(gr)
 		ours := policies.OwnFinalizers(gr, m.Finalizers)
 		if len(ours) == 0 && !marked {
 			return nil

@@ -17,6 +17,7 @@ import (
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	wanted     = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer}}
 	jobMark    = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer, metav1.FinalizerDeleteDependents}}
@@ -104,6 +105,8 @@ func TestWhatIsPutAndTaken(t *testing.T) {
 		"take with the annotation":    {configMaps, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},"finalizers":null,` + seal},
 		"take the annotation alone":   {configMaps, ", finalizers: [b], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"annotations":{"weir.dev/armed-at":null},` + seal},
 		"take off both":               {jobs, ", finalizers: [foregroundDeletion, weir.dev/propagation]", nil, Done, `{"metadata":{"finalizers":null,` + seal},
+		"take off a role's":           {roles, ", finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: x}", nil, Done, `{"metadata":{"finalizers":null,` + seal},
+		"take no role's annotation":   {roles, ", annotations: {weir.dev/armed-at: x}", nil, Already, ""},
 		"take nothing":                {configMaps, ", finalizers: [b]", nil, Already, ""},
 		"take none of a user's":       {jobs, ", finalizers: [foregroundDeletion]", nil, Already, ""},
 		// What is under way goes on as the other finalizer says.
