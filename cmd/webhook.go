@@ -109,7 +109,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		return err
 	}
 	// The cluster is followed only once a policy asks for what is known of it, and its objects once one asks for those.
-	c, err := controller.NewFollowing(controller.Options{Config: b.config, Log: b.log, Registry: metrics.Registry})
+	c, err := controller.NewFollowing(controller.Options{Config: b.config, Policies: b.state, Log: b.log, Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
 	}

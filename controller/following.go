@@ -175,9 +175,17 @@ func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 // Requests remembers whose request it was that an object be deleted. A webhook says what it saw.
 func (f *Following) Requests() *requested.Record { return f.requests }
 
-// listen registers who hears of what happens in the cluster, and Requests.
+// listen registers who hears of what happens in the cluster, Requests and the policies.
 func (f *Following) listen(l follow.Listener) {
-	terminating, going := l.Terminating, l.Going
+	terminating, going, rewound := l.Terminating, l.Going, l.Rewound
+	l.Rewound = func(why string) {
+		if f.options.Policies != nil {
+			f.options.Policies.Rewound(why)
+		}
+		if rewound != nil {
+			rewound(why)
+		}
+	}
 	l.Terminating = func(m *metav1.PartialObjectMetadata) {
 		f.requests.Deleted(m.UID)
 		if terminating != nil {

@@ -182,6 +182,9 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		s.forget(uid)
 		return nil
 	}
+	if s.policies.Current() != nil {
+		return errWaits // the policies of a history that went back are not to carry anything out
+	}
 	object, m, err := s.read(ctx, v)
 	if err != nil {
 		return err

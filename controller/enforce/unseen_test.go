@@ -49,3 +49,35 @@ func TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingIsCarriedOutByPoliciesOfBeforeARestore: a policy of the backup may want the dependents kept that the one of before did not.
+func TestNothingIsCarriedOutByPoliciesOfBeforeARestore(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.API.Put("deletionpolicies", policy("p", "propagation: {default: Background}"))
+		c.API.Put("configmaps", whole("a"))
+		c.API.Put("pods", owned("Pod", "p", "a"))
+		c.Obey()
+		c.Options.Companion = true
+		c.Start()
+		var readable atomic.Bool
+		c.Reply(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/apis/weir.dev/v1alpha1/deletionpolicies" && !readable.Load() {
+				return apitest.Refuse(500, "InternalError", "not now")
+			}
+			return nil
+		})
+		c.Options.Policies.Rewound("restored")
+		c.API.Put("deletionpolicies", policy("p", "propagation: {default: Orphan}"))
+		changes(c)
+		c.API.Put("configmaps", heldMap("a", ""))
+		c.Pass(time.Minute)
+		if sent := changes(c); len(sent) > 0 {
+			c.Errorf("sent %q before the policies were listed again", sent)
+		}
+		readable.Store(true)
+		c.Pass(time.Minute)
+		if sent := changes(c); !slices.Contains(sent, "DELETE a Orphan") {
+			c.Errorf("it was not deleted with Orphan: %q", sent)
+		}
+	})
+}

@@ -4,6 +4,6 @@
 // Readers never wait: a set is replaced as a whole behind one pointer. While the API server cannot be reached, or a file
 // cannot be read, what was there before stays in force.
 //
-// Goroutines: one for each kind of policy, one for namespaces and one for files, joined by State.Run. Locks: one of what each of them has
+// Goroutines: one for each kind of policy, one for namespaces, one for files and one that asks whether the API server's history goes on, joined by State.Run. Locks: one of what each of them has
 // found; a set is compiled under none.
 package live

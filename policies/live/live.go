@@ -62,6 +62,9 @@ type State struct {
 	labelled await.Change // the labels of a namespace are others
 	recheck  chan struct{}
 
+	rewinds    atomic.Int64 // how often the history of the API server went back
+	compiledOf atomic.Int64 // how often it had when what is in force was listed
+
 	objects    map[string]*objects // by kind of policy
 	namespaces *objects
 
@@ -114,6 +117,7 @@ func (s *State) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.served, s.options.Log) })
 	wg.Go(func() { s.followFiles(ctx) })
+	wg.Go(func() { s.probe(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,6 +157,7 @@ func (s *State) again() {
 
 // compile puts a new set in force once everything has been read.
 func (s *State) compile() {
+	of := s.rewinds.Load()
 	if s.missing() != nil {
 		return
 	}
@@ -167,6 +172,7 @@ func (s *State) compile() {
 	set := policies.Build(s.set.Load(), sources, policies.Options{Self: s.options.Self, Namespace: s.options.Namespace})
 	s.set.Store(set)
 	s.compiled.Store(true)
+	s.compiledOf.Store(of)
 	for _, p := range s.Problems() {
 		s.options.Log.Info("something is wrong with a policy", "problem", p.String())
 	}

@@ -25,13 +25,16 @@ import (
 
 // objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
 type objects struct {
-	// seen is told of what changes: the zero entry is that of an object that is not there. That there are no objects at
-	// all is told once, without a name.
+	// seen is told of what changes: the zero entry is that of an object that is not there. That all are listed for the first time, or again
+	// since the history went back, is told without a name.
 	seen func(name string, was, is entry)
 
 	mu     sync.RWMutex
 	byName map[string]entry
 	listed bool
+	void   bool               // what is listed is of a history that went back
+	end    context.CancelFunc // ends the list and watch under way
+	last   func() string      // the resourceVersion that its reflector has come to
 }
 
 type entry struct {
@@ -116,7 +119,7 @@ func (s *objects) replace(fresh map[string]entry) {
 			s.seen(name, e, entry{})
 		}
 	}
-	if first && len(fresh) == 0 {
+	if first {
 		s.seen("", entry{}, entry{})
 	}
 }
@@ -135,7 +138,37 @@ func read(obj any) (string, entry, error) {
 func (s *objects) ready() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.listed
+	return s.listed && !s.void
+}
+
+// rewind has everything listed again. What was listed stays until then.
+func (s *objects) rewind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.void = true
+	if s.end != nil {
+		s.end()
+	}
+}
+
+// begins notes what ends the list and watch that begins, and tells whether everything that was seen before is void.
+func (s *objects) begins(end context.CancelFunc) (void bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	void, s.end = s.void, end
+	s.void, s.listed = false, s.listed && !void
+	return void
+}
+
+// reached is the resourceVersion that the watch has come to; empty while there is none.
+func (s *objects) reached() string {
+	s.mu.RLock()
+	last := s.last
+	s.mu.RUnlock()
+	if last == nil || !s.ready() {
+		return ""
+	}
+	return last()
 }
 
 func (s *objects) get(name string) map[string]any {
@@ -177,14 +210,21 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 			return client.Watch(ctx, o)
 		},
 	}
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
-		cache.ReflectorOptions{Name: gvr.Resource, TypeDescription: gvr.String()})
+	reflector := s.reflector(lw, client, gvr)
 	const first, most = 250 * time.Millisecond, 5 * time.Second
 	for pause := first; ; pause = min(2*pause, most) {
-		err := reflector.ListAndWatchWithContext(ctx)
+		within, end := context.WithCancel(ctx)
+		if s.begins(end) {
+			reflector = s.reflector(lw, client, gvr)
+		}
+		err := reflector.ListAndWatchWithContext(within)
+		rewound := within.Err() != nil
+		end()
 		switch {
 		case ctx.Err() != nil:
 			return
+		case rewound:
+			pause = first
 		case notServed(err) || apierrors.IsForbidden(err) && unknown(served, gvr):
 			if !s.ready() {
 				log.Info("the kind is not installed: only files can hold such policies", "kind", gvr.GroupResource().String())
@@ -200,6 +240,17 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 			return
 		}
 	}
+}
+
+// reflector makes one that begins with a list. One that has watched before resumes that at the resourceVersion that it has come to: after the
+// history went back that is still to come, and no change is shown until then.
+func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVersionResource) *cache.Reflector {
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
+		cache.ReflectorOptions{Name: gvr.Resource, TypeDescription: gvr.String()})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = r.LastSyncResourceVersion
+	return r
 }
 
 // unknown tells whether discovery says for certain that a kind is not served.

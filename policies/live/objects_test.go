@@ -59,7 +59,7 @@ func TestWhatChangesIsTold(t *testing.T) {
 		{"its labels change", func() error { return s.Update(thing("a", 2, "x=2")) }, []string{"a there=true respecified=false relabelled=true"}},
 		{"it goes", func() error { return s.Delete(thing("a", 2, "x=2")) }, []string{"a there=false respecified=true relabelled=true"}},
 		{"a list", func() error { return s.Replace([]any{thing("b", 1), thing("c", 1)}, "7") },
-			[]string{"b there=true respecified=true relabelled=true", "c there=true respecified=true relabelled=true"}},
+			[]string{" there=false respecified=false relabelled=false", "b there=true respecified=true relabelled=true", "c there=true respecified=true relabelled=true"}},
 		{"a list without one of them", func() error { return s.Replace([]any{thing("c", 1)}, "8") },
 			[]string{"b there=false respecified=true relabelled=true", "c there=true respecified=false relabelled=false"}},
 		{"a list with another spec under the same generation", func() error { return s.Replace([]any{specified(thing("c", 1))}, "9") }, []string{"c there=true respecified=true relabelled=false"}},
