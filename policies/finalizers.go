@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,8 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 		if q.Operation == Update && !q.Now.IsZero() {
 			d.Patch = append(d.Patch, addAnnotation(o, v1alpha1.ArmedAtAnnotation, ArmedAt(q.Now)))
 		}
+	case m.By != "" && q.Operation == Update:
+		d.Patch = append(d.Patch, restoreArmedAt(o, object(q.OldObject))...)
 	case m.By == "" && o.hasFinalizer() && len(errs) == 0:
 		// Only when every policy has been heard: without the finalizer a deletion would be carried out in another way.
 		d.Finalizers = RemoveFinalizers
@@ -68,10 +71,28 @@ func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	} else {
 		out = addFinalizers(o, missing)
 	}
-	if at := old.annotation(v1alpha1.ArmedAtAnnotation); at != "" && at != o.annotation(v1alpha1.ArmedAtAnnotation) {
-		out = append(out, addAnnotation(o, v1alpha1.ArmedAtAnnotation, at))
+	return append(out, restoreArmedAt(o, old)...)
+}
+
+// restoreArmedAt puts back the time at which the finalizer was added, which Weir alone writes, by requests that are not judged. Whoever may edit an
+// object could otherwise have all deletes of it wait, by writing another time before the last is over.
+func restoreArmedAt(o, old object) []PatchOperation {
+	switch at := old.annotation(v1alpha1.ArmedAtAnnotation); at {
+	case o.annotation(v1alpha1.ArmedAtAnnotation):
+		return nil
+	case "":
+		return []PatchOperation{{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)}}
+	default:
+		return []PatchOperation{addAnnotation(o, v1alpha1.ArmedAtAnnotation, at)}
 	}
-	return out
+}
+
+// armedAtChanges is for the API server whether an update changes that time.
+var armedAtChanges = "(" + armedAtOf("object") + ") != (" + armedAtOf("oldObject") + ")"
+
+func armedAtOf(variable string) string {
+	annotations := variable + ".metadata.annotations"
+	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", annotations, v1alpha1.ArmedAtAnnotation)
 }
 
 // Wanted is what an object is to carry so that its deletion can be carried out as a policy says.

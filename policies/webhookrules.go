@@ -180,7 +180,9 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookAddFinalizer:
 		if !e.conditions { // conditions may look at anything
-			out.MatchConditions = append(out.MatchConditions, changed("stamp-changes", "labels", "finalizers"))
+			changes := changed("stamp-changes", "labels", "finalizers")
+			changes.Expression += " || " + armedAtChanges
+			out.MatchConditions = append(out.MatchConditions, changes)
 		}
 	case WebhookOwners, WebhookClear:
 		status = true

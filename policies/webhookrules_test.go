@@ -434,6 +434,9 @@ func anyObject(t *rapid.T, name string) map[string]any {
 	if f := rapid.SampledFrom([][]any{nil, {}, {"a"}, {v1alpha1.Finalizer}, {"a", v1alpha1.Finalizer}}).Draw(t, name+" finalizers"); f != nil {
 		m["finalizers"] = f
 	}
+	if at := rapid.SampledFrom([]string{"none", "", "a", "b"}).Draw(t, name+" armed"); at != "none" {
+		m["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: at}
+	}
 	if rapid.IntRange(0, 5).Draw(t, name+" dying") == 0 {
 		m["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	}
