@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/webhook"
 )
 
 // releaseFlags are those of weir release.
@@ -20,6 +22,7 @@ type releaseFlags struct {
 	stop           string
 	helmRelease    string
 	force, dryRun  bool
+	window         time.Duration
 }
 
 func releaseCommand() *cobra.Command {
@@ -29,7 +32,8 @@ func releaseCommand() *cobra.Command {
 		Short: "Remove weir's finalizer from all objects, to uninstall weir or to run without it",
 		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete weir's webhook
 configurations, then remove the finalizer weir.dev/propagation and the annotation weir.dev/armed-at from each object of each
-kind. An object that is being deleted and waits for weir then waits for its other finalizers only. Last, delete the Leases
+kind. Requests that came before may still store the finalizer, so all objects are looked at once more 35 s after the webhook
+configurations were deleted. An object that is being deleted and waits for weir then waits for its other finalizers only. Last, delete the Leases
 and ConfigMaps in which the controller keeps its state. Nothing else is changed, and policies stay.
 
 It can be interrupted and run again at any time. It refuses to begin while a controller holds its Lease, because that
@@ -52,13 +56,15 @@ failure: it holds nothing. On roles and their bindings it stays.`,
 	fs.StringVar(&f.helmRelease, "helm-release", "", "for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there and is not of this "+
 		"Helm release; with - always, because the chart was rendered without a cluster")
 	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
+	fs.DurationVar(&f.window, "arming-window", webhook.DefaultArmingWindow, "how long after the webhook configurations were deleted all objects are looked at once more, because a request that came "+
+		"before that may have been under way, with the finalizer; 0: they are not")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
 }
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease()); err != nil {
+	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease(), f.checkWindow()); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -79,7 +85,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		}
 	}
 	r := release.Release{
-		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace), LeaseLikely: f.leaseNamespace == "", Force: f.force, DryRun: f.dryRun,
+		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace), LeaseLikely: f.leaseNamespace == "", Force: f.force, Window: f.window, DryRun: f.dryRun,
 		Progress: func(now release.Released) {
 			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
 		},
@@ -115,6 +121,13 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 func (f *releaseFlags) checkHelmRelease() error {
 	if f.helmRelease != "" && f.stop == "" {
 		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
+	}
+	return nil
+}
+
+func (f *releaseFlags) checkWindow() error {
+	if f.window < 0 {
+		return fmt.Errorf("--arming-window %s: must not be less than 0", f.window)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (w *fixture) release(kubeconfig string, flags ...string) released {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shared.binary, append([]string{"release", "--kubeconfig", kubeconfig}, flags...)...)
+	cmd := exec.CommandContext(ctx, shared.binary, append([]string{"release", "--arming-window=0s", "--kubeconfig", kubeconfig}, flags...)...)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	r := released{}
@@ -163,7 +163,7 @@ func TestReleaseTakesTheFinalizerOffEverything(t *testing.T) {
 		}
 		return nil
 	})
-	p := plane.Command("release", shared.binary, filepath.Join(w.plane.Dir, "release.log"), "release", "--kubeconfig", kubeconfig)
+	p := plane.Command("release", shared.binary, filepath.Join(w.plane.Dir, "release.log"), "release", "--arming-window=0s", "--kubeconfig", kubeconfig)
 	if err := p.Start(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}

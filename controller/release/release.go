@@ -34,6 +34,9 @@ type Release struct {
 	LeaseLikely bool
 	// Force goes on although a controller is alive, or that cannot be found out.
 	Force bool
+	// Window is for how long a request may be under way that had got the finalizer before the webhook configurations were deleted: everything is
+	// looked at again after that. 0: it is not.
+	Window time.Duration
 	// DryRun writes nothing.
 	DryRun bool
 	// Found is told of each object that is released, or in a dry run would be. One call at a time; may be nil.
@@ -78,6 +81,7 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
 		return Released{}, err
 	}
+	w.deleted = time.Now()
 	stop := w.report()
 	defer stop()
 	if err := w.run(ctx); err != nil {

@@ -40,6 +40,7 @@ type releasing struct {
 	discovery discovery.DiscoveryInterface
 	lister    *finalizers.Lister
 	writer    *finalizers.Writer
+	deleted   time.Time // when the webhook configurations were
 
 	mu       sync.Mutex
 	result   Released
@@ -55,7 +56,8 @@ type releaseFailed struct {
 	list    error    // why not all objects were seen
 }
 
-// run looks at every kind, and at those in which there was something again, until there is nothing.
+// run looks at every kind until there is nothing to release, and, where it has deleted webhook configurations, once more when no request is under
+// way any more that they had got the finalizer.
 func (w *releasing) run(ctx context.Context) error {
 	resources, unheard, err := kinds.Discover(w.discovery, nil, nil)
 	if resources == nil {
@@ -64,7 +66,20 @@ func (w *releasing) run(ctx context.Context) error {
 	w.unheard, w.failures, w.marked = unheard, map[schema.GroupResource]*releaseFailed{}, map[schema.GroupResource][]string{}
 	resources = slices.DeleteFunc(resources, func(r graph.Resource) bool { return !r.Listable || !r.Deletable })
 	w.result.Kinds = len(resources)
-	for pass := 1; ; pass++ {
+	if err := w.look(ctx, resources, 1); err != nil || w.DryRun || w.result.WebhooksBefore == 0 || w.Window == 0 {
+		return err
+	}
+	select {
+	case <-time.After(w.Window - time.Since(w.deleted)):
+	case <-ctx.Done():
+		return interrupted(ctx)
+	}
+	return w.look(ctx, resources, 1+releasePasses)
+}
+
+// look looks at kinds, and at those in which there was something again, until there is nothing. It begins with this pass.
+func (w *releasing) look(ctx context.Context, resources []graph.Resource, first int) error {
+	for pass := first; ; pass++ {
 		some, err := w.pass(ctx, resources, pass)
 		if err != nil {
 			return err
@@ -72,7 +87,7 @@ func (w *releasing) run(ctx context.Context) error {
 		switch {
 		case w.DryRun:
 			return nil
-		case pass == releasePasses:
+		case pass == first+releasePasses-1:
 			w.putBack(some)
 			return nil
 		case pass > 1 || w.result.WebhooksBefore == 0:

@@ -217,3 +217,39 @@ func TestObjectsAreToldOfOneAtATime(t *testing.T) {
 		}
 	})
 }
+
+// A request may be under way for 35 s that had got the finalizer before the webhook configurations went, and store its object then.
+func TestWhatIsStoredAfterTheWebhooksAreGoneIsReleased(t *testing.T) {
+	for name, c := range map[string]struct {
+		configured bool
+		window     time.Duration
+		waits      bool
+	}{
+		"webhooks were there":                   {true, 35 * time.Second, true},
+		"webhooks were there, and it is enough": {true, 0, false},
+		"no webhook was there":                  {false, 35 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newAPI(nil)
+				if c.configured {
+					putConfiguration(api, "Mutating")
+				}
+				late := time.AfterFunc(34*time.Second, func() { put(api, "configmaps", "ConfigMap", "late", v1alpha1.Finalizer) })
+				defer late.Stop()
+				put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+				began := time.Now()
+				got, err := (&Release{Config: api.Config(), Window: c.window}).Run(t.Context())
+				if waited := time.Since(began) >= 35*time.Second; err != nil || waited != c.waits {
+					t.Errorf("%v after %s, waits %t", err, time.Since(began), c.waits)
+				}
+				if c.waits && (got.Released != 2 || len(finalizersOf(api, "configmaps/shop/late")) > 0) {
+					t.Errorf("%+v, and the object that came late has %v", got, finalizersOf(api, "configmaps/shop/late"))
+				}
+				if got.Seen != 1 || got.Looked != 3 || len(got.Failures) > 0 {
+					t.Errorf("%+v: what is looked at again does not count again", got)
+				}
+			})
+		})
+	}
+}
