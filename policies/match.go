@@ -172,6 +172,15 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	return object(q.NamespaceObject).labels(), true, q.NamespaceObject != nil
 }
 
+// Relabels tells whether DeletionPolicies may be about other objects when the labels of a namespace change: one selects it now, or did, or has a
+// condition that looks at namespaces.
+func (s *Set) Relabels(was, is map[string]string) bool {
+	return slices.ContainsFunc(s.deletion.all, func(c *compiled) bool {
+		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||
+			slices.ContainsFunc(c.conditions, func(one cel.Condition) bool { return strings.Contains(one.Expression, "namespaceObject") })
+	})
+}
+
 func (m *matcher) selectsObject(q *Question) bool {
 	return q.Object != nil && m.objects.Matches(object(q.Object).labels()) ||
 		q.OldObject != nil && m.objects.Matches(object(q.OldObject).labels())

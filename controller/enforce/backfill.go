@@ -35,6 +35,9 @@ const (
 	// backFillRetry looks again at kinds of which something has failed, and at no others. Where nothing has failed but objects that cannot
 	// carry the finalizer, twice as late each time, until it is backFillEvery: users can make such objects, and they stay so.
 	backFillRetry = 10 * time.Second
+	// relabelledRest is how far apart passes begin that labels of namespaces bring about: each looks at all kinds, and users can change labels
+	// all the time.
+	relabelledRest = 10 * time.Second
 )
 
 // backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
@@ -101,6 +104,7 @@ func (b *backFill) run(ctx context.Context) {
 		default:
 		}
 		b.publish(progress{})
+		began := time.Now()
 		next := b.newPass(last)
 		cut, err := next.until(ctx, changed)
 		pause := backFillEvery
@@ -123,6 +127,12 @@ func (b *backFill) run(ctx context.Context) {
 		case <-changed:
 			continue
 		case <-relabelled:
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			case <-time.After(time.Until(began.Add(relabelledRest))):
+			}
 			continue
 		case <-time.After(pause):
 		}

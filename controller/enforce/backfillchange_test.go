@@ -161,3 +161,41 @@ func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 		}
 	})
 }
+
+// TestLabelsThatChangeAllTheTimeAreLookedAtInTheirTurn: each pass looks at all kinds.
+func TestLabelsThatChangeAllTheTimeAreLookedAtInTheirTurn(t *testing.T) {
+	api := apitest.New()
+	team := func(name string) {
+		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: "+name+"}}}")
+	}
+	team("b")
+	fixture.PutConfigMap(api, "c", "")
+	api.Put("deletionpolicies", inTeam)
+	api.Put("deletionpolicies", strings.NewReplacer("configmaps", "secrets", "name: p", "name: s").Replace(keptOnly))
+	inForce(t, api, func(t *testing.T, state *live.State) {
+		var lists atomic.Int32
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/api/v1/secrets" {
+				lists.Add(1)
+			}
+			return nil
+		})
+		b := filler(t, api, state, 0)
+		defer begin(t, b)()
+		const rounds = 30 // seconds
+		for range rounds {
+			team("a")
+			elapse(500 * time.Millisecond)
+			team("b")
+			elapse(500 * time.Millisecond)
+		}
+		if n := lists.Load(); n < 3 || n > 5 {
+			t.Errorf("%d passes within %d s", n, rounds)
+		}
+		team("a")
+		elapse(time.Minute)
+		if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
+			t.Errorf("the ConfigMap, which a policy is about by now, has %s", got)
+		}
+	})
+}

@@ -57,7 +57,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 				api.Put("deletionpolicies", delpol("secrets", "secrets", "propagation: {default: Orphan}"))
 			}, []string{"secrets"}},
 			{"a policy about something else", func() {
-				api.Put("deletionpolicies", delpol("services", "services", "propagation: {default: Orphan}"))
+				api.Put("deletionpolicies", strings.Replace(delpol("services", "services", "propagation: {default: Orphan}"), "[services]}]", "[services]}], namespaceSelector: {matchLabels: {a: b}}", 1))
 			}, nil},
 			{"a policy about both", func() {
 				api.Put("deletionpolicies", delpol("both", "secrets, configmaps", "propagation: {default: Orphan}"))
@@ -65,6 +65,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			{"it goes", func() { api.Remove("deletionpolicies.weir.dev/both") }, []string{"configmaps", "secrets"}},
 			{"labels of a namespace", func() {
 				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
+				<-time.After(relabelledRest)
 			}, []string{"configmaps", "secrets"}},
 			{"time", func() { <-time.After(backFillEvery) }, nil},
 			{"time, and a Secret that changed", func() {

@@ -59,7 +59,7 @@ type State struct {
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool  // at least once, with everything
 	changed  await.Change // the set is another
-	labelled await.Change // the labels of a namespace are others
+	labelled await.Change // the labels of a namespace are others, and policies may be about other objects for it
 	recheck  chan struct{}
 
 	rewinds    atomic.Int64 // how often the history of the API server went back
@@ -101,7 +101,7 @@ func New(o Options) (*State, error) {
 		if name == "" || !s.compiled.Load() {
 			s.again() // they may be the last that the first compilation waits for
 		}
-		if was.there() && is.there() && is.relabelled(was) {
+		if was.there() && is.there() && is.relabelled(was) && s.Set().Relabels(was.labels, is.labels) {
 			s.labelled.Notify()
 		}
 	})
@@ -218,7 +218,8 @@ func (s *State) Now() time.Time { return s.clock.Now() }
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
 
-// Relabelled returns a channel that is closed when the labels of a namespace change. One that is new holds nothing yet.
+// Relabelled returns a channel that is closed when the labels of a namespace change and policies may be about other objects for it. A namespace
+// that is new holds nothing yet.
 func (s *State) Relabelled() <-chan struct{} { return s.labelled.Next() }
 
 // Namespace is a Namespace as last seen, or nil. It must not be written to.

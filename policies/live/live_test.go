@@ -289,6 +289,7 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
+		s.Put("deletionpolicies", strings.Replace(policy("one", "0"), "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, ", 1))
 	}, func(b *fixture) {
 		b.settle()
 		for _, step := range []struct {
@@ -298,6 +299,9 @@ func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 		}{
 			{"its annotations change", func() {
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}, annotations: {x: y}}}")
+			}, false},
+			{"a label changes by which no policy selects", func() {
+				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a, x: z}}}")
 			}, false},
 			{"its labels change", func() {
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
