@@ -29,7 +29,7 @@ func TestNamesInCommandsAreNoCommands(t *testing.T) {
 		"web":                "kubectl delete deployments.apps web -n shop --cascade",
 		"system:web-1.x":     "kubectl delete deployments.apps system:web-1.x -n shop --cascade",
 		"x; rm $(y)":         "kubectl delete 'deployments.apps/x; rm $(y)' -n shop --cascade",
-		"--all":              "kubectl delete 'deployments.apps/--all' -n shop --cascade",
+		"--all":              "kubectl delete deployments.apps/--all -n shop --cascade",
 		"it's `here`":        "kubectl delete 'deployments.apps/it'\\''s `here`' -n shop --cascade",
 		"it's `here` \n too": `kubectl delete $'deployments.apps/it\047s ` + "`here`" + ` \n too' -n shop --cascade`,
 	} {

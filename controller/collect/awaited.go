@@ -80,7 +80,12 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 			w.awaited.reads.DoChan(string(c.UID), read)
 		}
 		if !ok {
-			_, said.err, _ = w.awaited.reads.Do(string(c.UID), read)
+			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) {
+				if a, ok, _ := w.awaited.recently(c.UID, since); ok {
+					return nil, a.err // another had it read in between
+				}
+				return read()
+			})
 			if _, ok, _ = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
 				said.err = w.awaits(ctx, c)
 			}
