@@ -276,7 +276,7 @@ func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, n
 			if g.first(n, absent, waiting) != id {
 				continue // told with another reference
 			}
-			if of.Writer != "" && g.unsigned(n) {
+			if of.Writer != "" && g.unsigned(n) && g.decide(d.node).Verb == Delete { // what is kept is never signed
 				open++
 			}
 			if !g.isOf(n, of) {
