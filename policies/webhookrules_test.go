@@ -426,6 +426,27 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 	}
 }
 
+// TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout: who writes a new time again and again would have each delete be told to come later.
+func TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout(t *testing.T) {
+	few, _, _ := strings.Cut(rulesPolicies, "---")
+	set := Build(nil, sources(t, "f", few), Options{})
+	armed := func(at string) map[string]any {
+		return map[string]any{"metadata": map[string]any{
+			"name": "web", "namespace": "shop", "uid": "u1", "labels": map[string]any{"stamp": "yes"}, "finalizers": []any{v1alpha1.Finalizer},
+			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: at},
+		}}
+	}
+	for now, want := range map[string]bool{"a": false, "b": true} {
+		q := web(nil)
+		q.Operation, q.OldObject, q.Object = Update, armed("a"), armed(now)
+		q.NamespaceObject = map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a"}}}
+		asked := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer && comes(t, w, &q) })
+		if asked != want {
+			t.Errorf("from a to %s: asked about is %t", now, asked)
+		}
+	}
+}
+
 func anyObject(t *rapid.T, name string) map[string]any {
 	m := map[string]any{"name": "web", "namespace": "shop", "uid": "u1"}
 	if rapid.Bool().Draw(t, name+" labelled") {
