@@ -175,7 +175,7 @@ func (c crowd) policies(b *testing.B, n int) *policies.Set {
 
 func benchRouter(b *testing.B, judge reviewer) http.Handler {
 	b.Helper()
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set { return policies.Build(nil, nil, policies.Options{}) })
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -63,3 +63,28 @@ func TestSeriesOfPoliciesThatFailAreBounded(t *testing.T) {
 		t.Errorf("%d series", n)
 	}
 }
+
+// TestPoliciesHaveASeriesBeforeTheyFail: an alert sees no increase of what is there for the first time, be it a burst of failures.
+func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {
+	set := policies.Build(nil, []policies.Source{{Object: map[string]any{
+		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+			"match":      map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}}}},
+			"protection": map[string]any{"confirmation": "Required"},
+		},
+	}}}, policies.Options{})
+	reg := prometheus.NewRegistry()
+	m, err := newMetrics(reg, func() *policies.Set { return set })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:0", "label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:1"} {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(strings.Fields(fmt.Sprint(families)), " "); !strings.Contains(all, want) {
+			t.Errorf("the series are\n%s\nwant one with %s", all, want)
+		}
+		m.failed([]policies.PolicyError{{Policy: policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}}})
+	}
+}

@@ -22,7 +22,24 @@ type metrics struct {
 	failing map[string]bool // policies that have series
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+// failures has a series for each policy in force from the beginning: an increase is seen only of what was there before.
+type failures struct {
+	*prometheus.CounterVec
+	inForce func() *policies.Set
+}
+
+// Collect implements prometheus.Collector.
+func (f failures) Collect(out chan<- prometheus.Metric) {
+	all := f.inForce().Statuses()
+	for i := range all[:min(len(all), mostFailing)] {
+		f.WithLabelValues(nameOf(all[i].Policy))
+	}
+	f.CounterVec.Collect(out)
+}
+
+func nameOf(p policies.PolicyKey) string { return p.Kind + "/" + p.Name }
+
+func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metrics, error) {
 	m := &metrics{failing: map[string]bool{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
@@ -56,7 +73,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, result := range []finalizers.Result{finalizers.Done, finalizers.Already, finalizers.Gone, finalizers.Changed, finalizers.Failed} {
 		m.armed.WithLabelValues(string(result))
 	}
-	return m, errors.Join(reg.Register(m.failures), reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))
+	return m, errors.Join(reg.Register(failures{m.failures, inForce}), reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))
 }
 
 func (m *metrics) answered(asked policies.Webhook, operation, result string, began time.Time) {
@@ -74,7 +91,7 @@ const mostFailing = 1000
 
 func (m *metrics) failed(errs []policies.PolicyError) {
 	for _, e := range errs {
-		name := e.Policy.Kind + "/" + e.Policy.Name
+		name := nameOf(e.Policy)
 		m.mu.Lock()
 		if !m.failing[name] && len(m.failing) >= mostFailing {
 			m.failures.Reset()

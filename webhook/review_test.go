@@ -23,7 +23,7 @@ import (
 
 func testMetrics(t testing.TB) *metrics {
 	t.Helper()
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set { return policies.Build(nil, nil, policies.Options{}) })
 	if err != nil {
 		t.Fatal(err)
 	}

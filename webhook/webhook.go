@@ -96,7 +96,7 @@ func New(o Options) (*Handler, error) {
 	o.Config = rest.CopyConfig(o.Config)
 	pace := newPace(requestsASecond, requestsAtOnce)
 	o.Config.RateLimiter = pace
-	m, err := newMetrics(o.Registry)
+	m, err := newMetrics(o.Registry, o.Policies.Set)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
