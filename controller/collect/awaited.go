@@ -74,17 +74,16 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 		since = time.Now()
 	}
 	for _, c := range a.AwaitedBy {
-		read := func() (any, error) { return nil, w.awaits(ctx, c) }
 		said, ok, renew := w.awaited.recently(c.UID, since)
 		if renew {
-			w.awaited.reads.DoChan(string(c.UID), read)
+			w.awaited.reads.DoChan(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) })
 		}
 		if !ok {
 			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) {
 				if a, ok, _ := w.awaited.recently(c.UID, since); ok {
 					return nil, a.err // another had it read in between
 				}
-				return read()
+				return nil, w.awaits(ctx, c)
 			})
 			if _, ok, _ = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
 				said.err = w.awaits(ctx, c)

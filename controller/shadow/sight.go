@@ -67,12 +67,12 @@ func notSeen(served []graph.KindStats, undiscovered []string) (out []report.Unse
 			continue
 		}
 		why := "it is not listed yet"
-		switch {
-		case k.State == graph.Synced:
+		switch k.State {
+		case graph.Synced:
 			why = "its watch is broken: " + k.Behind
-		case k.State == graph.Failing:
+		case graph.Failing:
 			why = "it cannot be listed: " + k.Reason
-		case k.State == graph.Forbidden:
+		case graph.Forbidden:
 			why = "Weir may not list it: " + k.Reason
 		}
 		out = append(out, report.Unseen{What: k.GroupResource().String(), Why: why})
