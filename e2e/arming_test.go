@@ -92,7 +92,7 @@ func TestFullObjectIsDeletedOnlyAsThePolicySays(t *testing.T) {
 		`)
 		w.removeFinalizer("full")
 		const fill, most = "example.com/fill", 256 << 10 // bytes that all annotations of an object may take
-		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fill, strings.Repeat("x", most-len(fill))))
+		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{"weir.dev/armed-at":null,%q:%q}}}`, fill, strings.Repeat("x", most-len(fill))))
 		out, err := w.kubectl("delete", "configmap", "full")
 		if err == nil || !strings.Contains(out, "the API server does not store it with that") || !strings.Contains(out, "Make the object smaller") {
 			t.Errorf("%v, it says\n%s", err, out)

@@ -91,6 +91,9 @@ func (w *fixture) nodeComesAndGoes() {
 	}
 	leases := w.typed.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	lease, err := leases.Create(w.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // kwok holds one for each node
+		lease, err = leases.Get(w.Context(), name, metav1.GetOptions{})
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func (w *fixture) nodeComesAndGoes() {
 		w.Errorf("the Lease has finalizers %v", lease.Finalizers)
 	}
 	w.mustKubectl("delete", "node", name, "--timeout=60s")
-	if err := leases.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := leases.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		w.Error(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/words"
@@ -61,6 +62,19 @@ func (r *refusal) by(err error) bool {
 	return !r.since.IsZero() && time.Since(r.since) >= refusedFor
 }
 
+// undefined tells whether there are no HeldCollections because their kind is not defined: an API server that starts may not know yet of one that is.
+func (b *Brake) undefined(ctx context.Context, err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err = b.Client.Resource(definitions).Get(ctx, Resource.GroupResource().String(), metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
 // record is what the keeper knows of one cause.
 type record struct {
 	cause
@@ -96,7 +110,7 @@ func (b *Brake) begin(ctx context.Context) {
 		case err == nil:
 			b.resume(items, "it was held before Weir was restarted")
 			return
-		case refused.by(err):
+		case b.undefined(ctx, err), refused.by(err):
 			b.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
 			return
 		}
@@ -117,7 +131,7 @@ func (k *keeper) again(ctx context.Context) bool {
 		return true
 	}
 	items, err := k.list(ctx)
-	if err != nil && !k.refused.by(err) {
+	if err != nil && !k.undefined(ctx, err) && !k.refused.by(err) {
 		k.failure(ctx, err)
 		return false
 	}
