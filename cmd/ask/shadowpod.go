@@ -43,7 +43,7 @@ func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readPod(ctx, config, core.RESTClient(), pod, port)
+	return s.readPod(ctx, config, core.RESTClient(), pod, port)
 }
 
 // choose finds the pod to ask, and the port.
@@ -53,7 +53,7 @@ func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, n
 		if err != nil {
 			return nil, 0, fmt.Errorf("read pod %s: %w", words.Printable(namespace+"/"+s.pod), unanswered(err))
 		}
-		port, err := portOf(pod)
+		port, err := s.portOf(pod)
 		return pod, port, err
 	}
 	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: controllerLabels, Limit: mostControllers})
@@ -86,7 +86,7 @@ func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, ui
 	})
 	var errs []error
 	for i := range running {
-		port, err := portOf(&running[i])
+		port, err := s.portOf(&running[i])
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -114,7 +114,7 @@ func started(p *corev1.Pod) time.Time {
 }
 
 // portOf is where a pod of Weir's controller serves its report, as its arguments say.
-func portOf(p *corev1.Pod) (uint16, error) {
+func (s *shadowing) portOf(p *corev1.Pod) (uint16, error) {
 	name := words.Printable(p.Namespace + "/" + p.Name)
 	var args []string
 	for _, c := range p.Spec.Containers {
@@ -128,14 +128,14 @@ func portOf(p *corev1.Pod) (uint16, error) {
 	address := argOf(args, "shadow-address", report.Address)
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return 0, fmt.Errorf("pod %s serves no report, its --shadow-address is %q: leave that out, or %s", name, address, fileInstead(p))
+		return 0, fmt.Errorf("pod %s serves no report, its --shadow-address is %q: leave that out, or %s", name, address, s.fileInstead(p))
 	}
 	return at.Port(), nil
 }
 
 // fileInstead is how the report of a pod is read that does not serve it.
-func fileInstead(p *corev1.Pod) string {
-	return fmt.Sprintf("read its file: kubectl -n %s exec %s -- /weir shadow /report/shadow.json", words.Shell(p.Namespace), words.Shell(p.Name))
+func (s *shadowing) fileInstead(p *corev1.Pod) string {
+	return fmt.Sprintf("read its file: kubectl -n %s exec %s%s -- /weir shadow /report/shadow.json", words.Shell(p.Namespace), words.Shell(p.Name), s.clusterFlags())
 }
 
 // argOf is the value of a flag among arguments, the last one.
@@ -152,7 +152,7 @@ func argOf(args []string, flag, otherwise string) string {
 }
 
 // readPod asks a pod.
-func readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod, port uint16) (*report.Report, error) {
+func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod, port uint16) (*report.Report, error) {
 	name := words.Printable(p.Namespace + "/" + p.Name)
 	conn, err := forward(ctx, config, core, p.Namespace, p.Name, port)
 	if apierrors.IsForbidden(err) {
@@ -165,7 +165,7 @@ func readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *c
 	resp, err := conn.get(ctx, report.Path)
 	var refused *refusedError
 	if errors.As(err, &refused) {
-		return nil, fmt.Errorf("pod %s does not answer: %w; its weir is older than this command, or has not begun. Update it, or %s", name, err, fileInstead(p))
+		return nil, fmt.Errorf("pod %s does not answer: %w; its weir is older than this command, or has not begun. Update it, or %s", name, err, s.fileInstead(p))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask pod %s: %w", name, err)

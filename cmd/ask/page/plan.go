@@ -22,7 +22,6 @@ import (
 type outline struct {
 	*insight.Outline
 	id      string
-	flags   string // of the commands that are shown
 	of      types.UID
 	cascade string
 	scope   string // the namespace that it rests on; empty: all of the cluster
@@ -53,7 +52,7 @@ func (p *Page) plan(ctx context.Context, q url.Values) (any, error) {
 	case q.Get("have") == made.id:
 		return nil, errUnchanged
 	case !made.judged:
-		return made.told(), nil
+		return made.told(p.Flags), nil
 	}
 	if made, err = p.make(ctx, o, cascade, propagation); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (p *Page) plan(ctx context.Context, q url.Values) (any, error) {
 	if len(p.plans) > mostPlans {
 		p.plans = slices.Delete(p.plans, 0, 1)
 	}
-	return made.told(), nil
+	return made.told(p.Flags), nil
 }
 
 // planned is a plan that is kept; nil if there is none.
@@ -114,16 +113,16 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	}
 	laid.Plan.WithFlags(p.Flags)
 	return &outline{
-		Outline: laid, flags: p.Flags, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version,
+		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version,
 		judged: policies != nil || snapshot.PoliciesUnread(w.World),
 	}, nil
 }
 
-// told is what is sent of a plan at first.
-func (o *outline) told() any {
+// told is what is sent of a plan at first, with the flags of the commands that are shown.
+func (o *outline) told(flags string) any {
 	return map[string]any{
 		"id": o.id, "summary": o.Plan.Summary(), "totals": o.Plan.Totals(), "verdicts": o.Plan.Verdicts,
-		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": o.flags, "root": o.Root(), "cells": o.Cells(),
+		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": flags, "root": o.Root(), "cells": o.Cells(),
 	}
 }
 
