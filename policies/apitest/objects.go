@@ -272,6 +272,7 @@ func (s *Server) storeLocked(p place, o object) {
 	s.version++
 	m["generation"], m["resourceVersion"] = generation, strconv.Itoa(s.version)
 	s.objects[p.key()] = o
+	s.kinds[p.kind()] = str(o, "kind")
 	s.history = append(s.history, event{s.version, p.kind(), p.namespace, what, clone(o)})
 	s.tellLocked()
 }

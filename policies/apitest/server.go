@@ -28,6 +28,7 @@ type Server struct {
 	intercept func(Request) *Reply
 	version   int
 	objects   map[string]object // by place.key
+	kinds     map[string]string // by place.kind: how objects call it
 	history   []event
 	oldest    int           // watches from before are too old
 	cuts      int           // how often watches were cut
@@ -71,7 +72,7 @@ type event struct {
 
 // New is a server without objects.
 func New() *Server {
-	return &Server{version: 1, objects: map[string]object{}}
+	return &Server{version: 1, objects: map[string]object{}, kinds: map[string]string{}}
 }
 
 // Config is how clients reach the server: typed ones, too, speak JSON with it. Their rate is not limited.

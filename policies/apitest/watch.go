@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -30,7 +31,7 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 		from = s.version
 	}
 	if initial {
-		first = append(first, object{"type": "BOOKMARK", "object": as(object{"kind": kindOf(first), "apiVersion": versionOf(p), "metadata": object{
+		first = append(first, object{"type": "BOOKMARK", "object": as(object{"kind": s.kindLocked(p), "apiVersion": versionOf(p), "metadata": object{
 			"resourceVersion": strconv.Itoa(from), "annotations": object{"k8s.io/initial-events-end": "true"}}})})
 	}
 	cuts, seen := s.cuts, len(s.history)
@@ -84,7 +85,7 @@ func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(obje
 			s.changed = make(chan struct{})
 		}
 		seen = min(seen, len(s.history)) // less than before after a restore
-		fresh, changed, cut, version := s.history[seen:], s.changed, s.cuts != cuts, s.version
+		fresh, changed, cut, version, kind := s.history[seen:], s.changed, s.cuts != cuts, s.version, s.kindLocked(p)
 		seen = len(s.history)
 		s.mu.Unlock()
 		if cut {
@@ -111,19 +112,16 @@ func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(obje
 		if version < from {
 			continue // it has not come as far as what was asked for
 		}
-		if to.Encode(object{"type": "BOOKMARK", "object": as(object{"kind": "Unknown", "apiVersion": versionOf(p), "metadata": object{
+		if to.Encode(object{"type": "BOOKMARK", "object": as(object{"kind": kind, "apiVersion": versionOf(p), "metadata": object{
 			"resourceVersion": strconv.Itoa(version)}})}) != nil {
 			return
 		}
 	}
 }
 
-// kindOf is the kind of a bookmark: that of the objects, if there are any.
-func kindOf(events []any) string {
-	if len(events) == 0 {
-		return "Unknown"
-	}
-	return str(events[0].(object)["object"].(object), "kind")
+// kindLocked is the kind of a bookmark: that of the objects, if there ever were any. Typed clients take no other.
+func (s *Server) kindLocked(p place) string {
+	return cmp.Or(s.kinds[p.kind()], "Unknown")
 }
 
 func versionOf(p place) string {
