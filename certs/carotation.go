@@ -44,6 +44,7 @@ type caRotation struct {
 	left    int                 // how many of these were more than is trusted on
 
 	found *corev1.Secret // as observed; nil if there is none, or nothing usable
+	said  []trustUntil   // what found says is trusted: read once, because want is asked every second
 }
 
 type trustUntil struct {
@@ -65,7 +66,8 @@ func (s *caRotation) observe(now time.Time, found *corev1.Secret) {
 	if s.newest == nil || !newest.cert.Equal(s.newest.cert) {
 		s.newest, s.since = newest, now
 	}
-	for _, t := range trustedIn(found) {
+	s.said = trustedIn(found)
+	for _, t := range s.said {
 		s.trust(t) // over what this process remembers: all have to come to the same
 	}
 	signing := pairIn(found, signingCertKey, signingKeyKey)
@@ -139,7 +141,7 @@ func (s *caRotation) want(now time.Time) *corev1.Secret {
 		after.signing = s.newest
 	}
 	after.forget(now)
-	if after.saidBy(s.found) {
+	if after.isSaid() {
 		return nil
 	}
 	out := s.found.DeepCopy()
@@ -148,14 +150,14 @@ func (s *caRotation) want(now time.Time) *corev1.Secret {
 	return out
 }
 
-func (s *caRotation) saidBy(found *corev1.Secret) bool {
-	known := trustedIn(found)
+// isSaid says whether the Secret that was found needs nothing more.
+func (s *caRotation) isSaid() bool {
 	for _, t := range s.trusted {
-		if !slices.ContainsFunc(known, func(k trustUntil) bool { return k.cert.Equal(t.cert) }) {
+		if !slices.ContainsFunc(s.said, func(k trustUntil) bool { return k.cert.Equal(t.cert) }) {
 			return false
 		}
 	}
-	return bytes.Equal(found.Data[signingCertKey], s.signing.certPEM) && bytes.Equal(found.Data[signingKeyKey], s.signing.keyPEM)
+	return bytes.Equal(s.found.Data[signingCertKey], s.signing.certPEM) && bytes.Equal(s.found.Data[signingKeyKey], s.signing.keyPEM)
 }
 
 // due says whether it is time for this process to have the newest CA sign. Patience ends early when what is left to the
