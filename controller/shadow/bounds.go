@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-dev/weir/controller/words"
 )
@@ -14,7 +15,12 @@ const (
 	mostWhat   = 512 // of a step, or of what is not seen
 )
 
-// bounded is a text in one line, or the beginning of it.
+// bounded is a text in one line, or the beginning of it. What is too long is cut before it is made
+// printable, which makes it no shorter.
 func bounded(text string, most int) string {
-	return words.Cut(words.Printable(strings.ToValidUTF8(text, "?")), most)
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) > most+utf8.UTFMax {
+		text = strings.ToValidUTF8(text[:most+utf8.UTFMax], "")
+	}
+	return words.Cut(words.Printable(text), most)
 }
