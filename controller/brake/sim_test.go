@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,12 +15,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/graph/sim"
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 200, "number of simulated clusters with a brake")
+	simSeeds = flag.Int("sim.seeds", 0, "number of simulated clusters with a brake; 0: as many as begin within -sim.for")
+	simFor   = flag.Duration("sim.for", 4*time.Second, "how long clusters are begun")
 	simSteps = flag.Int("sim.steps", 2000, "steps of chaos in each")
 	simSeed  = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )
@@ -86,57 +90,67 @@ func braking() sim.Braking {
 	return sim.Braking{New: func() sim.Brake { return simulated{NewLedger(simLimits, tick(0))} }, Most: simLimits.Most, Window: int(window / time.Second)}
 }
 
-// simulate plays so many clusters, and returns the first that went wrong.
-func simulate(t *testing.T, first uint64, n int, b sim.Braking) (sim.Stats, error) {
+// simulate plays clusters until one goes wrong.
+func simulate(t *testing.T, seeds iter.Seq2[int, uint64], b sim.Braking) (sim.Stats, error) {
 	t.Helper()
 	var mu sync.Mutex
-	all := sim.Stats{}
-	var runs errgroup.Group
+	all, n := sim.Stats{}, 0
+	runs, ctx := errgroup.WithContext(t.Context())
 	runs.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
+	for i, s := range seeds {
+		if ctx.Err() != nil {
+			break
+		}
+		if n++; i == 0 {
+			t.Logf("seed %d", s)
+		}
 		runs.Go(func() error {
-			stats, err := sim.RunBraked(first+uint64(i), *simSteps, b)
+			stats, err := sim.RunBraked(s, *simSteps, b)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Add(stats)
 			if err != nil {
-				return fmt.Errorf("-sim.seed=%d -sim.steps=%d: %w", first+uint64(i), *simSteps, err)
+				return fmt.Errorf("-sim.seed=%d -sim.seeds=1 -sim.steps=%d: %w", s, *simSteps, err)
 			}
 			return nil
 		})
 	}
 	err := runs.Wait()
+	t.Logf("%d clusters: %s", n, all)
 	return all, err
 }
 
 // TestNothingIsHeldForEverInSimulatedClusters: collectors with a brake, in clusters that are as unkind as they can be, and with persons who decide
 // at random. What must hold is in the package comment of sim.
 func TestNothingIsHeldForEverInSimulatedClusters(t *testing.T) {
-	first, n := *simSeed, *simSeeds
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	if testing.Short() {
-		n = min(n, 50)
-	}
-	t.Logf("seed %d", first)
-	all, err := simulate(t, first, n, braking())
-	if err != nil {
+	if _, err := simulate(t, fixture.Seeds(*simSeed, *simSeeds, *simFor), braking()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d clusters: %s", n, all)
-	for _, what := range []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "writers", "holds ended", "restarts", "failovers", "restores"} {
-		if all[what] == 0 && n >= 50 {
-			t.Errorf("no %s: the clusters are too kind", what)
+}
+
+// TestSimulatedClustersAreUnkindToABrake: sooner or later all happens, in the same ones each time.
+func TestSimulatedClustersAreUnkindToABrake(t *testing.T) {
+	all, missing := sim.Stats{}, []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "writers", "holds ended", "restarts", "failovers", "restores"}
+	for _, s := range fixture.Seeds(1, 100, 0) {
+		stats, err := sim.RunBraked(s, *simSteps, braking())
+		if err != nil {
+			t.Fatalf("seed %d: %v", s, err)
+		}
+		all.Add(stats)
+		missing = slices.DeleteFunc(missing, func(what string) bool { return all[what] > 0 })
+		if len(missing) == 0 {
+			t.Logf("%d clusters", s)
+			return
 		}
 	}
+	t.Errorf("no %s in 100 clusters: they are too kind", strings.Join(missing, ", "))
 }
 
 // TestSimulationFindsWhatIsHeldForEver: what a person lets go must be decided about once more.
 func TestSimulationFindsWhatIsHeldForEver(t *testing.T) {
 	deaf := braking()
 	deaf.Deaf = true
-	if _, err := simulate(t, 1, 50, deaf); err == nil {
+	if _, err := simulate(t, fixture.Seeds(1, 50, 0), deaf); err == nil {
 		t.Error("the simulation does not find it")
 	}
 }

@@ -11,69 +11,74 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/graph/script"
 	"github.com/weir-dev/weir/controller/graph/sim"
 )
 
 var (
-	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: from the clock")
-	cases = flag.Int("cases", 1500, "number of random histories")
+	seed   = flag.Uint64("seed", 0, "seed of the first random history; 0: from the clock")
+	cases  = flag.Int("cases", 0, "number of random histories; 0: as many as begin within -for")
+	within = flag.Duration("for", 4*time.Second, "how long histories are begun; a quarter of it those of simulated collectors")
 )
 
 // TestRandomHistories plays random histories on the graph and the model.
 func TestRandomHistories(t *testing.T) {
-	first := *seed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	n := *cases
-	if testing.Short() {
-		n = min(n, 300)
-	}
-	t.Logf("seed %d", first)
-	events, verbs := 0, map[graph.Verb]int{}
-	for i := range n {
-		s := first + uint64(i)
-		h, lines := randomHistory(rand.New(rand.NewPCG(s, 0)))
-		events += h.events
-		for _, a := range h.before {
-			verbs[a.Verb]++
+	n, events, verbs := 0, 0, map[graph.Verb]int{}
+	for i, s := range fixture.Seeds(*seed, *cases, *within) {
+		if n++; i == 0 {
+			t.Logf("seed %d", s)
 		}
-		if h.broken != "" {
-			t.Fatalf("seed %d: %s", s, report(h.broken, lines))
-		}
+		events += playRandom(t, s, verbs)
 	}
 	t.Logf("%d histories, %d events; decisions at their ends: %v", n, events, verbs)
-	for v := graph.Keep; v <= graph.Unfinalize; v++ {
-		if n >= 300 && verbs[v] == 0 {
-			t.Errorf("no history ends with the decision to %s: they do not try enough", v)
+}
+
+// TestRandomHistoriesEndWithEachDecision, sooner or later, in the same ones each time.
+func TestRandomHistoriesEndWithEachDecision(t *testing.T) {
+	verbs := map[graph.Verb]int{}
+	for _, s := range fixture.Seeds(1, 300, 0) {
+		playRandom(t, s, verbs)
+		if len(verbs) == int(graph.Unfinalize-graph.Keep)+1 {
+			return
 		}
 	}
+	t.Errorf("300 histories end with the decisions %v alone: they do not try enough", verbs)
+}
+
+// playRandom counts the decisions at the end of a random history, and returns how many events it has.
+func playRandom(t *testing.T, seed uint64, verbs map[graph.Verb]int) int {
+	t.Helper()
+	h, lines := randomHistory(rand.New(rand.NewPCG(seed, 0)))
+	for _, a := range h.before {
+		verbs[a.Verb]++
+	}
+	if h.broken != "" {
+		t.Fatalf("seed %d: %s", seed, report(h.broken, lines))
+	}
+	return h.events
 }
 
 // TestModelFollowsSimulatedCollectors plays what collectors saw in the simulation: histories that make
 // more sense than random ones, on more objects.
 func TestModelFollowsSimulatedCollectors(t *testing.T) {
-	first := *seed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", first)
-	const n = 12
-	events := 0
-	for i := range uint64(n) {
-		lines, err := sim.Script(first+i, 600)
+	n, events := 0, 0
+	for i, s := range fixture.Seeds(*seed, *cases, *within/4) {
+		if n++; i == 0 {
+			t.Logf("seed %d", s)
+		}
+		lines, err := sim.Script(s, 600)
 		if err != nil {
-			t.Fatalf("seed %d: %v", first+i, err)
+			t.Fatalf("seed %d: %v", s, err)
 		}
 		h := newHistory()
 		for _, line := range lines {
 			if _, err := h.Run(line); err != nil {
-				t.Fatalf("seed %d: %s: %v", first+i, line, err)
+				t.Fatalf("seed %d: %s: %v", s, line, err)
 			}
 			if h.broken != "" {
-				t.Fatalf("seed %d: %s", first+i, report(h.broken, lines))
+				t.Fatalf("seed %d: %s", s, report(h.broken, lines))
 			}
 		}
 		events += h.events

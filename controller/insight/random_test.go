@@ -13,26 +13,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
 var (
-	seed  = flag.Uint64("seed", 0, "seed of the first random cluster; 0: from the clock")
-	cases = flag.Int("cases", 200, "number of random clusters")
+	seed   = flag.Uint64("seed", 0, "seed of the first random cluster; 0: from the clock")
+	cases  = flag.Int("cases", 0, "number of random clusters; 0: as many as begin within -for")
+	within = flag.Duration("for", 500*time.Millisecond, "how long a test begins random clusters")
 )
 
 // eachSeed calls a test with the seed of each random cluster.
 func eachSeed(t *testing.T, try func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
-	first, n := *seed, *cases
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	if testing.Short() {
-		n = min(n, 300)
-	}
-	for i := range n {
-		s := first + uint64(i)
+	var first uint64
+	n := 0
+	for i, s := range fixture.Seeds(*seed, *cases, *within) {
+		if n++; i == 0 {
+			first = s
+		}
 		if !t.Run("", func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
