@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -220,52 +221,56 @@ func TestPortsThatAnyPodReachesHaveFewConnections(t *testing.T) {
 		defer cancel()
 		await(t, p.metricsAddress)
 		await(t, p.healthAddress)
+		var both sync.WaitGroup
 		for name, dial := range map[string]func() (net.Conn, error){
 			"health": func() (net.Conn, error) { return net.Dial("tcp", p.healthAddress) },
 			"metrics": func() (net.Conn, error) {
 				return tls.Dial("tcp", p.metricsAddress, &tls.Config{InsecureSkipVerify: true})
 			},
 		} {
-			var open []net.Conn
-			for range 3 * mostConnections {
-				conn, err := dial()
+			both.Go(func() {
+				var open []net.Conn
+				for range 3 * mostConnections {
+					conn, err := dial()
+					if err != nil {
+						t.Error(name, err)
+						return
+					}
+					defer conn.Close()
+					_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nX: y")
+					open = append(open, conn)
+				}
+				for i, conn := range open[:2*mostConnections] {
+					_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // no server gives up so early by itself
+					if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("%s: connection %d is still open: %v", name, i, err)
+						return
+					}
+				}
+				long, err := dial()
 				if err != nil {
 					t.Error(name, err)
-					return nil
+					return
 				}
-				defer conn.Close()
-				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nX: y")
-				open = append(open, conn)
-			}
-			for i, conn := range open[:2*mostConnections] {
-				_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // no server gives up so early by itself
-				if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("%s: connection %d is still open: %v", name, i, err)
-					return nil
+				defer long.Close()
+				_, _ = io.WriteString(long, "GET / HTTP/1.1\r\nX: "+strings.Repeat("y", 24<<10)+"\r\n\r\n")
+				resp, err := http.ReadResponse(bufio.NewReader(long), nil)
+				if err != nil {
+					t.Errorf("%s: 24 KiB of headers: %v", name, err)
+					return
 				}
-			}
-			long, err := dial()
-			if err != nil {
-				t.Error(name, err)
-				return nil
-			}
-			defer long.Close()
-			_, _ = io.WriteString(long, "GET / HTTP/1.1\r\nX: "+strings.Repeat("y", 24<<10)+"\r\n\r\n")
-			resp, err := http.ReadResponse(bufio.NewReader(long), nil)
-			if err != nil {
-				t.Errorf("%s: 24 KiB of headers: %v", name, err)
-				return nil
-			}
-			defer resp.Body.Close()
-			if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-				t.Errorf("%s: 24 KiB of headers: %s", name, resp.Status)
-			}
-			last := open[len(open)-1]
-			_ = last.SetReadDeadline(time.Now().Add(15 * time.Second)) // three times what headers may take
-			if _, err := io.ReadAll(last); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%s: headers without an end are waited for: %v", name, err)
-			}
+				defer resp.Body.Close()
+				if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+					t.Errorf("%s: 24 KiB of headers: %s", name, resp.Status)
+				}
+				last := open[len(open)-1]
+				_ = last.SetReadDeadline(time.Now().Add(15 * time.Second)) // three times what headers may take
+				if _, err := io.ReadAll(last); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: headers without an end are waited for: %v", name, err)
+				}
+			})
 		}
+		both.Wait()
 		if code, body := get(t, "http://"+p.healthAddress+"/healthz", ""); code != 200 {
 			t.Errorf("a probe meanwhile: %d %s", code, body)
 		}
