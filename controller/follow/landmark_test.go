@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -76,29 +77,31 @@ func TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion(t *testing.T
 		"who asks has ended":                 {broken: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked string
-			client, err := metadata.NewForConfig(&rest.Config{Host: "http://api.test", QPS: -1, Transport: fixture.Tripper(func(r *http.Request) (*http.Response, error) {
-				asked = r.URL.Path + " " + r.URL.Query().Get("fieldSelector") + " " + r.URL.Query().Get("resourceVersionMatch") + " " + r.URL.Query().Get("resourceVersion")
-				if c.broken != nil {
-					return nil, c.broken
+			synctest.Test(t, func(t *testing.T) { // a client tries a broken connection again and again
+				var asked string
+				client, err := metadata.NewForConfig(&rest.Config{Host: "http://api.test", QPS: -1, Transport: fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+					asked = r.URL.Path + " " + r.URL.Query().Get("fieldSelector") + " " + r.URL.Query().Get("resourceVersionMatch") + " " + r.URL.Query().Get("resourceVersion")
+					if c.broken != nil {
+						return nil, c.broken
+					}
+					resp := fixture.Reply(r, c.code, "", c.body)
+					resp.Header.Set("Content-Type", "application/json")
+					return resp, nil
+				})})
+				if err != nil {
+					t.Fatal(err)
 				}
-				resp := fixture.Reply(r, c.code, "", c.body)
-				resp.Header.Set("Content-Type", "application/json")
-				return resp, nil
-			})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			why, err := landmark{fixture.ConfigMaps.WithVersion("v1"), "shop", "one", 70}.missing(t.Context(), client)
-			if (why != "") != c.missing || (err != nil) != c.err {
-				t.Errorf("%q, %v", why, err)
-			}
-			if want := "shop/one was written at resourceVersion 70, and there is something else now"; c.missing && why != want {
-				t.Errorf("%q, want %q", why, want)
-			}
-			if want := "/api/v1/namespaces/shop/configmaps metadata.name=one Exact 70"; asked != want {
-				t.Errorf("asked for %q, want %q", asked, want)
-			}
+				why, err := landmark{fixture.ConfigMaps.WithVersion("v1"), "shop", "one", 70}.missing(t.Context(), client)
+				if (why != "") != c.missing || (err != nil) != c.err {
+					t.Errorf("%q, %v", why, err)
+				}
+				if want := "shop/one was written at resourceVersion 70, and there is something else now"; c.missing && why != want {
+					t.Errorf("%q, want %q", why, want)
+				}
+				if want := "/api/v1/namespaces/shop/configmaps metadata.name=one Exact 70"; asked != want {
+					t.Errorf("asked for %q, want %q", asked, want)
+				}
+			})
 		})
 	}
 }
