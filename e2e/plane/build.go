@@ -3,11 +3,12 @@ package plane
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,70 +38,93 @@ func buildFrom(ctx context.Context, out io.Writer, folder func(recipe, Part) str
 		return nil, err
 	}
 	bins := Binaries{}
-	modules := map[string]module{}
+	inFolder := map[string][]Part{}
 	for _, part := range parts {
 		r, ok := recipes[part]
 		if !ok {
 			return nil, fmt.Errorf("build %s: no such part", part)
 		}
 		in := folder(r, part)
-		m, ok := modules[in]
-		if !ok {
-			if m, err = openModule(ctx, filepath.Join(root, in)); err != nil {
-				return nil, err
-			}
-			modules[in] = m
+		inFolder[in] = append(inFolder[in], part)
+	}
+	for in, parts := range inFolder {
+		m, err := openModule(ctx, filepath.Join(root, in))
+		if err != nil {
+			return nil, err
 		}
-		if bins[part], err = m.ensure(ctx, out, part, r); err != nil {
-			return nil, fmt.Errorf("build %s: %w", part, err)
+		if err := m.ensure(ctx, out, parts, bins); err != nil {
+			return nil, fmt.Errorf("build %v: %w", parts, err)
 		}
 	}
 	return bins, nil
 }
 
-// ensure returns the path of one part and builds it first when it is not there.
-func (m module) ensure(ctx context.Context, out io.Writer, part Part, r recipe) (string, error) {
+// ensure adds the paths of a module's parts to bins, and builds those first that are not there.
+func (m module) ensure(ctx context.Context, out io.Writer, parts []Part, bins Binaries) error {
 	cache, err := cacheDir()
 	if err != nil {
-		return "", err
+		return err
 	}
 	dir := filepath.Join(cache, m.key)
-	path := filepath.Join(dir, string(part))
-	if exists(path) {
+	for _, part := range parts {
+		bins[part] = filepath.Join(dir, string(part))
+	}
+	missing := func() (parts []Part) {
+		for part := range bins {
+			if filepath.Dir(bins[part]) == dir && !exists(bins[part]) {
+				parts = append(parts, part)
+			}
+		}
+		slices.Sort(parts)
+		return parts
+	}
+	if len(missing()) == 0 {
 		now := time.Now()
 		// Best effort: a cache that cannot be touched can still be used.
 		_ = os.Chtimes(dir, now, now)
-		return path, nil
+		return nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+		return err
 	}
 	unlock, err := lock(ctx, filepath.Join(cache, "lock"), func() {
 		fmt.Fprintf(out, "plane: waiting for another process that builds\n")
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
-	if exists(path) {
-		return path, nil
-	}
+	wanted := missing() // of another process that built meanwhile
 	prune(cache, m.key)
-	return path, m.build(ctx, out, part, r, path)
+	programs := slices.DeleteFunc(slices.Clone(wanted), func(p Part) bool { return p == E2ETest })
+	if err := m.build(ctx, out, dir, goBuild, programs); err != nil || len(programs) == len(wanted) {
+		return err
+	}
+	return m.build(ctx, out, dir, goTest, []Part{E2ETest})
 }
 
-// build writes to a temporary name and renames: whoever sees path sees a whole
-// binary.
-func (m module) build(ctx context.Context, out io.Writer, part Part, r recipe, path string) error {
-	tmp := path + ".tmp"
-	defer os.Remove(tmp)
-	args := append([]string{}, r.command...)
-	args = append(args, "-trimpath", "-ldflags", m.ldflags, "-o", tmp, r.pkg)
+// build makes several parts by one go command, which links one while it compiles for another. It writes to a
+// temporary directory and renames: whoever sees a path sees a whole binary.
+func (m module) build(ctx context.Context, out io.Writer, dir string, command []string, parts []Part) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }() // a temporary directory that stays is no failure
+	args := slices.Concat(command, []string{"-ldflags", m.ldflags, "-o", tmp + string(filepath.Separator)})
+	names := make([]string, len(parts))
+	for i, part := range parts {
+		args, names[i] = append(args, recipes[part].pkg), string(part)
+	}
+	what := strings.Join(names, ", ")
 	var log bytes.Buffer
 	cmd := goCommand(ctx, m.dir, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	started := time.Now()
-	fmt.Fprintf(out, "plane: building %s (kept for the next time)\n", part)
+	fmt.Fprintf(out, "plane: building %s (kept for the next time)\n", what)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -111,7 +135,7 @@ func (m module) build(ctx context.Context, out io.Writer, part Part, r recipe, p
 	for {
 		select {
 		case <-tick.C:
-			fmt.Fprintf(out, "plane: building %s, %d s\n", part, int(time.Since(started).Seconds()))
+			fmt.Fprintf(out, "plane: building %s, %d s\n", what, int(time.Since(started).Seconds()))
 		case err := <-done:
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -119,11 +143,13 @@ func (m module) build(ctx context.Context, out io.Writer, part Part, r recipe, p
 			if err != nil {
 				return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(log.Bytes()))
 			}
-			if !exists(tmp) {
-				return errors.New("the go command wrote no binary")
+			fmt.Fprintf(out, "plane: built %s in %.0f s\n", what, time.Since(started).Seconds())
+			for _, part := range parts {
+				if err := os.Rename(filepath.Join(tmp, recipes[part].binary()), filepath.Join(dir, string(part))); err != nil {
+					return fmt.Errorf("the go command wrote no binary: %w", err)
+				}
 			}
-			fmt.Fprintf(out, "plane: built %s in %.0f s\n", part, time.Since(started).Seconds())
-			return os.Rename(tmp, path)
+			return nil
 		}
 	}
 }

@@ -3,6 +3,7 @@ package plane
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -32,22 +33,33 @@ type Binaries map[Part]string
 
 // recipe is how one part is built.
 type recipe struct {
-	module  string // folder of the go.mod that pins it, below the e2e module
-	pkg     string
-	command []string
+	module string // folder of the go.mod that pins it, below the e2e module
+	pkg    string
+}
+
+// binary is the file name that the go command gives it: the last element of its path that is no version.
+func (r recipe) binary() string {
+	name := path.Base(r.pkg)
+	if name == "v3" {
+		name = path.Base(path.Dir(r.pkg))
+	}
+	if r == recipes[E2ETest] {
+		name += ".test"
+	}
+	return name
 }
 
 var recipes = map[Part]recipe{
-	Etcd:              {".", "go.etcd.io/etcd/server/v3", goBuild},
-	APIServer:         {".", "k8s.io/kubernetes/cmd/kube-apiserver", goBuild},
-	ControllerManager: {".", "k8s.io/kubernetes/cmd/kube-controller-manager", goBuild},
-	Scheduler:         {".", "k8s.io/kubernetes/cmd/kube-scheduler", goBuild},
-	Kubectl:           {".", "k8s.io/kubernetes/cmd/kubectl", goBuild},
-	Kubelet:           {".", "k8s.io/kubernetes/cmd/kubelet", goBuild},
-	Proxy:             {".", "k8s.io/kubernetes/cmd/kube-proxy", goBuild},
-	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok", goBuild},
-	Restorer:          {"etcdutl", "go.etcd.io/etcd/etcdutl/v3", goBuild},
-	E2ETest:           {".", "k8s.io/kubernetes/test/e2e", goTest},
+	Etcd:              {".", "go.etcd.io/etcd/server/v3"},
+	APIServer:         {".", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	ControllerManager: {".", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	Scheduler:         {".", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	Kubectl:           {".", "k8s.io/kubernetes/cmd/kubectl"},
+	Kubelet:           {".", "k8s.io/kubernetes/cmd/kubelet"},
+	Proxy:             {".", "k8s.io/kubernetes/cmd/kube-proxy"},
+	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
+	Restorer:          {"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
+	E2ETest:           {".", "k8s.io/kubernetes/test/e2e"},
 }
 
 // KubernetesVariable is an environment variable that has the control plane be of another version, as in "v1.34": one of those in
