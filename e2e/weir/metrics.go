@@ -79,14 +79,18 @@ const mostBusy = 3 * time.Minute
 // makes sure first that weir has seen it.
 func (p *Process) AwaitIdle(ctx context.Context) error {
 	var depth, oldest float64
+	var last error
 	err := plane.Poll(ctx, mostBusy, func(ctx context.Context) (bool, error) {
-		m, err := p.Metrics(ctx)
-		if err != nil {
-			return false, err
+		var m Metrics
+		if m, last = p.Metrics(ctx); last != nil {
+			return false, p.Ended() // one that is busy answers late
 		}
 		depth, oldest = m.Sum("workqueue_depth", "name", "graph"), m.Sum("weir_queue_oldest_seconds")
 		return depth == 0 && oldest == 0, nil
 	})
+	if err != nil && last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
 	if err != nil {
 		return fmt.Errorf("wait for %s to be idle: %w (%.0f objects queued, the oldest for %.1f s)", p.Name, err, depth, oldest)
 	}

@@ -119,10 +119,8 @@ func (p *Process) Restart(ctx context.Context) error {
 func (p *Process) AwaitReady(ctx context.Context) error {
 	last := errors.New("it was not asked")
 	err := plane.Poll(ctx, 2*time.Minute, func(ctx context.Context) (bool, error) {
-		select {
-		case <-p.Exited():
-			return false, fmt.Errorf("it ended: %w", p.Wait())
-		default:
+		if err := p.Ended(); err != nil {
+			return false, err
 		}
 		if last = p.Ready(ctx); last != nil {
 			return false, nil
@@ -135,6 +133,16 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 		return fmt.Errorf("wait for %s: %w (%w); its log ends with\n%s", p.Name, err, last, p.Tail(20))
 	}
 	return nil
+}
+
+// Ended is an error once the process has ended.
+func (p *Process) Ended() error {
+	select {
+	case <-p.Exited():
+		return fmt.Errorf("it ended: %w", p.Wait())
+	default:
+		return nil
+	}
 }
 
 // Ready is nil while /readyz says so.
