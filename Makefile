@@ -11,11 +11,15 @@ NAMESPACES ?= 50
 KILLS ?= 100
 # The race detector takes a C compiler; Go leaves cgo out where there is none. With it unit tests are run, and the Weir is
 # built that is killed and compared in e2e. E2E_BUILD=-race builds that of all the other tests so, too: it takes a machine
-# with more than two cores.
-RACE ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# with more than two cores. All else is built as the control plane is, without cgo, so that each package is compiled once.
+RACE := $(if $(filter 1,$(shell env -u CGO_ENABLED $(GO) env CGO_ENABLED)),-race)
+RACING = $(if $(RACE),CGO_ENABLED=1) $(GO)
+export CGO_ENABLED := 0
 E2E_BUILD ?=
-# End-to-end tests that take a minute each, or more: make e2e leaves them out, so that CI stays within an hour, and make e2e-more runs them.
-E2E_MORE = TestManyNamesAreConfigured|TestFailingKindSlowsDownNoOther|TestOfObjectsOnlyTheirMetadataIsAskedForAndKept|TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt|TestWhyNamesFaultsOneAndTwoAtATime|TestBuiltInCollectorIsHeldForWrittenReferences|TestBrakeHoldsWhatARestoreBringsBack|TestBuiltInCollectorIsHeldAtItsStart|TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore|TestOperatorInsideItsNamespaceGoesTooEarlyInTheReference|TestCascadeEndsRightWhateverDiesInItsMiddle|TestEachAbsentOwnerIsLookedUpOnce|TestAPIServerThatHasNotSeenANamespaceEnd|TestAPIServersAreUpgradedOneAfterTheOther|TestCascadeGoesOnAtAnotherAPIServer|TestKindThatOneAPIServerDoesNotServeLosesNothing|TestUsersOfAnotherAPIServerAreFollowed|TestBuiltInCollectorIsHeldAfterARestore|TestBuiltInCollectorIsHeldForARenamedKind|TestBuiltInCollectorIsHeldForWhatARestoreBringsBack|TestBrakeHoldsWhatHelmUninstallTakesWithIt|TestBrakeHoldsWhatOneWriterRewrites|TestObjectWithAsManyReferencesAsFitIsJudgedByAllOfThem
+# The ring of tests: empty is what every change has to pass, full adds the files that are tagged so. CONTRIBUTING.md says what belongs where.
+RING ?=
+comma := ,
+TAGS = -tags '$(RING)'
 FUZZ_TIME ?= 60s
 FUZZERS ?= ^Fuzz
 BENCH_ARGS ?=
@@ -25,14 +29,14 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit e2e e2e-more e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/weir and bin/kubectl-weir
-	$(GO) build -trimpath -o bin/weir .
-	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
+	$(GO) build -o bin/weir .
+	$(GO) build -o bin/kubectl-weir ./cmd/kubectl-weir
 
 # Where kubectl finds plugins is the user's PATH.
 PREFIX ?= $(shell $(GO) env GOPATH)
@@ -54,37 +58,42 @@ image: ## bin/weir-image.tar, for ctr images import, kind load image-archive and
 	  --name $(IMAGE) --version $(VERSION) --platforms $(IMAGE_PLATFORMS) \
 	  --revision "$$(git rev-parse HEAD 2>/dev/null)" --created "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 
-test: verify unit chart e2e ## all tests: unit, scripts, model, simulation, and end to end on a real API server
+test: verify unit chart e2e ## what every change has to pass: units, scripts, model, simulation, the chart, and the promises end to end
 
-unit: ## unit tests, scripts, model and a bounded simulation, with the race detector
+# Each part goes on after a failure of another, and ends with a table.
+test-full: ## all tests, within 90 minutes, and a table of them at the end; a release needs it
+	.ci/table '$(MAKE) verify lint' '$(MAKE) unit RING=full' '$(MAKE) bench-once' '$(MAKE) chart' '$(MAKE) e2e RING=full' \
+	  'DEMO_EXIT=1 $(MAKE) demo' '$(MAKE) e2e-web RING=full' '$(MAKE) e2e-node RING=full'
+
+measure: ## how long the tests take on this machine, which should do nothing else
+	.ci/measure
+
+unit: ## unit tests, scripts, model and a bounded simulation, with the race detector: RING=full
 	@test -n "$(RACE)" || echo 'Without the race detector: there is no C compiler.'
-	$(GO) test $(RACE) -timeout 30m ./...
-	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x # that they can be run: the figures are make bench-process's
+	$(RACING) test $(RACE) $(TAGS) -timeout 30m ./...
+ifneq ($(RING),)
 	cd e2e/cmd/image && $(GO) test ./...
 	cd e2e/cmd/chart && $(GO) test ./...
+endif
 
-e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once); those that kill and compare with the race detector
-	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
-	$(GO) build $(RACE) -trimpath -o bin/weir-race .
-	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
-	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl >/dev/null
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 60m -skip '^($(E2E_MORE))$$' .
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 2 -count=1 -timeout 60m $$($(GO) list ./... | grep -v -e /e2e$$ -e /stories$$ -e /chaos$$ -e /differential$$ -e /web$$)
-	cd e2e && WEIR=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -p 2 -count=1 -timeout 40m ./chaos ./differential
-	cd e2e/certs && $(GO) test -v -count=1 ./...
-
-e2e-more: ## end-to-end tests that make e2e leaves out, a minute or more each: more than one API server, wrong built-in collectors, helm uninstall, what is slow beside others
-	$(GO) build $(E2E_BUILD) -trimpath -o bin/weir-e2e .
-	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
-	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 40m -run '^($(E2E_MORE))$$' .
+# A whole control plane is built once, some minutes. Certificates wait for minutes that an API server counts, so their tests run beside the others.
+E2E = WEIR=$(CURDIR)/bin/weir-e2e WEIR_RACE=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test $(TAGS) -v -count=1
+e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once): RING=full
+	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl kubectl >/dev/null
+	$(if $(E2E_BUILD),$(RACING),$(GO)) build $(E2E_BUILD) -o bin/weir-e2e .
+	$(RACING) build $(RACE) -o bin/weir-race .
+	$(GO) build -o bin/kubectl-weir ./cmd/kubectl-weir
+	(cd e2e/certs && $(E2E) ./...) >bin/e2e-certs.log 2>&1 & certs=$$!; \
+	status=0; (cd e2e && $(E2E) -p 3 -timeout 80m ./...) || status=$$?; \
+	wait $$certs || status=$$?; cat bin/e2e-certs.log; exit $$status
 
 WEB_OBJECTS ?= 20000
 e2e-web: ## the page of kubectl weir ui in a real browser (Debian: apt-get install chromium), screenshots in e2e/artifacts/web: WEB_OBJECTS=20000
-	$(GO) build -trimpath -o bin/kubectl-weir ./cmd/kubectl-weir
-	cd e2e && KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 20m ./web -web.objects=$(WEB_OBJECTS)
+	$(GO) build -o bin/kubectl-weir ./cmd/kubectl-weir
+	cd e2e && KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags web$(RING:%=$(comma)%) -v -count=1 -timeout 20m ./web -web.objects=$(WEB_OBJECTS)
 
 # The stories want a cluster with real pods; what differs between these three is whose.
-STORIES = $(GO) test -v -count=1 -timeout 40m ./stories
+STORIES = $(GO) test -tags stories$(RING:%=$(comma)%) -v -count=1 -timeout 40m ./stories
 ARCHIVE = cd e2e/cmd/image && $(GO) run . --platforms linux/$$($(GO) env GOARCH)
 
 e2e-images:
@@ -126,6 +135,9 @@ bench: build ## collection and namespaces beside kube-controller-manager and pla
 bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing; writes bin/bench-webhook.md
 	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
 
+bench-once: ## that the benchmarks of packages can be run: their figures are bench-process's
+	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x
+
 # What is measured in a process, beside controller/graph, which takes gigabytes.
 BENCHED = ./policies ./webhook ./controller/brake ./controller/insight ./controller/policyfacts
 bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir; writes bin/bench-process.md
@@ -146,16 +158,18 @@ bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; 
 	  ($(CHART) --columns=kube-apiserver,etcd --title='Memory of the control plane' --unit=MB --out=$(CURDIR)/$(SCALE)-plane.svg) || status=$$?; }; \
 	exit $$status
 
+# Tests of the full ring that go on for longer than it lets them.
+LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0
 sim: ## a long simulation: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock
 	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 
 handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
+	$(LONG) -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
 
 INSTANCES ?= 2000
 uninstall: build ## helm uninstall of a definition with many instances, whose dependents the brake holds, in both modes: INSTANCES=2000
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestBrakeHoldsWhatHelmUninstallTakesWithIt$$' . -brake.instances=$(INSTANCES)
+	$(LONG) -run '^TestBrakeHoldsWhatHelmUninstallTakesWithIt$$' . -brake.instances=$(INSTANCES)
 
 FOR ?= 1h
 SHADOW = $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --shadow
@@ -163,20 +177,20 @@ shadow: build ## shadow mode beside kube-controller-manager through upstream's s
 	cd e2e && $(SHADOW)
 	cd e2e && $(SHADOW) --want 9 --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 	$(MAKE) differential DIFFERENTIAL_ARGS=-differential.shadow
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestShadowFindsNoDifferenceInChurn$$' . -churn.for=$(FOR)
+	$(LONG) -run '^TestShadowFindsNoDifferenceInChurn$$' . -churn.for=$(FOR)
 
 churn: build ## applications come, are rolled out and go under the brake's default limits: NAMESPACES=50
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)
+	$(LONG) -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)
 
 e2e-versions: build ## a part of the tests on Kubernetes 1.30, 1.32, 1.34, 1.35 and 1.36, and a table: VERSIONS="v1.34 v1.36"
 	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) run ./cmd/versions $(VERSIONS_ARGS) $(VERSIONS)
 
 differential: build ## random worlds under kube-controller-manager's collector and under Weir, compared: WORLDS=200
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -v -count=1 -timeout 0 ./differential \
+	$(LONG) ./differential \
 	  -differential.seed=0 -differential.worlds=$(WORLDS) $(DIFFERENTIAL_ARGS)
 
 chaos: build ## kill -9 of Weir, the API server and etcd in the middle of cascades of 10,000 objects: KILLS=100
-	cd e2e && WEIR=$(CURDIR)/bin/weir $(GO) test -v -count=1 -timeout 0 ./chaos \
+	$(LONG) ./chaos \
 	  -chaos.kills=$(KILLS) -chaos.objects=10000 $(CHAOS_ARGS)
 
 # Coverage is counted in Weir's own packages: counted in all that they import, an input takes over ten times as long.
@@ -197,16 +211,12 @@ generate: ## write what is generated: the references of commands, metrics, value
 	cp policies/*.yaml charts/weir/files/policies/
 	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
 
-verify: ## formatting, vet, module files, generated files
+verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l certs charts cmd controller e2e main.go policies webhook | tee /dev/stderr)"
-	$(GO) vet ./...
-	cd e2e && $(GO) vet ./...
-	cd e2e/cmd/image && $(GO) vet ./... && $(GO) mod tidy -diff
-	cd e2e/cmd/chart && $(GO) vet ./... && $(GO) mod tidy -diff
-	cd charts && $(GO) vet ./...
+	cd e2e/cmd/image && $(GO) mod tidy -diff
+	cd e2e/cmd/chart && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
-	cd e2e/certs && $(GO) vet ./...
 	$(GO) mod tidy -diff
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir "$$dir/reference" && $(GO) run ./cmd/reference "$$dir/reference" "$$dir/metrics.md" && \
 	  diff -r "$$dir/reference" docs/reference && diff "$$dir/metrics.md" docs/metrics.md && \

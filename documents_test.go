@@ -128,20 +128,6 @@ func TestCitationsOfTheReferenceResolve(t *testing.T) {
 	}
 }
 
-// TestTestsThatAreRunByHandExist: what make e2e leaves out is a test that make e2e-more runs.
-func TestTestsThatAreRunByHandExist(t *testing.T) {
-	line := regexp.MustCompile(`(?m)^E2E_MORE = (.+)$`).FindStringSubmatch(read(t, "Makefile"))
-	if line == nil {
-		t.Fatal("the Makefile has no E2E_MORE")
-	}
-	there := proofsOf(t)
-	for name := range strings.SplitSeq(line[1], "|") {
-		if len(there(name)) == 0 {
-			t.Errorf("E2E_MORE names %s, which is not there", name)
-		}
-	}
-}
-
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

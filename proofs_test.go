@@ -41,7 +41,8 @@ func TestEachPromiseHasItsProof(t *testing.T) {
 	}
 }
 
-// TestProofsExist: each row names tests of the repository, in whichever module, or says that nothing proves it.
+// TestProofsExist: each row names tests of the repository, in whichever module, which are run where and when it says, or says that nothing
+// proves it.
 func TestProofsExist(t *testing.T) {
 	there := proofsOf(t)
 	for _, document := range []string{"docs/proofs.md", "docs/security.md", "docs/defects.md"} {
@@ -55,12 +56,29 @@ func TestProofsExist(t *testing.T) {
 				t.Errorf("%s: %s names no test", document, r.cells[0])
 			}
 			for _, m := range named {
-				if len(there(m[1])) == 0 {
+				said := strings.Join(regexp.MustCompile("chart|web|node|full|long").FindAllString(m[2], -1), " ")
+				if files := there(m[1]); len(files) == 0 {
 					t.Errorf("%s: %s names %s, which is not there", document, r.cells[0], m[1])
+				} else if !slices.ContainsFunc(files, func(path string) bool { return ringOf(t, path, m[1]) == said }) {
+					t.Errorf("%s: %s says (%s) of %s, which is run by %q", document, r.cells[0], m[2], m[1], ringOf(t, files[0], m[1]))
 				}
 			}
 		}
 	}
+}
+
+// ringOf tells what a row has to say of a test: where it is run if not as a Go test, and when if not on every change.
+func ringOf(t *testing.T, path, name string) string {
+	t.Helper()
+	where := map[string]string{"charts/weir/tests": "chart", "e2e/web": "web", "e2e/stories": "node"}[filepath.ToSlash(filepath.Dir(path))]
+	when := regexp.MustCompile(`\bfull$`).FindString(regexp.MustCompile(`(?m)^//go:build .*$`).FindString(read(t, path)))
+	if story, ok := strings.CutPrefix(name, "TestStories/"); ok && !regexp.MustCompile(`"?`+strings.ReplaceAll(story, "-", "-?")+`"?, .*, false}`).MatchString(strings.ToLower(read(t, path))) {
+		when = "full"
+	}
+	if path == "Makefile" && !strings.Contains(read(t, ".ci/run"), " "+name+"\n") {
+		when = "long"
+	}
+	return strings.TrimSpace(where + " " + when)
 }
 
 // row is one of a table: under which heading, and below which cells.
@@ -98,7 +116,6 @@ func plain(text string) string {
 // is in one of the files beside it.
 func proofsOf(t *testing.T) func(name string) []string {
 	t.Helper()
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
 	files, packages := map[string][]string{}, map[string]string{}
 	add := func(path, prefix string, names *regexp.Regexp) {
 		source := read(t, path)
@@ -120,7 +137,7 @@ func proofsOf(t *testing.T) func(name string) []string {
 		case filepath.Ext(path) == ".txt" && filepath.Base(in) == "testdata":
 			files[d.Name()] = append(files[d.Name()], path)
 		case strings.HasSuffix(path, "_test.go"):
-			add(path, "", function)
+			add(path, "", regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`))
 		}
 		return nil
 	})

@@ -93,41 +93,6 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	}
 }
 
-// TestCompanionTellsWhetherTheBuiltInCollectorWorks by how long a canary stands.
-func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
-	const silent = 30 * time.Second
-	w.startWeir("--mode", "companion", "--canary-time", (silent / 6).String())
-	w.awaitMetricsIn(collectorBegins, "the built-in collector works", func(m weir.Metrics) bool {
-		lag := m.Sum("weir_builtin_collector_lag_seconds")
-		return m.Sum("weir_builtin_collector_alive") == 1 && lag > 0 && lag < silent.Seconds()
-	})
-	w.make("cm boss\ncm leaf owners=(boss)\ncm other\ncm left owners=(other)")
-	w.delete("boss", background)
-	w.awaitGoneIn(collectorBegins, "leaf")
-	w.awaitMetrics("the delete was observed", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_delete_lag_seconds") == 1 })
-	if err := w.plane.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	w.delete("other", background)
-	// The next canary comes within a minute, and has another.
-	w.awaitMetricsIn(3*patience, "it is silent", func(m weir.Metrics) bool {
-		return len(m["weir_builtin_collector_alive"].GetMetric()) == 1 && m.Sum("weir_builtin_collector_alive") == 0 && m.Sum("weir_builtin_collector_lag_seconds") >= silent.Seconds() && m.Sum("weir_builtin_collector_oldest_garbage_seconds") > 0
-	})
-	w.awaitCanaryEvent("BuiltinCollectorSilent", "the built-in garbage collector does not work")
-	if n := len(slices.DeleteFunc(w.auditOf(weirUser), func(r request) bool { return r.Object.Name != collectorCanary })); n == 0 || n > 120 {
-		t.Errorf("%d requests about the canary in up to two minutes", n)
-	}
-	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitMetricsIn(collectorBegins, "it works again", func(m weir.Metrics) bool {
-		return m.Sum("weir_builtin_collector_alive") == 1 && m.Sum("weir_builtin_collector_delete_lag_seconds") == 2 && m.Sum("weir_builtin_collector_oldest_garbage_seconds") == 0
-	})
-	w.awaitCanaryEvent("BuiltinCollectorWorks", "works again")
-}
-
 // upEndsAtOnce: weir up ends beside another collector, and works beside it when it is told to.
 func (w *fixture) upEndsAtOnce() {
 	w.Helper()
@@ -197,39 +162,6 @@ func (w *fixture) awaitCanaryEvent(reason string, words ...string) {
 			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(e.Message, word) })
 		}), nil
 	})
-}
-
-// TestReplaceModeLeavesNamespacesToAnotherController, of which the first namespace that is deleted tells, until that is off.
-func TestReplaceModeLeavesNamespacesToAnotherController(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.NamespaceOnly})
-	w.startWeir("--canary-time", "8s")
-	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool {
-		return m.Sum("weir_other_collector", "of", "garbage") == 0 && len(m["weir_other_collector"].GetMetric()) == 1
-	})
-	first := w.beside()
-	first.make("cm conf")
-	uid := first.drop()
-	first.awaitDropped(uid)
-	for _, r := range first.audit(weirUser) {
-		if writes(r.Verb) && r.Object.Resource != "events" {
-			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
-		}
-	}
-	w.awaitMetrics("another namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 1 })
-	w.awaitSaid(w.weir, "another namespace controller works in this cluster", first.namespace)
-	w.until("there is an Event on the namespace", func(context.Context) (bool, error) {
-		return len(w.namespaceEvents(uid, "OtherNamespaceController")) > 0, nil
-	})
-
-	if err := w.plane.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	second := w.beside()
-	second.make("cm conf")
-	uid = second.drop()
-	w.awaitMetricsIn(3*patience, "no other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 0 })
-	second.awaitDropped(uid)
 }
 
 // awaitMetricsIn is awaitMetrics for what takes its time.

@@ -58,33 +58,6 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	other.unfinalize("held")
 }
 
-// TestNewKindBesideABrokenOneIsWatched: in the reference one that cannot be mapped
-// keeps all new ones from being followed (RB 11.20).
-func TestNewKindBesideABrokenOneIsWatched(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	w.startWeir()
-	w.aggregate(w.serveHanging()) // discovery knows it, and it never answers
-	broken := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
-	w.define(broken)
-	w.make("widget unreadable")
-	w.breakConversion(broken.Name)
-	delete(w.kinds, "widget")
-
-	for _, kind := range []string{"Apple", "Banana"} {
-		crd := w.definition(kind, apiextensionsv1.NamespaceScoped, "v1")
-		w.define(crd)
-		short := crd.Spec.Names.Singular
-		w.make(`
-			` + short + ` ` + short + `-boss
-			cm ` + short + `-leaf         owners=(` + short + `-boss)
-			` + short + ` ` + short + `-of-leaf   owners=(` + short + `-leaf)
-		`)
-		w.delete(short+"-boss", background)
-		w.awaitGone(short+"-leaf", short+"-of-leaf")
-	}
-}
-
 // breakConversion adds a version to a CRD and has objects converted to it by a
 // webhook that is not there.
 func (w *fixture) breakConversion(name string) {
@@ -138,33 +111,6 @@ func (w *fixture) awaitLog(what string, is func(weir.Entry) bool) {
 		}
 		return false, nil
 	})
-}
-
-// TestAggregatedAPIThatIsDownStopsNoOthers: an APIService whose server does not
-// answer spoils a part of discovery.
-func TestAggregatedAPIThatIsDownStopsNoOthers(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	port, err := plane.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.aggregate(port)
-	w.startWeir()
-	w.make(`
-		cm foreground
-		cm of-fg      owners=(foreground!block)
-		cm orphan
-		cm of-orphan  owners=(orphan)
-	`)
-	w.delete("foreground", foreground)
-	w.delete("orphan", orphan)
-	w.awaitGone("foreground", "of-fg", "orphan")
-	w.mustStay("of-orphan")
-	gadget := metav1.OwnerReference{APIVersion: aggregated + "/v1", Kind: "Gadget", Name: "gadget", UID: "1"}
-	w.create("cm", "of-gadget", []metav1.OwnerReference{gadget})
-	w.awaitEvent("of-gadget", "OwnerRefUnresolvable")
-	w.mustStay("of-gadget")
 }
 
 // TestAggregatedAPIThatHangsIsSlow: its discovery answers, and nothing else ever

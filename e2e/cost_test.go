@@ -1,21 +1,13 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/uuid"
-
-	"github.com/weir-dev/weir/e2e/plane"
-	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // foregroundRequests are what a user has asked about objects, by verb, without the live reads of the owner that waits: at least one, and two a second.
@@ -78,137 +70,6 @@ func TestEachObjectCostsOneRequest(t *testing.T) {
 				t.Errorf("requests by verb (-want +have):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the collector delete each object once, but for what the
-// collector has begun when the draining begins.
-func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
-	t.Parallel()
-	const n, begun = 400, 2 * 64 // as many as the collector has workers
-	for name, c := range map[string]struct {
-		policy metav1.DeletionPropagation // of the owners, before the namespace is deleted; empty: they are not deleted before
-		owners int
-		owner  string // how the dependents name it
-	}{
-		"of one owner":                  {"", 1, "boss-0"},
-		"of many owners":                {"", 100, "boss-%d"},
-		"of one that is deleted":        {background, 1, "boss-0"},
-		"of one that waits for its own": {foreground, 1, "boss-0!block"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newFixture(t)
-			bosses, leaves := numbered("boss", c.owners), numbered("leaf", n)
-			for _, boss := range bosses {
-				w.make("cm " + boss)
-			}
-			for i, leaf := range leaves {
-				owner := c.owner
-				if strings.Contains(owner, "%") {
-					owner = fmt.Sprintf(owner, i%c.owners)
-				}
-				w.make("cm " + leaf + " owners=(" + owner + ")")
-			}
-			w.settle()
-			all := append(bosses, leaves...)
-			if c.policy != "" {
-				w.delete(bosses[0], c.policy)
-			}
-			w.awaitDropped(w.drop())
-			deletes := w.requests(weirUser, all...)["delete"]
-			t.Logf("%d deletes of %d objects", deletes, len(all))
-			most := len(all) * 102 / 100
-			if c.policy != "" {
-				most += begun
-			}
-			if deletes > most {
-				t.Errorf("%d deletes of %d objects, want %d at most", deletes, len(all), most)
-			}
-		})
-	}
-}
-
-// TestBackFillReadsWhatAPolicySelects: what else there is of a kind costs no request. 500 objects are a page. The cluster is the test's
-// own: policies of other tests have ConfigMaps listed again.
-func TestBackFillReadsWhatAPolicySelects(t *testing.T) {
-	t.Parallel()
-	w, _ := newPaired(t, replace, plane.Options{Controllers: plane.WithoutCollectors, Audit: true})
-	const n, selected, most = 3_000, 100, 4
-	var making errgroup.Group
-	making.SetLimit(16)
-	for i := range n {
-		making.Go(func() error {
-			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i)}}
-			if i%(n/selected) == 0 {
-				m.Labels = map[string]string{"kept": "yes"}
-			}
-			_, err := w.typed.CoreV1().ConfigMaps(w.namespace).Create(w.Context(), m, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := making.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	name := w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    objectSelector: {matchLabels: {kept: "yes"}}
-    HERE
-  propagation: {default: Orphan}`)
-	w.until("the finalizer is added, and the policy says so", func(ctx context.Context) (bool, error) {
-		o, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		matched, _, _ := unstructured.NestedInt64(o.Object, "status", "matched")
-		return matched == selected && w.requests(weirUser)["patch"] >= selected, nil
-	})
-	if have := w.requests(weirUser); have["patch"] != selected || have["list"] == 0 || have["list"] > most || have["get"] > 0 {
-		t.Errorf("requests by verb: %v, want %d patches and at most %d lists", have, selected, most)
-	}
-}
-
-// TestEachAbsentOwnerIsLookedUpOnce: in the reference it depends on the owners in
-// between, of which it remembers 500 (RB 11.25).
-func TestEachAbsentOwnerIsLookedUpOnce(t *testing.T) {
-	t.Parallel()
-	const n, each = 1000, 3
-	w := newCluster(t, plane.Options{})
-	owners := make([]metav1.OwnerReference, n)
-	for i := range owners {
-		owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("absent-%d", i), UID: uuid.NewUUID()}
-	}
-	var leaves []string
-	for i := range each { // the dependents of an owner lie far apart
-		for j, owner := range owners {
-			leaf := fmt.Sprintf("leaf-%d-%d", i, j)
-			w.create("cm", leaf, []metav1.OwnerReference{owner})
-			leaves = append(leaves, leaf)
-		}
-	}
-	w.startWeir(weir.NoBrake)
-	w.awaitGone(leaves...)
-	if err := w.weir.AwaitIdle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitRequests(weirUser, "delete", n*each)
-	gets := map[string]int{}
-	for _, r := range w.audit(weirUser) {
-		if r.Verb == "get" && r.Object.Resource == "configmaps" {
-			gets[r.Object.Name]++
-		}
-	}
-	often := map[int]int{} // how many owners were looked up so often
-	for _, owner := range owners {
-		often[gets[owner.Name]]++
-		delete(gets, owner.Name)
-	}
-	if diff := cmp.Diff(map[int]int{1: n}, often); diff != "" {
-		t.Errorf("owners by how often they were looked up (-want +have):\n%s", diff)
-	}
-	if len(gets) > 0 {
-		t.Errorf("others were read: %v", gets)
 	}
 }
 

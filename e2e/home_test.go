@@ -16,17 +16,6 @@ import (
 // home is the namespace that Weir runs in, in tests that delete it.
 const home = "weir-home"
 
-// TestWebhookConfigurationsGoWithWeirsNamespaceBesideTheBuiltInControllers: they drain it, with Weir in it, and the built-in
-// collector finds that the configurations have lost their owner.
-func TestWebhookConfigurationsGoWithWeirsNamespaceBesideTheBuiltInControllers(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.All})
-	w.startAtHome(companion)
-	w.deleteHome()
-	w.weir.Kill() // its pod goes
-	w.awaitHomeGone()
-}
-
 // TestNamespaceThatWeirRunsInWaitsForAnotherToFinish: a Weir that is the only controller of namespaces does not delete itself. It
 // says so, goes on with all else, and whoever comes after it finishes.
 func TestNamespaceThatWeirRunsInWaitsForAnotherToFinish(t *testing.T) {

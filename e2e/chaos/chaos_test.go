@@ -67,7 +67,7 @@ func TestCascadesEndRightWhateverIsKilled(t *testing.T) {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	binary, err := weir.Binary(t.Context(), t.TempDir())
+	binary, err := weir.RacingBinary(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -101,19 +100,6 @@ func tryHelm(t *testing.T, args ...string) (out, said string, err error) {
 	cmd.Stderr = &text
 	printed, err := cmd.Output()
 	return string(printed), text.String(), err
-}
-
-// valueSets are the files of charts/ci, as Helm finds them.
-func valueSets(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(charts, "ci", "*.yaml"))
-	if err != nil || len(files) < 6 {
-		t.Fatalf("found %v in charts/ci: %v", files, err)
-	}
-	for i, f := range files {
-		files[i] = "ci/" + filepath.Base(f)
-	}
-	return files
 }
 
 func until(t *testing.T, what string, holds func(context.Context) (bool, error)) {

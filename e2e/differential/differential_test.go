@@ -26,7 +26,7 @@ func TestScriptsEndAsUnderTheReference(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-differential.seed=%d -differential.world=%d -differential.worlds=%d -differential.operations=%d", *seed, *first, *worlds, *operations)
-	binary, err := weir.Binary(t.Context(), t.TempDir())
+	binary, err := weir.RacingBinary(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

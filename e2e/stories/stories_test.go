@@ -1,3 +1,5 @@
+//go:build stories
+
 package stories
 
 import (
@@ -10,33 +12,34 @@ import (
 type told struct {
 	name string
 	tell func(*story)
+	full bool // told in the full ring only
 }
 
 // stories are all of them, in the order in which they are told: later ones change how Weir is installed, the last uninstalls it.
 var stories = []told{
-	{"shadow", (*story).shadow},
-	{"modes", (*story).modes},
-	{"installed", (*story).installed},
-	{"foreground", (*story).foregroundWaitsForContainers},
-	{"orphan", (*story).orphanedPodsRunOn},
-	{"protection", (*story).protection},
-	{"block-owner-deletion", (*story).blockOwnerDeletion},
-	{"waves", (*story).namespaceDrainsInWaves},
-	{"rolling-restart", (*story).rollingRestart},
-	{"webhook-down-ignore", (*story).webhookDownUnderIgnore},
-	{"webhook-down-fail", (*story).webhookDownUnderFail},
-	{"rotation", (*story).certificateRotation},
-	{"cert-manager", (*story).certManager},
-	{"upgrade", (*story).upgradeAndRollBack},
-	{coldStart, (*story).coldStart},
-	{"uninstall", (*story).uninstallWithHeldObjects},
+	{"shadow", (*story).shadow, true},
+	{"modes", (*story).modes, true},
+	{"installed", (*story).installed, false},
+	{"foreground", (*story).foregroundWaitsForContainers, true},
+	{"orphan", (*story).orphanedPodsRunOn, true},
+	{"protection", (*story).protection, true},
+	{"block-owner-deletion", (*story).blockOwnerDeletion, true},
+	{"waves", (*story).namespaceDrainsInWaves, false},
+	{"rolling-restart", (*story).rollingRestart, true},
+	{"webhook-down-ignore", (*story).webhookDownUnderIgnore, true},
+	{"webhook-down-fail", (*story).webhookDownUnderFail, true},
+	{"rotation", (*story).certificateRotation, true},
+	{"cert-manager", (*story).certManager, true},
+	{"upgrade", (*story).upgradeAndRollBack, false},
+	{coldStart, (*story).coldStart, false},
+	{"uninstall", (*story).uninstallWithHeldObjects, false},
 }
 
 func TestStories(t *testing.T) {
-	all := stories
+	all := slices.DeleteFunc(slices.Clone(stories), func(s told) bool { return s.full && !fullRing })
 	if cluster.machine == nil {
 		t.Logf("the story %s is for clusters whose node can be lost and replaced, as that of make e2e-node: there is no %s", coldStart, node.SocketVariable)
-		all = slices.DeleteFunc(slices.Clone(all), func(s told) bool { return s.name == coldStart })
+		all = slices.DeleteFunc(all, func(s told) bool { return s.name == coldStart })
 	}
 	for _, one := range all {
 		t.Run(one.name, func(t *testing.T) { one.tell(begin(t, one.name)) })

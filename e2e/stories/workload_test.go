@@ -1,3 +1,5 @@
+//go:build stories
+
 package stories
 
 import (

@@ -1,3 +1,5 @@
+//go:build web && full
+
 package web_test
 
 import (

@@ -12,11 +12,21 @@ import (
 // Binary returns the weir binary to test: the one that the environment variable
 // WEIR names, or one that is built into dir from the module around this one. Whoever runs it asks for Races at
 // the end.
-func Binary(ctx context.Context, dir string) (string, error) {
+func Binary(ctx context.Context, dir string) (string, error) { return binary(ctx, "WEIR", dir) }
+
+// RacingBinary is Binary for tests that kill and compare: one with the race detector where WEIR_RACE names it.
+func RacingBinary(ctx context.Context, dir string) (string, error) {
+	if os.Getenv("WEIR_RACE") == "" {
+		return Binary(ctx, dir)
+	}
+	return binary(ctx, "WEIR_RACE", dir)
+}
+
+func binary(ctx context.Context, variable, dir string) (string, error) {
 	if err := gatherRaces(); err != nil {
 		return "", err
 	}
-	return built(ctx, "WEIR", dir, "weir", ".")
+	return built(ctx, variable, dir, "weir", ".")
 }
 
 // Plugin is Binary for the plugin of kubectl, which KUBECTL_WEIR names.

@@ -140,7 +140,7 @@ func (p part) try(ctx context.Context, version, log string) (r result) {
 	if r.broken = ctx.Err(); r.broken != nil {
 		return r
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "40m", "-run", p.run, p.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "full", "-v", "-count=1", "-timeout", "40m", "-run", p.run, p.pkg)
 	cmd.Env = os.Environ()
 	if version != current {
 		cmd.Env = append(cmd.Env, plane.KubernetesVariable+"="+version)

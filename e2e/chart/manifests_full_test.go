@@ -1,0 +1,79 @@
+//go:build full
+
+package chart_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/restmapper"
+)
+
+// unserved are the groups whose CustomResourceDefinitions belong to others and are not in this cluster. charts checks
+// what is of monitoring.coreos.com against the operator's types; the Issuer has one field.
+var unserved = []string{"cert-manager.io", "monitoring.coreos.com"}
+
+// A manifest of the chart is one that the API server takes as it is, with nothing unknown or twice in it: stronger than
+// a comparison with published schemas, since admission, validation and defaults of this Kubernetes have their say.
+func TestAPIServerAcceptsEveryManifest(t *testing.T) {
+	groups, err := restmapper.GetAPIGroupResources(shared.client.Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	// A pod is refused while its account is not there, and a dry run makes none.
+	accounts := shared.client.CoreV1().ServiceAccounts(namespace)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "weir-test"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := accounts.Delete(t.Context(), "weir-test", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	var kinds, left []string
+	for _, values := range valueSets(t) {
+		for _, o := range manifests(t, helm(t, "template", "weir", "weir", "--kube-version", "1.36.3", "--values", values)) {
+			gvk := o.GroupVersionKind()
+			if slices.Contains(unserved, gvk.Group) {
+				left = append(left, gvk.Group)
+				continue
+			}
+			if err := dryRun(t, mapper, o); err != nil {
+				t.Errorf("%s: %s %s: %v", values, o.GetKind(), o.GetName(), err)
+			}
+			kinds = append(kinds, gvk.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	if kinds = slices.Compact(kinds); len(kinds) < 15 {
+		t.Errorf("the API server saw %v only", kinds)
+	}
+	slices.Sort(left)
+	if left = slices.Compact(left); !slices.Equal(left, unserved) {
+		t.Errorf("left out manifests of %v, want some of each of %v", left, unserved)
+	}
+}
+
+func dryRun(t *testing.T, mapper meta.RESTMapper, o *unstructured.Unstructured) error {
+	t.Helper()
+	return apply(t, mapper, o, metav1.DryRunAll)
+}
+
+// What follows is that the test above can fail.
+func TestAPIServerRefusesAManifestWithAFieldThatItDoesNotKnow(t *testing.T) {
+	groups, err := restmapper.GetAPIGroupResources(shared.client.Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := manifests(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x, namespace: weir-system}, spec: {minAvailabel: 1}}")[0]
+	err = dryRun(t, restmapper.NewDiscoveryRESTMapper(groups), o)
+	if err == nil || !strings.Contains(err.Error(), "minAvailabel") {
+		t.Errorf("got %v, want a refusal that names the field", err)
+	}
+}

@@ -1,0 +1,105 @@
+//go:build full
+
+package e2e
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/e2e/plane"
+)
+
+// TestAPIServersAreUpgradedOneAfterTheOther, from the version of the plane to the current one: weir talks to both, by turns. In
+// the end, and between, all is collected that is to go, and nothing else.
+func TestAPIServersAreUpgradedOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	current, err := plane.BuildCurrent(t.Context(), os.Stderr, plane.APIServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, plane.Options{})
+	second := newServers(c)
+	first := c.plane.Config.Host
+	b := c.startWeirBalanced(first, second.Config.Host)
+	b.To(first)
+	second.Kill()
+	c.worksAs("first alone")
+	second.Path = current[plane.APIServer]
+	if err := second.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.logDifference(second.Config)
+	b.To(first, second.Config.Host)
+	w := c.worksAs("both")
+	w.awaitDropped(w.drop()) // which waits 5 s, since there are several
+
+	c.plane.Child(plane.APIServer).Path = current[plane.APIServer]
+	if err := c.plane.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.worksAs("after")
+	c.mustNotRewind()
+}
+
+// worksAs has cascades of all three kinds end right in one state of the cluster, and returns where.
+func (w *fixture) worksAs(state string) *fixture {
+	w.Helper()
+	in := fixtureIn(w.T, w.cluster)
+	gone, kept := numbered("gone", 10), numbered("kept", 10)
+	in.make(`
+		rc background
+		rc foreground
+		rc orphan
+		rc staying
+	`)
+	for i, owner := range []string{"background", "foreground"} {
+		in.make(dependents("cm", gone[5*i:5*i+5], owner+"!block"))
+	}
+	in.make(dependents("cm", kept[:5], "orphan!block"))
+	in.make(dependents("cm", kept[5:], "staying!block, background"))
+	in.settle()
+	in.delete("background", background)
+	in.delete("foreground", foreground)
+	in.delete("orphan", orphan)
+	in.awaitGone(append(slices.Clone(gone), "background", "foreground", "orphan")...)
+	in.mustStay(append(kept, "staying")...)
+	w.Logf("%s: all ended right", state)
+	return in
+}
+
+// logDifference tells which kinds one of the API servers serves and the plane's own does not, and the reverse.
+func (w *fixture) logDifference(config *rest.Config) {
+	w.Helper()
+	served := func(config *rest.Config) map[string]bool {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			w.Fatal(err)
+		}
+		_, lists, err := client.ServerGroupsAndResources()
+		if err != nil {
+			w.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, l := range lists {
+			for _, r := range l.APIResources {
+				found[l.GroupVersion+" "+r.Name] = true
+			}
+		}
+		return found
+	}
+	before, after := served(w.plane.Config), served(config)
+	for name := range after {
+		if !before[name] {
+			w.Logf("only the upgraded one serves %s", name)
+		}
+	}
+	for name := range before {
+		if !after[name] {
+			w.Logf("only the other one serves %s", name)
+		}
+	}
+}
