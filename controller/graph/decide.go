@@ -57,7 +57,7 @@ func (g *Graph) word(id uint32) (a Action, cause uint32) {
 }
 
 // row is the first row of the table that applies, without names of the object. cause is the claim for which it is deleted; 0: it is not.
-func (g *Graph) row(id uint32) (a Action, cause uint32) {
+func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the rows, one after the other, as doc.go has them
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
 		return Action{Why: "no owners"}, 0
