@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,7 +26,7 @@ type share struct {
 
 // shares tells apart who has to act on objects: those with most objects first. deleter is who deletes what is not being deleted yet. Which objects
 // stand for all is a matter of their names, and not of the order in which the graph has them.
-func (w *World) shares(all []graph.View, deleter string, now time.Time) []*share {
+func (w *explanation) shares(all []graph.View, deleter string) []*share {
 	slices.SortFunc(all, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
@@ -37,12 +36,12 @@ func (w *World) shares(all []graph.View, deleter string, now time.Time) []*share
 	for _, v := range all {
 		causes := []Cause{{Actor: deleter}}
 		if v.Deleting {
-			causes = w.waits(&v, now)
+			causes = w.of(&v)
 		}
 		for _, c := range causes {
 			s := byActor[c.Actor]
 			if s == nil {
-				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, shared: true}}
+				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, shared: true, endless: c.endless}}
 				byActor[c.Actor] = s
 				out = append(out, s)
 			}
@@ -63,7 +62,7 @@ func (w *World) shares(all []graph.View, deleter string, now time.Time) []*share
 }
 
 // draining is a terminating namespace: a cause for each who has to act on what is left in it.
-func (w *World) draining(v *graph.View, now time.Time) []Cause {
+func (w *explanation) draining(v *graph.View) []Cause {
 	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name, about: aboutContent}
 	if w.Namespace != "" && w.Namespace != v.Name {
 		c.What = "the namespace is terminating"
@@ -96,11 +95,11 @@ func (w *World) draining(v *graph.View, now time.Time) []Cause {
 		c.What = "content is left in the namespace: " + strings.Join(counts, ", ")
 		return []Cause{c}
 	}
-	return w.left(c, "content is left in the namespace: ", slices.Collect(w.in(v.Name, kinds)), now)
+	return w.left(c, "content is left in the namespace: ", slices.Collect(w.in(v.Name, kinds)))
 }
 
 // instancesLeft is a terminating definition that has instances.
-func (w *World) instancesLeft(v *graph.View, now time.Time) []Cause {
+func (w *explanation) instancesLeft(v *graph.View) []Cause {
 	c := w.finalizer(v, cleanup)
 	c.about = aboutContent
 	kind := schema.ParseGroupResource(v.Name)
@@ -125,17 +124,20 @@ func (w *World) instancesLeft(v *graph.View, now time.Time) []Cause {
 		return []Cause{c}
 	}
 	c.finalizer = ""
-	return w.left(c, "the definition waits for its instances: ", all, now)
+	return w.left(c, "the definition waits for its instances: ", all)
 }
 
 // left makes a cause for each who has to act on objects. The first also has what like says.
-func (w *World) left(like Cause, what string, all []graph.View, now time.Time) (out []Cause) {
-	for n, s := range w.shares(all, like.Actor, now) {
+func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
+	for n, s := range w.shares(all, like.Actor) {
 		s.cause.What, s.cause.Look, s.cause.about = what+kindsOf(s.objects), like.Look, like.about
 		if n == 0 {
 			s.cause.Evidence = like.Evidence
 		}
-		if s.first.Deleting && s.cause.finalizer != "" {
+		switch {
+		case s.cause.endless:
+			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
+		case s.first.Deleting && s.cause.finalizer != "":
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", objectOf(&s.first), s.cause.finalizer))
 		}
 		out = append(out, s.cause)

@@ -36,13 +36,13 @@ type Group struct {
 
 // Pending is all that is being deleted, by who has to act: groups with the oldest object first, and so within each.
 func (w *World) Pending(now time.Time) []Group {
-	groups := map[string]*Group{}
+	groups, waits := map[string]*Group{}, w.explain(now)
 	for v := range w.surveyed() {
 		if !v.Deleting {
 			continue
 		}
 		e := w.ending(v, now)
-		for _, c := range w.waits(v, now) {
+		for _, c := range waits.of(v) {
 			one := e
 			one.Waits, one.Blockers = c.What, c.Objects
 			g := groups[c.Actor]
@@ -101,6 +101,7 @@ type Cause struct {
 	manager   string      // the field manager that wrote it
 	about     subject     // what else it is about
 	shared    bool        // it is one of many for the same thing that the object waits for
+	endless   bool        // what it waits for waits for it
 	uids      []types.UID // of all that it is about, as far as that matters: what was said about these belongs to it
 }
 
@@ -113,24 +114,57 @@ const (
 	aboutStopping         // of a pod
 )
 
+// explanation tells why terminating objects are still there. An object may wait for itself: a definition for its instance, which
+// owns the definition. So each object is explained once.
+type explanation struct {
+	*World
+	now  time.Time
+	told map[types.UID][]Cause
+	open map[types.UID]bool // objects whose causes are being looked for
+}
+
+func (w *World) explain(now time.Time) *explanation {
+	return &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
+}
+
+// of are the causes for which an object is still there. An object that is being explained has one that is endless.
+func (w *explanation) of(v *graph.View) []Cause {
+	if w.open[v.UID] {
+		return []Cause{{Actor: whoBreaksACycle, endless: true}}
+	}
+	told, ok := w.told[v.UID]
+	if !ok {
+		w.open[v.UID] = true
+		told = w.waits(v)
+		delete(w.open, v.UID)
+		w.told[v.UID] = told
+	}
+	return told
+}
+
+const (
+	whoBreaksACycle = "a person, because objects wait for each other"
+	howToBreakIt    = "this never ends by itself: remove the owner reference by which one of them waits for another, or the owner's finalizer foregroundDeletion"
+)
+
 // waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
-func (w *World) waits(v *graph.View, now time.Time) (out []Cause) {
+func (w *explanation) waits(v *graph.View) (out []Cause) {
 	for _, f := range v.Finalizers {
 		switch {
 		case f == metav1.FinalizerDeleteDependents:
-			out = append(out, w.blocked(v, now)...)
+			out = append(out, w.blocked(v)...)
 		case f == metav1.FinalizerOrphanDependents:
 			out = append(out, w.orphaning(v))
 		case f == cleanup && v.Kind == definitions:
-			out = append(out, w.instancesLeft(v, now)...)
+			out = append(out, w.instancesLeft(v)...)
 		default:
 			out = append(out, w.finalizer(v, f))
 		}
 	}
 	if v.Kind == namespaces {
-		out = append(out, w.draining(v, now)...)
+		out = append(out, w.draining(v)...)
 	}
-	if c, ok := w.stopping(v, now); ok {
+	if c, ok := w.stopping(v, w.now); ok {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
@@ -157,7 +191,7 @@ func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
 const mostLeaves = 1000
 
 // blocked is an object that is deleted foreground: a cause for each who has to act on what it waits for.
-func (w *World) blocked(v *graph.View, now time.Time) []Cause {
+func (w *explanation) blocked(v *graph.View) []Cause {
 	leaves := w.blockers(v.UID)
 	look := treeCommand(v)
 	if len(leaves) == 0 {
@@ -177,13 +211,15 @@ func (w *World) blocked(v *graph.View, now time.Time) []Cause {
 		}
 	}
 	var out []Cause
-	for _, s := range w.shares(views, "the garbage collector", now) {
+	for _, s := range w.shares(views, "the garbage collector") {
 		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), look
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
 		}
 		first := &s.first
 		switch {
+		case s.cause.endless:
+			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
 		case !first.Deleting:
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s", objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
 		case s.cause.finalizer != "":

@@ -104,7 +104,7 @@ func (w *World) Wants(uid types.UID, now time.Time) (out Wants) {
 	if v.Kind == namespaces {
 		space(v.Name)
 	}
-	for _, c := range w.waits(&v, now) {
+	for _, c := range w.explain(now).of(&v) {
 		if c.finalizer != "" && !slices.Contains(out.Finalizers, c.finalizer) {
 			out.Finalizers = append(out.Finalizers, c.finalizer)
 		}
@@ -134,7 +134,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if e := w.ending(&v, now); e.Since != "" {
 		a.State += ", for " + e.Since
 	}
-	a.Causes = few(w.waits(&v, now), func(c *Cause) bool { return c.shared }, "it also waits for objects on which others have to act")
+	a.Causes = few(w.explain(now).of(&v), func(c *Cause) bool { return c.shared }, "it also waits for objects on which others have to act")
 	for i := range a.Causes {
 		facts.add(&a.Causes[i], &v, now)
 	}
