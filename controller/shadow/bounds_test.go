@@ -19,6 +19,10 @@ func TestAReportIsReadHoweverLongNamesAre(t *testing.T) {
 	const late = time.Minute
 	for _, letters := range []string{`"`, `\`, "<", "x\xff", "\x1b", "\u2028", "ü"} {
 		long := strings.Repeat(letters, 3*mostWhy)
+		var whys []string
+		for step := range mostSteps + 2 {
+			whys = append(whys, fmt.Sprint(step, long))
+		}
 		l := NewLedger(start, late)
 		for i := range mostDifferences + mostOnPurpose + 2 {
 			uid := types.UID(fmt.Sprintf("%036d", i))
@@ -26,8 +30,7 @@ func TestAReportIsReadHoweverLongNamesAre(t *testing.T) {
 			if i < mostOnPurpose {
 				l.Wrote(uid, duringForeground)
 			}
-			for step := range mostSteps + 2 {
-				a.Why = fmt.Sprint(step, long)
+			for _, a.Why = range whys {
 				l.Decided(start, uid, a, graph.View{}, true)
 			}
 			if kept := l.open[uid].action.Why; len(kept) > mostWhy {

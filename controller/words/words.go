@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 )
 
 // Printable is a text in one line in which nothing moves the cursor: what cannot be seen is written as Go writes it in a string.
@@ -17,18 +17,19 @@ func Printable(text string) string {
 	if strings.IndexFunc(text, unseen) < 0 {
 		return text
 	}
-	var b strings.Builder
+	var b, quoted []byte
 	for _, r := range text {
 		if unseen(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+			quoted = strconv.AppendQuoteRuneToASCII(quoted[:0], r)
+			b = append(b, quoted[1:len(quoted)-1]...)
 		} else {
-			b.WriteRune(r)
+			b = utf8.AppendRune(b, r)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
-func unseen(r rune) bool { return !unicode.IsPrint(r) }
+func unseen(r rune) bool { return !strconv.IsPrint(r) }
 
 // Cut is a text, or its beginning where it has more bytes than most.
 func Cut(text string, most int) string {
