@@ -63,7 +63,8 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 	limit, _ := strconv.Atoi(query.Get("limit"))
 	items := []any{}
 	next := ""
-	all, listed := s.allLocked(p), s.version
+	var all []object
+	listed := s.version
 	from, after, continues := strings.Cut(query.Get("continue"), "/") // the pages of a list are of one version
 	if !continues {
 		from = query.Get("resourceVersion")
@@ -74,6 +75,8 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 			return status(410, "Expired", "too old resource version")
 		}
 		all, listed = s.allAtLocked(p, at), at
+	} else {
+		all = s.allLocked(p)
 	}
 	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
@@ -84,13 +87,13 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 		return status(400, "BadRequest", err.Error())
 	}
 	for _, o := range all {
+		if continues && str(meta(o), "namespace")+"/"+str(meta(o), "name") <= after {
+			continue
+		}
 		if !field.Matches(fields.Set{"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace")}) {
 			continue
 		}
 		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {
-			continue
-		}
-		if key := str(meta(o), "namespace") + "/" + str(meta(o), "name"); continues && key <= after {
 			continue
 		}
 		if limit > 0 && len(items) == limit {
@@ -111,11 +114,16 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 // allLocked are the objects of a place, in order.
 func (s *Server) allLocked(p place) []object {
 	var out []object
-	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
-		o := s.objects[key]
-		if strings.HasPrefix(key, p.kind()+"/") && (p.namespace == "" || str(meta(o), "namespace") == p.namespace) {
-			out = append(out, o)
+	var keys []string
+	prefix := p.kind() + "/"
+	for key, o := range s.objects {
+		if strings.HasPrefix(key, prefix) && (p.namespace == "" || str(meta(o), "namespace") == p.namespace) {
+			keys = append(keys, key)
 		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		out = append(out, s.objects[key])
 	}
 	return out
 }
