@@ -39,9 +39,9 @@ func onlyMetadata(e ast.Expr) bool {
 	case ast.IdentKind:
 		return !namesObject(e)
 	case ast.SelectKind:
-		return selectsMetadata(e.AsSelect()) || onlyMetadata(e.AsSelect().Operand())
+		return selectsMetadata(e) || onlyMetadata(e.AsSelect().Operand())
 	case ast.CallKind:
-		return comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || onlyMetadata(e.AsCall().Target()))
+		return selectsMetadata(e) || comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || onlyMetadata(e.AsCall().Target()))
 	case ast.ListKind:
 		return touchTheirs(e.AsList().Elements())
 	case ast.ComprehensionKind:
@@ -68,16 +68,29 @@ func namesObject(e ast.Expr) bool {
 	return name == admissioncel.ObjectVarName || name == admissioncel.OldObjectVarName
 }
 
-// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels.
-func selectsMetadata(s ast.SelectExpr) bool {
-	if namesObject(s.Operand()) {
-		return s.FieldName() == "apiVersion" || s.FieldName() == "kind" || s.FieldName() == "metadata" && s.IsTestOnly()
-	}
-	if s.Operand().Kind() != ast.SelectKind {
+// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels, object.metadata.?labels.
+func selectsMetadata(e ast.Expr) bool {
+	of, field := selected(e)
+	if of == nil {
 		return false
 	}
-	metadata := s.Operand().AsSelect()
-	return namesObject(metadata.Operand()) && metadata.FieldName() == "metadata" && s.FieldName() != ManagedFields
+	if namesObject(of) {
+		return field == "apiVersion" || field == "kind" || field == "metadata" && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
+	}
+	object, metadata := selected(of)
+	return object != nil && namesObject(object) && metadata == "metadata" && field != ManagedFields
+}
+
+// selected is what an expression selects a field of, with the field's name: of a.b, has(a.b) and a.?b. It is nil for any other expression.
+func selected(e ast.Expr) (of ast.Expr, field string) {
+	switch {
+	case e.Kind() == ast.SelectKind:
+		return e.AsSelect().Operand(), e.AsSelect().FieldName()
+	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.OptSelect && len(e.AsCall().Args()) == 2:
+		field, _ = e.AsCall().Args()[1].AsLiteral().Value().(string)
+		return e.AsCall().Args()[0], field
+	}
+	return nil, ""
 }
 
 // comparesWithNull: oldObject == null.
