@@ -290,7 +290,7 @@ func (g *Graph) quiet(n *node) bool {
 // gone removes a node that is not there any more for certain: every claim that meant it is answered for good. concluded: its deletion was
 // not seen.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
-	g.recentlyDeleted.add(uid)
+	g.recentlyDeleted.add(g.slotIDs[kind], uid)
 	entryID := g.find(uid)
 	id := g.nodeOf(g.slotIDs[kind], entryID)
 	if id == 0 {
@@ -314,7 +314,7 @@ func (g *Graph) leavesOrphans(id uint32) bool {
 func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	entryID := g.nodes.at(id).entry
 	if orphans {
-		g.orphaned.add(g.uidOf(entryID))
+		g.orphaned.add(g.nodes.at(id).slot, g.uidOf(entryID))
 	}
 	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
 		if g.claims.at(c).owner == id {

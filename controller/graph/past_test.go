@@ -16,9 +16,14 @@ func TestObjectThatCannotComeAfterWhatWasSeen(t *testing.T) {
 	}
 	g := graph.New()
 	for _, ev := range []graph.Event{
-		graph.Serving{Resources: []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}}},
+		graph.Serving{Resources: []graph.Resource{
+			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+			{Group: "liar.example.com", Resource: "views", Kind: "View", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		}},
 		graph.ListBegins{Kind: kind}, graph.ListEnds{Kind: kind},
 		graph.Observed{Object: object("a", "10")}, graph.Observed{Object: object("b", "11")}, graph.Gone{Kind: kind, UID: object("b", "").UID},
+		// Another kind has the same uid.
+		graph.Gone{Kind: schema.GroupResource{Group: "liar.example.com", Resource: "views"}, UID: object("a", "").UID},
 	} {
 		g.Apply(ev)
 	}

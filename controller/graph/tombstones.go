@@ -2,19 +2,26 @@ package graph
 
 import "k8s.io/apimachinery/pkg/types"
 
-// tombstones remembers uids of objects that went. Bounded: the oldest are forgotten first.
+// tombstones remembers uids of objects that went, and the kind that showed it: one uid may stand under two kinds. Bounded: the oldest are
+// forgotten first.
 type tombstones struct {
-	keys         map[key]struct{}
-	nonCanonical map[types.UID]struct{} // those that are no UUIDs
-	ring         []tombstone
-	next         int
-	most         int
+	slots map[tombstone]uint32
+	ring  []tombstone
+	next  int
+	most  int
 }
 
 // tombstone is a uid: its key, or the text of one that is no UUID.
 type tombstone struct {
 	key          key
 	nonCanonical types.UID
+}
+
+func tombstoneOf(uid types.UID) tombstone {
+	if k, ok := parseKey(uid); ok {
+		return tombstone{key: k}
+	}
+	return tombstone{nonCanonical: uid}
 }
 
 const (
@@ -28,45 +35,35 @@ const (
 )
 
 func newTombstones(most int) tombstones {
-	return tombstones{keys: map[key]struct{}{}, nonCanonical: map[types.UID]struct{}{}, most: most}
+	return tombstones{slots: map[tombstone]uint32{}, most: most}
 }
 
 func (t *tombstones) empty() bool { return len(t.ring) == 0 }
 
 func (t *tombstones) has(uid types.UID) bool {
-	if k, ok := parseKey(uid); ok {
-		_, there := t.keys[k]
-		return there
-	}
-	_, there := t.nonCanonical[uid]
+	_, there := t.slots[tombstoneOf(uid)]
 	return there
 }
 
-func (t *tombstones) add(uid types.UID) {
+// hasOf tells whether it was an object of this kind that went.
+func (t *tombstones) hasOf(slot uint32, uid types.UID) bool {
+	of, there := t.slots[tombstoneOf(uid)]
+	return there && of == slot
+}
+
+func (t *tombstones) add(slot uint32, uid types.UID) {
 	if uid == "" {
-		return // it is of no object, and a tombstone without text is that of a key
+		return // it is of no object
 	}
-	before := len(t.keys) + len(t.nonCanonical)
-	var one tombstone
-	var canonical bool
-	if one.key, canonical = parseKey(uid); canonical {
-		t.keys[one.key] = struct{}{}
-	} else {
-		one.nonCanonical = uid
-		t.nonCanonical[uid] = struct{}{}
-	}
-	if len(t.keys)+len(t.nonCanonical) == before {
-		return // it was there
-	}
-	if len(t.ring) < t.most {
+	one, known := tombstoneOf(uid), t.has(uid)
+	t.slots[one] = slot
+	switch {
+	case known:
+	case len(t.ring) < t.most:
 		t.ring = append(t.ring, one)
-		return
+	default:
+		delete(t.slots, t.ring[t.next])
+		t.ring[t.next] = one
+		t.next = (t.next + 1) % t.most
 	}
-	if oldest := t.ring[t.next]; oldest.nonCanonical != "" {
-		delete(t.nonCanonical, oldest.nonCanonical)
-	} else {
-		delete(t.keys, oldest.key)
-	}
-	t.ring[t.next] = one
-	t.next = (t.next + 1) % t.most
 }
