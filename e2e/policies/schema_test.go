@@ -133,6 +133,8 @@ func matchRules() []breach {
 		{"spec.match required resources", "spec.match.resources", nil, "spec.match.resources: Required value"},
 		{"spec.match.resources minItems", "spec.match.resources", []any{}, "should have at least 1 items"},
 		{"spec.match.resources maxItems", "spec.match.resources", many(65, rule), "must have at most 64 items"},
+		{"spec.match.resources says the API server asks no webhook about webhook configurations and admission policies, so no policy of Weir holds for them: a ValidatingAdmissionPolicy can guard webhook configurations",
+			"spec.match.resources[0].apiGroups", []any{"apps", "admissionregistration.k8s.io"}, "asks no webhook about"},
 		{"spec.match.conditions maxItems", "spec.match.conditions", many(17, func(i int) any { return object{"name": word(i), "expression": "true"} }), "must have at most 16 items"},
 		{"spec.match.conditions list-type map", "spec.match.conditions", many(2, func(int) any { return object{"name": "a", "expression": "true"} }), "Duplicate value"},
 		{"spec.match.conditions[] required name", "spec.match.conditions[0].name", nil, "name: Required value"},

@@ -5,10 +5,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Match says which objects a policy is about: those that pass all of its parts.
 type Match struct {
 	// resources are the kinds that the policy is about, in any version. An object passes if one of the entries names it.
+	// Webhook configurations and admission policies cannot be named: the API server asks no webhook about them. A
+	// ValidatingAdmissionPolicy can guard webhook configurations.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="!self.exists(r, 'admissionregistration.k8s.io' in r.apiGroups)",message="the API server asks no webhook about webhook configurations and admission policies, so no policy of Weir holds for them: a ValidatingAdmissionPolicy can guard webhook configurations"
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
@@ -145,9 +148,8 @@ type ResourceRule struct {
 	APIGroups []string `json:"apiGroups"`
 
 	// resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
-	// groups whose objects the API server keeps and lets be patched and deleted, but events, leases, Weir's own policies,
-	// webhook configurations, admission policies and APIServices: to mean those, name them. Propagation never applies to
-	// them.
+	// groups whose objects the API server keeps and lets be patched and deleted, but events, leases, Weir's own policies
+	// and APIServices: to mean those, name them. Propagation never applies to them.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
