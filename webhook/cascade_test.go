@@ -56,7 +56,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 			withFixtureOf(t, cascading(c.objects), func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, conditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
 				for i := range min(c.objects, 5000) {
-					b.api.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: shop, labels: {keep: "yes"}}}`, i))
+					b.api.Put("configmaps", fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%05d", "namespace": "shop", "labels": {"keep": "yes"}}}`, i))
 				}
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: shop, labels: {keep: "yes"}}}`) // does not go
 				var requests atomic.Int32

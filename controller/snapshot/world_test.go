@@ -119,7 +119,7 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", first)
-	const events = 160
+	const events = 60
 	compared, same := 0, 0
 	c := &cluster{Rand: rand.New(rand.NewPCG(first, 0)), following: follow(t), objects: map[string]*metav1.PartialObjectMetadata{}}
 	c.start("")
