@@ -177,6 +177,9 @@ func missesNothing(t *testing.T, mode string) {
 		t.Errorf("weir doctor does not find that %s mode has all permissions:\n%s", mode, out)
 	}
 	for line := range strings.Lines(string(out)) {
+		if mode == "companion" && strings.HasPrefix(line, "problem  garbage collector") {
+			continue // this cluster has none, which doctor finds once a canary has stood for 30 s
+		}
 		if strings.HasPrefix(line, "problem") {
 			t.Errorf("weir doctor finds a problem: %s", line)
 		}
