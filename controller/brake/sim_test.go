@@ -22,7 +22,7 @@ import (
 
 var (
 	simSeeds = flag.Int("sim.seeds", 0, "number of simulated clusters with a brake; 0: as many as begin within -sim.for")
-	simFor   = flag.Duration("sim.for", 4*time.Second, "how long clusters are begun")
+	simFor   = flag.Duration("sim.for", 2*time.Second, "how long clusters are begun")
 	simSteps = flag.Int("sim.steps", 2000, "steps of chaos in each")
 	simSeed  = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )

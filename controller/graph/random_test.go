@@ -20,7 +20,7 @@ import (
 var (
 	seed   = flag.Uint64("seed", 0, "seed of the first random history; 0: from the clock")
 	cases  = flag.Int("cases", 0, "number of random histories; 0: as many as begin within -for")
-	within = flag.Duration("for", 4*time.Second, "how long histories are begun; a quarter of it those of simulated collectors")
+	within = flag.Duration("for", 2*time.Second, "how long histories are begun; a quarter of it those of simulated collectors")
 )
 
 // TestRandomHistories plays random histories on the graph and the model.

@@ -19,7 +19,7 @@ import (
 
 var (
 	seeds  = flag.Int("sim.seeds", 0, "number of simulated clusters; 0: as many as begin within -sim.for")
-	within = flag.Duration("sim.for", 4*time.Second, "how long clusters are begun")
+	within = flag.Duration("sim.for", 2*time.Second, "how long clusters are begun")
 	steps  = flag.Int("sim.steps", 2000, "steps of chaos in each")
 	seed   = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )
