@@ -9,7 +9,7 @@ import (
 // or at a later resourceVersion although the list is not older than that. "" if it can. So it is after a restore that made
 // resourceVersions go on from where they were.
 func (g *Graph) Contradicts(o *Object, listVersion uint64) string {
-	if g.recentlyDeleted.hasOf(g.slotIDs[o.Kind], o.UID) {
+	if slot, went := g.recentlyDeleted.slotOf(o.UID); went && slot == g.slotIDs[o.Kind] {
 		return fmt.Sprintf("%s is there again after its deletion was seen, under the same uid", nsName(o.Namespace, o.Name))
 	}
 	entryID := g.find(o.UID)

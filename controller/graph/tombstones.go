@@ -2,26 +2,20 @@ package graph
 
 import "k8s.io/apimachinery/pkg/types"
 
-// tombstones remembers uids of objects that went, and the kind that showed it: one uid may stand under two kinds. Bounded: the oldest are
-// forgotten first.
+// tombstones remembers uids of objects that went, and the kind that showed it: one uid may stand
+// under two kinds. Bounded: the oldest are forgotten first.
 type tombstones struct {
-	slots map[tombstone]uint32
-	ring  []tombstone
-	next  int
-	most  int
+	keys         map[key]uint32       // the slot of the kind
+	nonCanonical map[types.UID]uint32 // the same for uids that are no UUIDs
+	ring         []tombstone
+	next         int
+	most         int
 }
 
 // tombstone is a uid: its key, or the text of one that is no UUID.
 type tombstone struct {
 	key          key
 	nonCanonical types.UID
-}
-
-func tombstoneOf(uid types.UID) tombstone {
-	if k, ok := parseKey(uid); ok {
-		return tombstone{key: k}
-	}
-	return tombstone{nonCanonical: uid}
 }
 
 const (
@@ -35,35 +29,51 @@ const (
 )
 
 func newTombstones(most int) tombstones {
-	return tombstones{slots: map[tombstone]uint32{}, most: most}
+	return tombstones{keys: map[key]uint32{}, nonCanonical: map[types.UID]uint32{}, most: most}
 }
 
 func (t *tombstones) empty() bool { return len(t.ring) == 0 }
 
 func (t *tombstones) has(uid types.UID) bool {
-	_, there := t.slots[tombstoneOf(uid)]
+	_, there := t.slotOf(uid)
 	return there
 }
 
-// hasOf tells whether it was an object of this kind that went.
-func (t *tombstones) hasOf(slot uint32, uid types.UID) bool {
-	of, there := t.slots[tombstoneOf(uid)]
-	return there && of == slot
+// slotOf is the kind of which an object with this uid went last.
+func (t *tombstones) slotOf(uid types.UID) (slot uint32, there bool) {
+	if k, ok := parseKey(uid); ok {
+		slot, there = t.keys[k]
+		return slot, there
+	}
+	slot, there = t.nonCanonical[uid]
+	return slot, there
 }
 
 func (t *tombstones) add(slot uint32, uid types.UID) {
 	if uid == "" {
-		return // it is of no object
+		return // it is of no object, and a tombstone without text is that of a key
 	}
-	one, known := tombstoneOf(uid), t.has(uid)
-	t.slots[one] = slot
-	switch {
-	case known:
-	case len(t.ring) < t.most:
+	before := len(t.keys) + len(t.nonCanonical)
+	var one tombstone
+	var canonical bool
+	if one.key, canonical = parseKey(uid); canonical {
+		t.keys[one.key] = slot
+	} else {
+		one.nonCanonical = uid
+		t.nonCanonical[uid] = slot
+	}
+	if len(t.keys)+len(t.nonCanonical) == before {
+		return // it was there
+	}
+	if len(t.ring) < t.most {
 		t.ring = append(t.ring, one)
-	default:
-		delete(t.slots, t.ring[t.next])
-		t.ring[t.next] = one
-		t.next = (t.next + 1) % t.most
+		return
 	}
+	if oldest := t.ring[t.next]; oldest.nonCanonical != "" {
+		delete(t.nonCanonical, oldest.nonCanonical)
+	} else {
+		delete(t.keys, oldest.key)
+	}
+	t.ring[t.next] = one
+	t.next = (t.next + 1) % t.most
 }

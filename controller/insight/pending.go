@@ -114,8 +114,8 @@ const (
 	aboutStopping         // of a pod
 )
 
-// explanation tells why terminating objects are still there. An object may wait for itself: a definition for its instance, which
-// owns the definition. So each object is explained once.
+// explanation tells why terminating objects are still there. An object may wait for itself: a
+// definition for its instance, which owns the definition. So each object is explained once.
 type explanation struct {
 	*World
 	now  time.Time
@@ -144,7 +144,8 @@ func (w *explanation) of(v *graph.View) []Cause {
 
 const (
 	whoBreaksACycle = "a person, because objects wait for each other"
-	howToBreakIt    = "this never ends by itself: remove the owner reference by which one of them waits for another, or the owner's finalizer foregroundDeletion"
+	howToBreakIt    = "this never ends by itself: remove the owner reference by which one of them waits for another, " +
+		"or the owner's finalizer foregroundDeletion"
 )
 
 // waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.

@@ -69,14 +69,8 @@ func (m module) ensure(ctx context.Context, out io.Writer, parts []Part, bins Bi
 	for _, part := range parts {
 		bins[part] = filepath.Join(dir, string(part))
 	}
-	missing := func() (parts []Part) {
-		for part := range bins {
-			if filepath.Dir(bins[part]) == dir && !exists(bins[part]) {
-				parts = append(parts, part)
-			}
-		}
-		slices.Sort(parts)
-		return parts
+	missing := func() []Part {
+		return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return exists(bins[p]) })
 	}
 	if len(missing()) == 0 {
 		now := time.Now()
