@@ -14,7 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/weir-dev/weir/webhook"
 )
+
+// mostConnections is how many connections a port has that is not the webhook's: a kubelet has one at a time, and who scrapes metrics one each.
+const mostConnections = 64
 
 // port serves a handler at an address from the start of the manager on, over TLS if there is a configuration for that. The manager's own servers take in as many
 // connections, and as much of headers, as come. The address is taken at once: two processes must not both work before one of them fails.
@@ -23,7 +28,7 @@ func port(mgr manager.Manager, name, address string, handler http.Handler, over 
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", name, err)
 	}
-	l = &newestOf{Listener: l}
+	l = webhook.Listen(l, mostConnections)
 	if over != nil {
 		l = tls.NewListener(l, over)
 	}

@@ -22,14 +22,14 @@ func NewServer(address string, handler http.Handler, certificate func(*tls.Clien
 	if err != nil {
 		return nil, fmt.Errorf("listen at %q: %w", address, err)
 	}
-	strangers := newStrangers()
+	strangers := NewCrowd(mostStrangers)
 	mux := http.NewServeMux()
-	mux.Handle("/", strangers.serve(handler))
+	mux.Handle("/", knowing(strangers, handler))
 	return crwebhook.NewServer(crwebhook.Options{Host: host, Port: port, WebhookMux: mux, TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) {
 			c.MinVersion = tls.VersionTLS12
 			c.GetCertificate = certificate
-			strangers.watch(c)
+			watch(c, strangers)
 			if clients != nil {
 				clients.require(c)
 			}

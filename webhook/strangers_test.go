@@ -42,23 +42,39 @@ func TestStrangersAreFew(t *testing.T) {
 	apiServer.ask("/", "\r\n")
 }
 
-// TestAddressThatIsUsedAgainIsAnother: an address comes back when its connection has ended.
-func TestAddressThatIsUsedAgainIsAnother(t *testing.T) {
-	s := newStrangers()
-	one, again := &addressed{at: "a"}, &addressed{at: "a"}
-	s.add(one)
-	s.add(again)
-	var closed []net.Conn
-	for i := range mostStrangers {
-		if c := s.add(&addressed{at: fmt.Sprint(i)}); c != nil {
-			closed = append(closed, c)
+// TestAFloodClosesItsOwnConnections: an API server that has just connected is one of many strangers, and stays, however many others come from elsewhere.
+func TestAFloodClosesItsOwnConnections(t *testing.T) {
+	c := NewCrowd(mostStrangers)
+	apiServer := &addressed{at: "10.0.0.1:1"}
+	c.Add(apiServer)
+	for i := range 100 * mostStrangers {
+		switch over := c.Add(&addressed{at: fmt.Sprint("10.0.0.2:", i)}); {
+		case over == nil && i >= mostStrangers, over == apiServer:
+			t.Fatalf("closed after %d: %v", i, over)
+		case over != nil && over.(*addressed).at != fmt.Sprint("10.0.0.2:", i+1-mostStrangers):
+			t.Fatalf("closed after %d: %s, and not the oldest", i, over.(*addressed).at)
 		}
 	}
-	if len(closed) != 1 || closed[0] != again {
-		t.Errorf("closed: %v, want the second alone", closed)
+}
+
+// TestAddressThatIsUsedAgainIsAnother: an address comes back when its connection has ended.
+func TestAddressThatIsUsedAgainIsAnother(t *testing.T) {
+	c := NewCrowd(mostStrangers)
+	one, again := &addressed{at: "a"}, &addressed{at: "a"}
+	c.Add(one)
+	c.Add(again)
+	var closed []net.Conn
+	for i := range mostStrangers {
+		if over := c.Add(&addressed{at: fmt.Sprint(i)}); over != nil {
+			closed = append(closed, over)
+		}
 	}
-	if len(s.order) != mostStrangers || len(s.byAddress) != mostStrangers {
-		t.Errorf("%d and %d are remembered, at most %d", len(s.order), len(s.byAddress), mostStrangers)
+	if len(closed) != 1 || closed[0] != again || len(c.came) != mostStrangers {
+		t.Errorf("closed: %v, want the second alone; %d are remembered", closed, len(c.came))
+	}
+	c.Remove("1")
+	if over := c.Add(&addressed{at: "b"}); over != nil {
+		t.Errorf("closed, though one is known: %v", over)
 	}
 }
 
