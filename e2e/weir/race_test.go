@@ -29,6 +29,7 @@ func TestRaceInAProcessIsFound(t *testing.T) {
 	if err := os.WriteFile(source, []byte(racing), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("CGO_ENABLED", "1")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
