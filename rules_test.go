@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"controller/namespaces": {"controller/await", "controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",
 		"controller/words", "policies", "policies/live", "policies/v1alpha1"},
 	"controller/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
-	"controller/request":       {"controller/follow", "controller/graph", "controller/kinds", "controller/metaonly"},
+	"controller/request":       {"controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/words", "policies/v1alpha1"},
 	"controller/requested":     {"controller/graph", "controller/words"},
 	"controller/graph":         {"controller/words"},
 	"controller/insight":       {"controller/graph", "controller/graph/dot", "controller/words", "policies/v1alpha1"},

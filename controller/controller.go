@@ -176,9 +176,12 @@ func New(o Options) (*Controller, error) {
 	return c, c.register()
 }
 
-// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy.
+// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy; and tells the workers what policies guard.
 func (c *Controller) limit(workers *collect.Options, told *follow.Listener, rep *events.Reporter) (err error) {
 	limits := c.options.brakes()
+	if p := c.options.Policies; p != nil {
+		workers.Guards = func(kind schema.GroupResource) bool { return p.Set().Guards(kind) }
+	}
 	if !limits && c.options.Policies == nil {
 		return nil
 	}
@@ -366,7 +369,7 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	if c.shadow != nil {
 		wg.Go(func() { c.shadow.Run(ctx) })
 	}
-	if !c.options.Companion || c.options.brakes() {
+	if !c.options.Companion || c.options.brakes() || c.options.Policies != nil {
 		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
 	}

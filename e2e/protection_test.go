@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,10 +9,8 @@ import (
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -125,11 +122,11 @@ func TestDepthGetsNothingPastAPolicy(t *testing.T) {
 // An object as large as etcd takes, full of what JSON writes in six characters, is judged like any other: the review of its edit has it twice.
 func TestSizeGetsNothingPastAPolicy(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", `
+		w.policy("OwnerReferencePolicy", `
   match:
     resources: [{apiGroups: [apps], resources: [deployments]}]
     HERE
-  protection: {confirmation: Required}`)
+  rules: {dangling: Deny}`)
 		for name, size := range map[string]int{"small": 1, "large": 1430 << 10} {
 			body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{`+
 				`"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"none","env":[{"name":"PADDING","value":"%s"}]}]}}}}`, name, strings.Repeat("<", size))
@@ -138,10 +135,9 @@ func TestSizeGetsNothingPastAPolicy(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		w.awaitRefusal("delete", "deployment", "small")
 		never := `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"never","uid":"` + string(uuid.NewUUID()) + `"}]}}`
 		for _, name := range []string{"small", "large"} {
-			w.mustRefuse([]string{`deployments.apps "` + name + `"`, "so the garbage collector may delete it"}, "patch", "deployment", name, "--type=merge", "-p", never)
+			w.mustRefuse([]string{`deployments.apps "` + name + `"`, "does not exist: the garbage collector would delete"}, "patch", "deployment", name, "--type=merge", "-p", never)
 		}
 	})
 }
@@ -278,8 +274,8 @@ func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
 	})
 }
 
-// Who owns a protected object is deleted, which the policy lets pass, and the collector goes on.
-func TestCollectorsAreNeverRefused(t *testing.T) {
+// Who owns a protected object is deleted, which the policy lets pass with inCascades: Ignore, and the collector goes on.
+func TestCollectorsAreNotRefusedWhereCascadesAreIgnored(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make(`
 			rc  top
@@ -310,76 +306,5 @@ func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
 		w.unfinalize("one")
 		w.awaitGone("one")
 		w.mustStay("child")
-	})
-}
-
-// Who may update an object, and no more, cannot have the garbage collector delete it: neither by an owner that is not there, nor
-// by one that is deleted afterwards. Nor does it go with its owner, or its namespace, by mistake.
-func TestProtectedObjectsAreNotDeletedInCascades(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			cm  owner
-			cm  bait
-			cm  waits   finalizers=(example.com/hold)
-			cm  between owners=(waits)
-			sec child   owners=(owner)
-			sec precious
-		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [secrets]}]
-    HERE
-  protection: {confirmation: Required}`)
-		mallory := w.as("mallory-"+w.namespace,
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update", "patch"}},
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})
-		adopt := func(ref metav1.OwnerReference, dryRun ...string) error {
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{ref}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = mallory.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace).Patch(w.Context(), w.of("precious").name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
-			return err
-		}
-		drop := func(name string, dryRun ...string) error {
-			return mallory.Resource(w.kinds["cm"].gvr()).Namespace(w.namespace).Delete(w.Context(), w.of(name).name, metav1.DeleteOptions{DryRun: dryRun})
-		}
-		denied := func(err error, says string) bool {
-			return err != nil && strings.Contains(err.Error(), "denied the request") && strings.Contains(err.Error(), says)
-		}
-		dead := w.of("bait").reference()
-		dead.UID = "00000000-0000-0000-0000-00000000dead"
-		w.until("an owner that is not there is refused", func(context.Context) (bool, error) {
-			return denied(adopt(dead, metav1.DryRunAll), "does not exist"), nil
-		})
-		if err := adopt(dead); !denied(err, "does not exist, so the garbage collector may delete it") {
-			t.Errorf("an owner that is not there: %v", err)
-		}
-		w.mustKubectl("delete", "configmap", "waits", "--wait=false")
-		if err := adopt(w.of("between").reference()); !denied(err, `of ConfigMap "between" is being deleted, so the garbage collector may delete it`) {
-			t.Errorf("an owner whose own owner is being deleted: %v", err)
-		}
-		w.mustKubectl("patch", "configmap", "waits", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		w.awaitGone("waits", "between")
-		if err := adopt(w.of("bait").reference()); err != nil {
-			t.Errorf("an owner that is there: %v", err)
-		}
-		w.until("the delete of the bait is refused", func(context.Context) (bool, error) {
-			return denied(drop("bait", metav1.DryRunAll), "what is protected would be deleted with it"), nil
-		})
-		// Mallory may not list Secrets, and is not told which it is.
-		if err := drop("bait"); !denied(err, "1 secrets (DeletionPolicy") {
-			t.Errorf("the bait: %v", err)
-		}
-		w.awaitRefusal("delete", "configmap", "owner")
-		w.mustRefuse([]string{"what is protected would be deleted with it: 1 secrets (child)", "kubectl annotate secrets child -n " + w.namespace}, "delete", "configmap", "owner")
-		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: what is protected would be deleted with it: 2 secrets (child, precious)`}, "delete", "namespace", w.namespace)
-		w.mustStay("precious", "child")
-		w.mustKubectl("annotate", "secrets", "child", "--overwrite", "weir.dev/confirm-delete="+string(w.of("child").uid))
-		w.mustKubectl("delete", "configmap", "owner")
-		w.awaitGone("owner", "child")
-		w.mustKubectl("delete", "configmap", "bait", "--cascade=orphan")
-		w.awaitGone("bait")
-		w.mustStay("precious")
 	})
 }

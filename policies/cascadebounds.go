@@ -20,4 +20,4 @@ func BoundsOf(full bool) Bounds {
 }
 
 // Single tells whether the objects of a Lookup are read one by one, and not in a list of all that its selector selects in its namespace.
-func (l *Lookup) Single() bool { return !l.More && len(l.Objects) <= BoundsOf(l.Full).Single }
+func (l *Lookup) Single() bool { return l.Objects != nil && len(l.Objects) <= BoundsOf(l.Full).Single }

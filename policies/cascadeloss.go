@@ -26,27 +26,27 @@ type lost struct {
 // Decide is the decision on what has been said. With answers to Decision.Discloses it tells more.
 func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	d := Decision{Allowed: true}
-	if c.self != nil && !c.isDoomed() {
-		return d
-	}
 	v := verdict{set: c.set, q: c.q, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned), audited: slices.Clone(c.v.audited), errors: c.v.errors}
 	q := *c.q
 	q.Answers = answers
-	if c.self != nil {
-		for _, f := range c.againstSelf(&v, answers) {
-			f.text = c.doom() + ": " + f.text
-			f.way = strings.Join(slices.DeleteFunc([]string{"Name an owner that is there", f.way}, func(s string) bool { return s == "" }), ". ")
-			by := c.policy(f.policy)
-			v.add(by, f, by.actions)
-		}
-	}
 	c.sort() // objects are read in any order
 	for _, l := range c.losses {
-		v.add(l.by, c.finding(&q, l, &v), l.by.actions)
+		if c.refuses() {
+			v.add(l.by, c.finding(&q, l, &v), l.by.actions)
+		} else if !l.by.onTrial() {
+			v.add(l.by, c.warning(&q, l, &v), []v1alpha1.ValidationAction{v1alpha1.Warn})
+		}
+	}
+	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 {
+		v.besides = append(v.besides, finding{policy: c.guards[0].key,
+			text: "not all that depends on " + c.q.what() + " was looked at: what is protected of it is not deleted, and is released from its owners"})
 	}
 	v.write(&d)
 	return d
 }
+
+// refuses tells whether the request is refused for what is found.
+func (c *Cascade) refuses() bool { return c.binds() || c.q.namespaced() }
 
 // sort puts what goes into the order of the policies, and of names.
 func (c *Cascade) sort() {
@@ -59,18 +59,26 @@ func (c *Cascade) sort() {
 	}
 }
 
-// againstSelf is what the policies have against the delete of the object whose references are edited.
-func (c *Cascade) againstSelf(v *verdict, answers map[Access]Answer) []finding {
-	self := *c.self
-	self.Answers = answers
-	own := verdict{set: c.set, q: &self}
-	out := c.against(&self, &own)
-	v.discloses = append(v.discloses, own.discloses...)
-	return out
-}
-
 // finding is a loss in words.
 func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
+	shown := c.shown(q, l, v)
+	f := finding{policy: l.by.key, code: 403,
+		text: fmt.Sprintf("%s may not be deleted: what is protected would be deleted with it: %s", q.what(), c.what(shown))}
+	var ways []string
+	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
+		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
+	}
+	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), ". ")
+	return f
+}
+
+// warning is a loss in words where the request is not refused for it.
+func (c *Cascade) warning(q *Question, l *loss, v *verdict) finding {
+	return finding{policy: l.by.key, text: fmt.Sprintf("%s owns what is protected: that is not deleted with it, and is released from its owners: %s", q.what(), c.what(c.shown(q, l, v)))}
+}
+
+// shown is what of a loss the user may know.
+func (c *Cascade) shown(q *Question, l *loss, v *verdict) AlsoDeleted {
 	var also AlsoDeleted
 	for _, o := range l.objects {
 		i := slices.IndexFunc(also.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() })
@@ -81,24 +89,14 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 		k := &also.Kinds[i]
 		k.Count, k.Names = k.Count+1, append(k.Names, o.name)
 	}
-	shown := v.named(q, also)
-	what := shown.String()
+	return v.named(q, also)
+}
+
+func (c *Cascade) what(shown AlsoDeleted) string {
 	if c.early {
-		what += ", and perhaps more"
+		return shown.String() + ", and perhaps more"
 	}
-	f := finding{policy: l.by.key, code: 403}
-	ways := []string{"Name an owner that is there"}
-	if c.self != nil {
-		f.text = fmt.Sprintf("%s, and with it what is protected: %s", c.doom(), what)
-	} else {
-		f.text = fmt.Sprintf("%s may not be deleted: what is protected would be deleted with it: %s", q.what(), what)
-		ways = nil
-		if !q.isNamespace() && !q.isCRD() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
-			ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
-		}
-	}
-	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), ". ")
-	return f
+	return shown.String()
 }
 
 // howToDelete is how protected objects are deleted, as far as the user may know which they are.

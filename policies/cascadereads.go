@@ -21,25 +21,26 @@ type Lookup struct {
 	Full bool
 	// Selector selects what some policy may protect; nil is everything.
 	Selector *metav1.LabelSelector
-	// Objects are those that would go. With More there may be others, which are all in Namespace.
+	// Objects are those that would go; nil: all do that are in Namespace, or in any where that is empty.
 	Objects   []Caught
-	More      bool
 	Namespace string // in which they all are; empty for several, or none
 
 	goes map[types.UID]bool
 }
 
-// Lookups are the objects to read. Of an edit, there are none while the owners are there.
+// Lookups are the objects to read.
 func (c *Cascade) Lookups() []Lookup {
-	if c.self != nil && !c.isDoomed() {
-		return nil
-	}
 	var out []Lookup
+	for _, k := range c.kinds {
+		k.Namespace = c.holds
+		out = append(out, c.lookup(k))
+	}
 	for _, o := range c.catch.Objects {
 		i := slices.IndexFunc(out, func(l Lookup) bool { return l.Resource == o.Resource })
 		if i < 0 {
 			i = len(out)
 			out = append(out, c.lookup(o))
+			out[i].goes = map[types.UID]bool{}
 		}
 		l := &out[i]
 		l.Objects = append(l.Objects, o)
@@ -48,28 +49,11 @@ func (c *Cascade) Lookups() []Lookup {
 			l.Namespace = ""
 		}
 	}
-	if c.catch.Count > len(c.catch.Objects) {
-		for i := range out {
-			out[i].More = true
-			out[i].Namespace = c.within()
-		}
-	}
 	return out
 }
 
-// within is the namespace in which everything is that goes; empty for several, or none.
-func (c *Cascade) within() string {
-	switch {
-	case c.q.namespaced():
-		return c.q.Namespace
-	case c.catch.Along:
-		return ""
-	}
-	return c.search.Namespace
-}
-
 func (c *Cascade) lookup(o Caught) Lookup {
-	l := Lookup{Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, goes: map[types.UID]bool{}}
+	l := Lookup{Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace}
 	var selectors []labels.Selector
 	for _, p := range c.about(o.Resource.GroupResource()) {
 		selectors = append(selectors, p.objects)
@@ -79,19 +63,12 @@ func (c *Cascade) lookup(o Caught) Lookup {
 	return l
 }
 
-// Goes tells whether an object is one of those that a Lookup asks for. One that may be of those of which the graph did not tell is one too many.
-func (c *Cascade) Goes(l *Lookup, namespace string, uid types.UID) bool {
-	switch {
-	case l.goes[uid]:
-		return true
-	case !l.More:
-		return false
-	case namespace != "" && namespace == c.search.Namespace, l.Resource.GroupResource() == c.search.Instances:
-		return true
-	case !c.search.Instances.Empty(), c.catch.Along, c.q.Facts.Depends == nil, c.q.Facts.Depends(uid, c.search.UID):
-		c.tooMany(l, fmt.Sprintf("there are more than %d objects", MostCaught))
+// Goes tells whether an object is one of those that a Lookup asks for.
+func (l *Lookup) Goes(name string, uid types.UID) bool {
+	if l.goes != nil {
+		return l.goes[uid]
 	}
-	return false
+	return !isUsual(l.Resource.GroupResource(), name)
 }
 
 // Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is known to refuse.
@@ -151,12 +128,13 @@ func (c *Cascade) policy(key PolicyKey) *compiled {
 	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
 }
 
-// TooMany says that not all objects of a Lookup were read, because there are too many. A user can bring that about, so it is
-// refused, whatever the failurePolicy.
-func (c *Cascade) TooMany(l *Lookup, read int) { c.tooMany(l, fmt.Sprintf("%d were read", read)) }
-
-// tooMany refuses once for each policy, also for one that could not be judged about some object: that is up to users, too.
-func (c *Cascade) tooMany(l *Lookup, why string) {
+// TooMany says that not all objects of a Lookup were read, because there are too many. Users can bring that about: where nothing judges
+// the objects by themselves it is refused, whatever the failurePolicy.
+func (c *Cascade) TooMany(l *Lookup, read int) {
+	if !c.binds() {
+		c.catch.Complete = false
+		return
+	}
 	gr := l.Resource.GroupResource()
 	for _, p := range c.about(gr) {
 		if c.overrun[p.key] {
@@ -164,17 +142,10 @@ func (c *Cascade) tooMany(l *Lookup, why string) {
 		}
 		c.overrun[p.key] = true
 		c.v.add(p, finding{code: 403,
-			text: fmt.Sprintf("%s would delete too many %s to find out which of them are protected: %s", c.does(), gr, why),
-			way:  "Delete fewer of them at a time, or have inCascades of the policy set to Ignore",
+			text: fmt.Sprintf("%s may not be deleted: it holds more %s than are looked at to find out which are protected (%d were)", c.q.what(), gr, read),
+			way:  "Delete what may go of these first, or have inCascades of the policy set to Ignore",
 		}, p.actions)
 	}
-}
-
-func (c *Cascade) does() string {
-	if c.q.Operation == Delete {
-		return "the delete of " + c.q.what()
-	}
-	return "this edit of the owner references of " + c.q.what()
 }
 
 // Unread says that the objects of a Lookup could not be read.

@@ -25,9 +25,8 @@ func (c *compiled) clusterScoped() bool {
 	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
 }
 
-// cascadeRules let everything come to Weir that may take protected objects with it: every delete, eviction, and edit of owner
-// references where those may be. What has dependents, only Weir knows. The failurePolicy is Ignore, whatever the policies
-// say: while Weir does not answer, nothing at all could be deleted otherwise.
+// cascadeRules let every delete come to Weir that may take protected objects with it. What has dependents, only Weir knows. The
+// failurePolicy is Ignore, whatever the policies say: while Weir does not answer, nothing at all could be deleted otherwise.
 func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	var out []WebhookRules
 	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
@@ -48,29 +47,19 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 		if len(namespaces) == 0 {
 			continue
 		}
-		w := WebhookRules{Webhook: WebhookCascade, FailurePolicy: admissionregistrationv1.Ignore}
+		w := WebhookRules{
+			Name: g.prefix + string(WebhookCascade), Webhook: WebhookCascade, FailurePolicy: admissionregistrationv1.Ignore,
+			Rules: webhookRules(scoped(all, g.scope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false),
+			MatchConditions: []admissionregistrationv1.MatchCondition{
+				// The collectors delete Namespaces and definitions, too, and nobody is asked about what those hold.
+				{Name: "not-system", Expression: s.notSystem() + " || request.resource.resource in ['namespaces', 'customresourcedefinitions']"},
+				{Name: "not-terminating", Expression: notTerminating},
+			},
+		}
 		if !everywhere {
 			w.NamespaceSelector = common(namespaces)
 		}
-		notSystem := admissionregistrationv1.MatchCondition{Name: "not-system", Expression: s.notSystem()}
-
-		deletes := w
-		deletes.Name = g.prefix + string(WebhookCascade)
-		deletes.Rules = webhookRules(scoped(all, g.scope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false)
-		if !g.in && slices.Contains(kept, pods) {
-			deletes.Rules = append(deletes.Rules, evictions())
-		}
-		deletes.MatchConditions = []admissionregistrationv1.MatchCondition{notSystem, {Name: "not-terminating", Expression: notTerminating + " || " + changesPropagation}}
-
-		edits := w
-		edits.Name = g.prefix + "references." + string(WebhookCascade)
-		edits.Rules = webhookRules(scoped(all, g.scope), []admissionregistrationv1.OperationType{admissionregistrationv1.Update}, true)
-		edits.MatchConditions = []admissionregistrationv1.MatchCondition{
-			notSystem, {Name: "not-terminating", Expression: notTerminating},
-			{Name: "has-references", Expression: "object != null && has(object.metadata) && " + has("object", "ownerReferences")},
-			changed("references-change", "ownerReferences"),
-		}
-		out = append(out, deletes, edits)
+		out = append(out, w)
 	}
 	return out
 }

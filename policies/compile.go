@@ -223,7 +223,7 @@ func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1alpha1.
 func (c *compiled) refuses() bool {
 	if c.owners != nil && c.owners.Rules != nil {
 		r := c.owners.Rules
-		if slices.Contains([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.UnservedVersion, r.Cycle}, v1alpha1.RuleDeny) {
+		if slices.Contains([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.ManyOwners, r.UnservedVersion, r.Cycle}, v1alpha1.RuleDeny) {
 			return true
 		}
 	}

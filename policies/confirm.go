@@ -3,8 +3,6 @@ package policies
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -33,7 +31,7 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 
 // digest stands for what a DELETE takes along.
 func (q *Question) digest(w propagation) (digest string, known bool) {
-	s := Search{Wanted: func(schema.GroupResource) bool { return true }}
+	var s Search
 	if w.policy != v1alpha1.Orphan {
 		s.UID, s.Kept = q.judged().uid(), w.keeps
 	}

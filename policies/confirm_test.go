@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -30,7 +28,7 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 				set := Build(nil, sources(t, "f", delpol("p", policy)), Options{})
 				q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})
 				q.Facts.Digest = func(s Search) (string, bool) {
-					if s.UID != "u1" || s.Namespace != "" || !s.Wanted(schema.GroupResource{Resource: "anything"}) {
+					if s.UID != "u1" || s.Namespace != "" {
 						t.Errorf("the digest is of %+v", s)
 					}
 					return "aa", true

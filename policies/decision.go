@@ -154,7 +154,9 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 		v.failing(p, why)
 		return
 	}
-	v.errors = append(v.errors, PolicyError{Policy: p.key, Err: why.Error()})
+	if e := (PolicyError{Policy: p.key, Err: why.Error()}); !slices.Contains(v.errors, e) {
+		v.errors = append(v.errors, e)
+	}
 	switch {
 	case errors.Is(why, cel.ErrCost):
 		v.add(p, finding{code: 403, unjudged: true,

@@ -16,7 +16,7 @@ import (
 //	drain order   → holds up the namespace controller only
 //	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another propagation
 //	allowed       → of the policy whose propagation holds
-//	protection    → of every policy that matches
+//	protection    → of every policy that matches; in a namespace that terminates, of those that protect from the collectors
 //	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
 //	not refused   → carried out as Propagation says; armed if the API server would not, and the object carries no finalizer
 func (s *Set) decideDelete(q *Question, d *Decision) {
@@ -29,6 +29,9 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		s.holdByDrain(q, &v)
 	}
 	terminates := object(q.OldObject).terminating()
+	if q.Asked == "" {
+		s.guard(q, &v)
+	}
 	if s.isSystem(q.User) || terminates && !another(q) {
 		return
 	}
@@ -37,8 +40,9 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
 	var brake *compiled
 	if object(q.NamespaceObject).terminating() {
-		// All of the namespace goes. A refusal could only be in the way.
+		// All of the namespace goes, and a refusal would only be in the way, but for what is protected from the collectors, too.
 		v.refused = nil
+		s.protect(q, way, newEvaluator(q, &s.guards, "the delete of ", &v))
 	} else {
 		if f := way.notAllowed(q); f != nil {
 			v.add(way.by, *f, way.by.actions)

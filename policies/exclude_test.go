@@ -22,7 +22,7 @@ func policyWith(kind, match string) string {
 }
 
 // A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and no one is there who could confirm it.
-// Whoever wants these judged says so; the collectors never are.
+// Whoever wants these judged says so. The collectors are asked about as guards (TestCollectorsAreJudgedByWhatGuards).
 func TestKubernetesControllersAreNotJudgedUnlessAskedFor(t *testing.T) {
 	controllers := []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}
 	for _, name := range []string{"replicaset-controller", "deployment-controller", "statefulset-controller", "daemon-set-controller", "job-controller", "cronjob-controller",
@@ -52,7 +52,7 @@ const about = "resources: [{apiGroups: [apps], resources: [deployments]}]"
 func judgedBoth(t *testing.T, set *Set, who Question, want bool) {
 	t.Helper()
 	q := web(nil)
-	q.User = who.User
+	q.User, q.Asked = who.User, WebhookDelete
 	if got := !set.Decide(q).Allowed; got != want {
 		t.Errorf("%+v is judged: %t", q.User, got)
 	}
@@ -204,7 +204,7 @@ func TestWhatAPolicyIsAbout(t *testing.T) {
 				got = append(got, name)
 			}
 			for _, w := range set.Webhooks(keptKinds) {
-				if w.Webhook != WebhookCascade && !strings.HasPrefix(w.Name, "eviction.") && comes(t, w, &q) != slices.Contains(got, name) {
+				if w.Webhook == WebhookDelete && !strings.HasPrefix(w.Name, "eviction.") && comes(t, w, &q) != slices.Contains(got, name) {
 					t.Errorf("%s: %s comes to %s: %t", match, name, w.Name, comes(t, w, &q))
 				}
 			}

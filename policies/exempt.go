@@ -41,7 +41,7 @@ func isEmptying() string {
 // systemUsers are the collectors that every cluster may have. To refuse their deletes leaves cascades half done.
 var systemUsers = []string{
 	oneIdentity,
-	"system:serviceaccount:kube-system:generic-garbage-collector",
+	GarbageCollector,
 	namespaceController,
 	"system:serviceaccount:kube-system:pod-garbage-collector",
 }
@@ -118,7 +118,7 @@ const (
 )
 
 func isController(user string) bool {
-	return slices.Contains(controllerUsers, user) || strings.HasPrefix(user, controllerPrefix)
+	return slices.Contains(controllerUsers, user) || strings.HasPrefix(user, controllerPrefix) && user != GarbageCollector && user != namespaceController
 }
 
 func (s *excluded) has(u User) bool {

@@ -10,10 +10,28 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
+// TestManyOwnersAreFound: it is about all of them, whoever added which.
+func TestManyOwnersAreFound(t *testing.T) {
+	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {manyOwners: Deny}}}"), Options{})
+	refs := func(n int) (out []any) {
+		for i := range n {
+			out = append(out, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": fmt.Sprint(i)})
+		}
+		return out
+	}
+	for n, refused := range map[int]bool{mostOwners: false, mostOwners + 1: true, 30_000: true} {
+		q := web(nil)
+		q.Operation, q.OldObject, q.Object = Update, map[string]any{"metadata": map[string]any{"ownerReferences": refs(n - 1)}}, map[string]any{"metadata": map[string]any{"ownerReferences": refs(n)}}
+		if d := set.Decide(q); d.Allowed == refused || refused && !strings.Contains(d.Message, fmt.Sprintf("has %d owner references, and no object needs more than 64", n)) {
+			t.Errorf("%d: %+v", n, d)
+		}
+	}
+}
+
 // TestARuleAboutOwnersIsKnownWhereverRulesAreListed: a rule that is left out there would pass for one that refuses nothing, and fail open; or could
 // not be set alone; or would be asked about a graph that the webhook does not hold.
 func TestARuleAboutOwnersIsKnownWhereverRulesAreListed(t *testing.T) {
-	ofKinds := map[string]bool{"namespacedOwner": true, "manyControllers": true, "unservedVersion": true} // all others are about owners themselves
+	ofKinds := map[string]bool{"namespacedOwner": true, "manyControllers": true, "manyOwners": true, "unservedVersion": true} // all others are about owners themselves
 	crd, err := os.ReadFile("crds/weir.dev_ownerreferencepolicies.yaml")
 	if err != nil {
 		t.Fatal(err)

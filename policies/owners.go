@@ -170,19 +170,25 @@ func (j *ownerJudge) rules(c *compiled, r *v1alpha1.OwnerRules) {
 			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s say controller: one owner can be it", n, j.q.what()))
 		}
 	}
-	for _, i := range j.edit.fresh {
+	if n := len(j.edit.now); n > mostOwners {
+		j.found(c, r.ManyOwners, fmt.Sprintf("%s has %d owner references, and no object needs more than %d", j.q.what(), n, mostOwners))
+	}
+	for n, i := range j.edit.fresh {
 		j.ref(c, r, j.edit.now[i])
+		if n < mostOwners { // each is a walk through the graph
+			j.cycle(c, r, j.edit.now[i])
+		}
 	}
 }
 
 // ref judges one reference. The rules exclude one another in this order, since what comes later would only repeat what
-// came before in other words; a cycle is apart.
+// came before in other words.
 func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 	q, what := j.q, j.q.what()
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	kind := j.kind(gvk)
 	owner := j.owner(r, ref, kind)
-	says := fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, what)
+	says := j.owns(ref)
 	switch {
 	case kind.Known && !kind.Served:
 		j.found(c, r.UnservedVersion, fmt.Sprintf("%s is named in a version that is not served: %s would never be collected", says, what))
@@ -195,10 +201,17 @@ func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 	case owner.Presence == Present && owner.Namespace != "" && owner.Namespace != q.Namespace:
 		j.found(c, r.OtherNamespace, fmt.Sprintf("%s is in namespace %q: the garbage collector would delete %s", says, owner.Namespace, what))
 	}
-	self := q.judged().uid()
-	if self != "" && (ref.UID == self || q.Facts.Depends != nil && q.Facts.Depends(ref.UID, self)) {
-		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", says, what))
+}
+
+// cycle finds an owner that depends on what it owns.
+func (j *ownerJudge) cycle(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
+	if self := j.q.judged().uid(); self != "" && (ref.UID == self || j.q.Facts.Depends != nil && j.q.Facts.Depends(ref.UID, self)) {
+		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", j.owns(ref), j.q.what()))
 	}
+}
+
+func (j *ownerJudge) owns(ref OwnerRef) string {
+	return fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, j.q.what())
 }
 
 // owner is what is known of an owner. The graph tells of those that it has seen; of any other the API server is asked, where it matters
@@ -239,3 +252,34 @@ func (j *ownerJudge) found(c *compiled, action v1alpha1.RuleAction, text string)
 	}
 	j.v.add(c, finding{code: 403, text: text}, []v1alpha1.ValidationAction{v1alpha1.ValidationAction(action)})
 }
+
+// OwnerLookup is where an owner is read.
+type OwnerLookup struct {
+	Ref       OwnerRef
+	Resource  schema.GroupVersionResource
+	Namespace string
+}
+
+// lookupOf is where the owner of an object in a namespace is, if its kind has one resource.
+func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
+	lookup := OwnerLookup{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
+	if kind.Namespaced {
+		lookup.Namespace = namespace
+	}
+	return lookup
+}
+
+// Answer is what was read there: nil where nothing is. An object with another uid is another object.
+func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
+	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)
+	switch {
+	case err != nil:
+		return Owner{}
+	case object(obj).uid() != l.Ref.UID:
+		return Owner{Presence: Absent}
+	}
+	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
+}
+
+// mostOwners is how many owners are read for one request, and what ManyOwners accepts: a user can write 28,000 references into an object.
+const mostOwners = 64

@@ -176,8 +176,7 @@ func TestEntriesForSystemNamespacesAreThereWhereTheyMatter(t *testing.T) {
 		", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}": 1,
 	} {
 		set := Build(nil, sources(t, "f", strings.ReplaceAll(policyWith("DeletionPolicy", about+match), "Required}", "Required}, failurePolicy: Fail")), Options{Namespace: "weir-system"})
-		// What is asked about cascades is always under Ignore, everywhere.
-		w := slices.DeleteFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookCascade })
+		w := slices.DeleteFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook != WebhookDelete })
 		if len(w) != want {
 			t.Errorf("%q: %d entries, want %d", match, len(w), want)
 		}

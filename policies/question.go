@@ -94,13 +94,17 @@ type Facts struct {
 	Owner func(ref OwnerRef, namespace string) Owner
 	// Kind looks up a kind in discovery.
 	Kind func(schema.GroupVersionKind) Kind
-	// Catch finds objects that would also be deleted.
-	Catch func(Search) Catch
+	// Catch finds, of wanted resources, the objects that would be deleted with an object, but for its own dependents of kept kinds. It looks
+	// at so many references as can be looked at in a millisecond.
+	Catch func(uid types.UID, kept, wanted func(schema.GroupResource) bool) Catch
+	// Holds are the wanted resources of which a namespace holds objects, without what Kubernetes itself puts into each; or, where the
+	// namespace is empty, those of which there are any at all. False: there may be others.
+	Holds func(namespace string, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool)
 	// Depends tells whether one object is, perhaps through others, a dependent of another.
 	Depends func(dependent, on types.UID) bool
 }
 
-// Search says what is deleted, and which of what is then deleted, too, is looked for.
+// Search says what is deleted.
 type Search struct {
 	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
 	UID  types.UID
@@ -109,21 +113,11 @@ type Search struct {
 	Namespace string
 	// Instances is a custom resource of which every object goes; the zero value for none.
 	Instances schema.GroupResource
-	// Wanted resources are looked for.
-	Wanted func(schema.GroupResource) bool
 }
 
-// MostCaught is how many objects a Catch holds at most, besides one of each resource.
-const MostCaught = 10_000
-
-// Catch is what is deleted of what was looked for.
+// Catch is what would be deleted of what was looked for.
 type Catch struct {
 	Objects []Caught
-	// Count is how many there are: Objects may not be all, but one of each resource is there.
-	Count int
-	// Along says that some go with a Namespace, or with a definition, that is deleted for its owners: they may be anywhere, and need
-	// not depend on what the search is about.
-	Along bool
 	// Complete says that there are no others.
 	Complete bool
 }

@@ -26,6 +26,7 @@ type Set struct {
 	policies []*compiled // by kind and name
 	shadowed []Problem
 	system   []string
+	self     []string
 	own      string // Weir's namespace
 
 	deletion index // by priority, then name
@@ -37,7 +38,7 @@ type Set struct {
 // Build compiles policies. What previous holds in the same words is taken from there; previous may be nil. A policy of
 // the API server takes the place of one from a file with the same kind and name.
 func Build(previous *Set, sources []Source, opts Options) *Set {
-	s := &Set{system: slices.Concat(systemUsers, opts.Self), own: opts.Namespace}
+	s := &Set{system: slices.Concat(systemUsers, opts.Self), self: opts.Self, own: opts.Namespace}
 	slices.Sort(s.system)
 	s.system = slices.Compact(s.system)
 	s.system = slices.DeleteFunc(s.system, func(u string) bool { return u == "" })
@@ -264,8 +265,13 @@ func (s *Set) Decide(q Question) Decision {
 	}
 	switch q.Operation {
 	case Delete:
-		if q.Asked == "" || q.Asked == WebhookDelete {
+		switch q.Asked {
+		case "", WebhookDelete:
 			s.decideDelete(&q, &d)
+		case WebhookGuard:
+			v := verdict{set: s, q: &q}
+			s.guard(&q, &v)
+			v.write(&d)
 		}
 	case Create, Update:
 		s.decideWrite(&q, &d)

@@ -29,6 +29,8 @@ const (
 	WebhookClear        Webhook = "clear.owners.weir.dev"
 
 	WebhookCascade Webhook = "cascade.weir.dev"
+	// WebhookGuard judges what the collectors delete of protected objects.
+	WebhookGuard Webhook = "guard.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
 	WebhookCanary Webhook = "canary.weir.dev"
 	// WebhookBrake judges what another garbage collector deletes.
@@ -84,6 +86,9 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 			continue
 		}
 		add(WebhookDelete, c.part, c, false, false)
+		if c.guards() {
+			add(WebhookGuard, c.part, c, false, false)
+		}
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
@@ -133,9 +138,8 @@ func (c *compiled) mayAddFinalizer() bool {
 	}))
 }
 
-func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
-	var resources []scopedRule
-	var namespaces, objects []labels.Selector
+// selects are the resources that the policies of an entry name, and what they select of these.
+func (e *entry) selects(kept []schema.GroupResource) (resources []scopedRule, namespaces, objects []labels.Selector) {
 	for _, c := range e.policies {
 		of := c.named(kept)
 		if e.webhook == WebhookAddFinalizer {
@@ -144,6 +148,11 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		resources = append(resources, scoped(of, c.scope)...)
 		namespaces, objects = append(namespaces, c.namespaces), append(objects, c.objects)
 	}
+	return resources, namespaces, objects
+}
+
+func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
+	resources, namespaces, objects := e.selects(kept)
 	out := WebhookRules{
 		Webhook: e.webhook, Name: string(e.webhook), Part: e.part,
 		Mutating:      e.webhook == WebhookAddFinalizer || e.webhook == WebhookClear,
@@ -175,6 +184,9 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	ops := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	status := false
 	switch e.webhook {
+	case WebhookGuard:
+		out.MatchConditions[0] = admissionregistrationv1.MatchCondition{Name: "is-a-collector", Expression: s.isCollector()}
+		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookDelete:
 		out.MatchConditions[1].Expression += " || " + changesPropagation
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
@@ -248,7 +260,7 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 				judged = append(judged, explicit(c.named(kept))...)
 			}
 		}
-		if judging < len(e.policies) {
+		if judging < len(e.policies) && e.webhook != WebhookGuard {
 			add("not-controllers", notControllers(judged))
 		}
 	}

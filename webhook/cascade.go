@@ -39,13 +39,6 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	for o := range c.Owners() {
-		owner, err := j.owner(bounded, o)
-		if errors.Is(err, errBusy) {
-			return policies.Decision{}, err
-		}
-		c.Owner(o, owner, err)
-	}
 	for _, l := range c.Lookups() {
 		enough, err := j.lookup(bounded, c, &l)
 		if errors.Is(err, errBusy) {
@@ -81,7 +74,7 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 		mu.Lock()
 		defer mu.Unlock()
 		read++
-		enough = enough || c.Goes(l, m.Namespace, m.UID) && c.Saw(l, object, namespace)
+		enough = enough || l.Goes(m.Name, m.UID) && c.Saw(l, object, namespace)
 		return enough, nil
 	}
 	all := true

@@ -80,6 +80,8 @@ func withFixtureOf(t *testing.T, facts policies.Facts, test func(*fixture)) {
 	})
 }
 
+var configMap = policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
+
 // someFacts: three ConfigMaps and ten Pods and a ReplicaSet are deleted with uid-web, seven Secrets with any namespace, nine custom resources with any
 // definition, and Deployments and Pods are served.
 func someFacts() policies.Facts {
@@ -98,17 +100,23 @@ func someFacts() policies.Facts {
 			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: gr.String(), Count: 9, Names: []string{"secret-plan"}}}}, true
 		},
 		// Three ConfigMaps go with uid-web, and with the namespace.
-		Catch: func(s policies.Search) policies.Catch {
-			c := policies.Catch{Complete: s.UID != "uid-new"}
-			if !s.Wanted(schema.GroupResource{Resource: "configmaps"}) || s.UID != "uid-web" && s.Namespace != "shop" {
+		Catch: func(uid types.UID, _, wanted func(schema.GroupResource) bool) policies.Catch {
+			c := policies.Catch{Complete: uid != "uid-new"}
+			if !wanted(configMap.Resource.GroupResource()) || uid != "uid-web" {
 				return c
 			}
 			for _, name := range []string{"plain", "precious", "confirmed"} {
-				c.Objects = append(c.Objects, policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-					Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)})
+				o := configMap
+				o.Namespace, o.Name, o.UID = "shop", name, types.UID("uid-"+name)
+				c.Objects = append(c.Objects, o)
 			}
-			c.Count = len(c.Objects)
 			return c
+		},
+		Holds: func(namespace string, wanted func(schema.GroupResource) bool) ([]policies.Caught, bool) {
+			if namespace != "shop" || !wanted(configMap.Resource.GroupResource()) {
+				return nil, true
+			}
+			return []policies.Caught{configMap}, true
 		},
 		Kind: func(gvk schema.GroupVersionKind) policies.Kind {
 			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"}, "Pod": {Resource: "pods"},

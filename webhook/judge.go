@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // mostRounds is how often a decision may need to know more. Each answer brings the next question at most once: who may
@@ -77,7 +78,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 		}
 		q.NamespaceObject = ns
 	}
-	evicts := (asked == policies.WebhookDelete || asked == policies.WebhookCascade) && q.Evicts()
+	evicts := asked == policies.WebhookDelete && q.Evicts()
 	if evicts {
 		switch there, err := j.evicted(ctx, &q); {
 		case err != nil:
@@ -110,7 +111,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 		d.Warnings = append(d.Warnings, s)
 	}
 	if !d.Allowed {
-		return refused(d, 0)
+		return refused(d, 0).by(asked, d)
 	}
 	d, wait, err := j.arm.hold(ctx, &q, d)
 	if err != nil {
@@ -281,6 +282,14 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 	return answer{result: result, response: &admissionv1.AdmissionResponse{
 		Result: status, Warnings: d.Warnings, AuditAnnotations: d.Audit,
 	}}
+}
+
+// by tells Weir's own collector, which asks like any other, that a policy protects the object.
+func (a answer) by(asked policies.Webhook, d policies.Decision) answer {
+	if !d.Unjudged && (asked == policies.WebhookGuard || asked == policies.WebhookCascade) {
+		a.response.Result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseProtected, Message: d.Audit[policies.AuditRefused]}}}
+	}
+	return a
 }
 
 func allowed(d policies.Decision) answer {

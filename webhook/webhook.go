@@ -37,8 +37,8 @@ const DefaultArmingWindow = 35 * time.Second
 var Paths = map[policies.Webhook]string{
 	policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
-	policies.WebhookCascade: "/cascade",
-	policies.WebhookCanary:  "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
+	policies.WebhookCascade: "/cascade", policies.WebhookGuard: "/guard",
+	policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
 }
 
 // Options are what a handler needs to know. Config, Policies and Takes must be set.

@@ -13,6 +13,7 @@ type metrics struct {
 	actions *prometheus.CounterVec
 	lag     prometheus.Histogram
 	lookups *prometheus.CounterVec
+	kept    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -30,7 +31,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Live reads of owners that no watch had shown, by answer. Priority low: another owner keeps the object, and reads are paced.",
 		}, []string{"priority", "answer"}),
 	}
-	reg.MustRegister(m.actions, m.lag, m.lookups)
+	m.kept = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "weir_kept_total",
+		Help: "Objects that were garbage, and that a policy protects: they were released from their owners and not deleted.",
+	})
+	reg.MustRegister(m.actions, m.lag, m.lookups, m.kept)
 	m.begin()
 	return m
 }

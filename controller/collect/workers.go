@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -37,6 +38,9 @@ type Options struct {
 	Brake Brake
 	// Beside another collector nothing is deleted but what the Brake says a person has decided to delete. Lookups are sent.
 	Beside bool
+	// Guards tells whether a policy may protect objects of a kind from the collectors; nil: none does. Beside another collector such an
+	// object is released from its owners, once a dry run of its delete is refused, so that the other does not come again for ever.
+	Guards func(schema.GroupResource) bool
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
 	Shadow   Shadow
 	Log      logr.Logger
@@ -57,6 +61,7 @@ type Workers struct {
 	cascades  *cascades
 	others    func(ref graph.Ref, awaited bool) bool
 	beside    bool
+	guards    func(schema.GroupResource) bool
 	shadow    Shadow
 	brake     Brake
 }
@@ -79,7 +84,10 @@ type Shadow interface {
 // New prepares them.
 func New(o Options) *Workers {
 	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
-		others: o.Others, beside: o.Beside, shadow: o.Shadow, brake: o.Brake}
+		others: o.Others, beside: o.Beside, guards: o.Guards, shadow: o.Shadow, brake: o.Brake}
+	if w.guards == nil {
+		w.guards = func(schema.GroupResource) bool { return false }
+	}
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
@@ -160,7 +168,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 			return
 		}
 	}
-	if w.beside && !concerns(a) {
+	if w.beside && !w.concerns(a) {
 		w.done(uid)
 		return
 	}
@@ -172,8 +180,11 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.done(uid)
 		return
 	}
-	if w.held(a) || w.beside && a.Verb == graph.Delete && !w.brake.Proceeds(a) {
+	if w.held(a) {
 		w.done(uid)
+		return
+	}
+	if w.beside && w.leaves(ctx, a) {
 		return
 	}
 	switch a.Verb {
@@ -188,16 +199,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 			}
 		}
 	case graph.Lookup:
-		if a.LowPriority {
-			w.coOwners.queue.Add(uid)
-			w.done(uid)
-			return
-		}
-		w.look(ctx, a)
-		w.queue.Forget(uid)
-		if _, there := w.store.Find(uid); !there {
-			w.done(uid) // it went meanwhile, and the answer brings back only what is there
-		}
+		w.lookInTurn(ctx, a)
 	default:
 		err := w.request(ctx, a)
 		if request.IsBusy(err) {
@@ -210,9 +212,19 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 }
 
 // concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for
-// no delete that was seen, and to delete what of it a person has decided to delete.
-func concerns(a graph.Action) bool {
-	return a.Verb == graph.Lookup && !a.LowPriority || a.Verb == graph.Delete && a.Inferred.Conclusion != graph.Asked
+// no delete that was seen, to delete what of it a person has decided to delete, and to release what a policy protects.
+func (w *Workers) concerns(a graph.Action) bool {
+	guarded := w.guards(a.Object.Kind)
+	switch a.Verb {
+	case graph.Lookup:
+		return !a.LowPriority && (w.brake != nil || guarded)
+	case graph.Delete:
+		return guarded || w.brake != nil && a.Inferred.Conclusion != graph.Asked
+	case graph.Release:
+		return guarded
+	default:
+		return false
+	}
 }
 
 // held tells whether an object is not to be deleted before a person has decided.
@@ -234,6 +246,21 @@ func (w *Workers) held(a graph.Action) bool {
 
 // Requeue has an object be decided about once more.
 func (w *Workers) Requeue(uid types.UID) { w.queue.Add(uid) }
+
+// lookInTurn answers the claim of an action at once, or, where it is of low priority, when there is time.
+func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
+	uid := a.Object.UID
+	if a.LowPriority {
+		w.coOwners.queue.Add(uid)
+		w.done(uid)
+		return
+	}
+	w.look(ctx, a)
+	w.queue.Forget(uid)
+	if _, there := w.store.Find(uid); !there {
+		w.done(uid) // it went meanwhile, and the answer brings back only what is there
+	}
+}
 
 // look answers the claim of an action by a live read.
 func (w *Workers) look(ctx context.Context, a graph.Action) {
@@ -274,6 +301,10 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		}
 		log.Info(doing[a.Verb], "propagation", a.Propagation)
 		w.reporter.Succeeded(a)
+		if a.Kept != "" {
+			w.metrics.kept.Inc()
+			w.reporter.Kept(a)
+		}
 		w.done(uid)
 	case request.Stale, request.Gone:
 		log.V(1).Info("view was old, deciding again", "action", a.Verb.String(), "outcome", outcome)
@@ -290,6 +321,13 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		w.retry(uid, err)
 	case request.Cancelled:
 		w.queue.Forget(uid)
+	case request.Refused:
+		if why, protected := request.Protected(err); protected {
+			w.store.Apply(graph.Protected{Object: a.Object, Why: why})
+			w.queue.AddRateLimited(uid)
+			return
+		}
+		fallthrough
 	default:
 		log.Info("request failed, will try again", "action", a.Verb.String(), "outcome", outcome, "err", err.Error())
 		w.reporter.Refused(a, outcome, err, w.queue.NumRequeues(uid))

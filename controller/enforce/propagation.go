@@ -362,6 +362,9 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 			}
 		}
 		group.Go(func() error {
+			if d.Unfollowed > 0 { // the patch has all that are to stay, and not all are known
+				return fmt.Errorf("release %s from %s: it has %d owner references, and no more than %d are followed: remove those that it does not need", d.Ref, owner.Ref, len(d.Owners)+d.Unfollowed, graph.MostOwners)
+			}
 			err := s.requester.Patch(ctx, a, d.ResourceVersion)
 			switch o := request.OutcomeOf(err); o {
 			case request.OK:

@@ -31,6 +31,7 @@ const (
 	ReasonHistoryRewound   = "HistoryRewound"
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
+	ReasonKept             = v1alpha1.ReasonKept
 	ReasonCascade          = v1alpha1.ReasonCascade
 	ReasonRequested        = v1alpha1.ReasonRequested
 	ReasonOtherCollector   = "OtherCollector"
@@ -105,6 +106,11 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	if r.first(a.Object.UID, ReasonRefused, text) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonRefused, text)
 	}
+}
+
+// Kept says on an object why a policy keeps it, that it was released from its owners, and how to have it deleted.
+func (r *Reporter) Kept(a graph.Action) {
+	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept, "%s. It was released from its owners and stays; to delete it, confirm that as the policy says and delete it", a.Why)
 }
 
 // Succeeded forgets what was said.

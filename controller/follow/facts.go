@@ -28,11 +28,6 @@ func (w *Watcher) Facts() policies.Facts {
 		}
 		return known.Kind(gvk)
 	}
-	of.Catch = func(s policies.Search) policies.Catch {
-		catch := known.Catch(s)
-		catch.Complete = catch.Complete && !w.silent(s.Instances.Group)
-		return catch
-	}
 	of.Digest = func(s policies.Search) (string, bool) {
 		digest, complete := known.Digest(s)
 		return digest, complete && !w.silent(s.Instances.Group)

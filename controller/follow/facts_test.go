@@ -86,27 +86,32 @@ func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 		return policies.Caught{Resource: gr.WithVersion("v1"), Kind: schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: kind}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}
 	}
 	a, b, web1 := caught(fixture.Pods, "Pod", "a"), caught(fixture.Pods, "Pod", "b"), caught(fixture.ReplicaSets, "ReplicaSet", "web-1")
+	none := only()
 	for name, c := range map[string]struct {
-		search policies.Search
-		want   []policies.Caught
+		uid          types.UID
+		kept, wanted func(schema.GroupResource) bool
+		want         []policies.Caught
 	}{
-		"with an object":                 {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
-		"with an object, but for a kind": {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods, fixture.ReplicaSets), Kept: only(fixture.ReplicaSets)}, nil},
-		"of one kind":                    {policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
-		"with a namespace":               {policies.Search{Namespace: "shop", Wanted: only(fixture.Pods)}, []policies.Caught{a, b}},
-		"with all of a kind":             {policies.Search{Instances: fixture.ReplicaSets, Wanted: only(fixture.Pods, fixture.ReplicaSets)}, []policies.Caught{a, b, web1}},
-		"with what was never seen":       {policies.Search{UID: "uid-x", Wanted: only(fixture.Pods)}, nil},
+		"with an object":                 {"uid-web", none, only(fixture.Pods, fixture.ReplicaSets), []policies.Caught{a, b, web1}},
+		"with an object, but for a kind": {"uid-web", only(fixture.ReplicaSets), only(fixture.Pods, fixture.ReplicaSets), nil},
+		"of one kind":                    {"uid-web", none, only(fixture.Pods), []policies.Caught{a, b}},
+		"with what was never seen":       {"uid-x", none, only(fixture.Pods), nil},
 	} {
-		if diff := cmp.Diff(policies.Catch{Objects: c.want, Count: len(c.want), Complete: true}, f.Catch(c.search)); diff != "" {
+		if diff := cmp.Diff(policies.Catch{Objects: c.want, Complete: true}, f.Catch(c.uid, c.kept, c.wanted)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	silent := knowing([]string{"x.io/v1"}, shop()...).Facts()
-	if c := silent.Catch(policies.Search{Instances: schema.GroupResource{Group: "x.io", Resource: "xs"}, Wanted: only(fixture.Pods)}); c.Complete {
-		t.Error("the objects of a group that never answered are known")
+	for namespace, want := range map[string]int{"shop": 2, "": 2, "nowhere": 0} {
+		if kinds, complete := f.Holds(namespace, only(fixture.Pods, fixture.ReplicaSets)); len(kinds) != want || !complete {
+			t.Errorf("%q holds %v, all of it %t", namespace, kinds, complete)
+		}
 	}
-	if c := knowing(nil, graph.Serving{Resources: namespaced}).Facts().Catch(policies.Search{UID: "uid-web", Wanted: only(fixture.Pods)}); c.Complete {
+	early := knowing(nil, graph.Serving{Resources: namespaced}).Facts()
+	if c := early.Catch("uid-web", none, only(fixture.Pods)); c.Complete {
 		t.Error("what would also be deleted is known before the lists")
+	}
+	if _, complete := early.Holds("shop", only(fixture.Pods)); complete {
+		t.Error("what a namespace holds is known before the lists")
 	}
 }
 

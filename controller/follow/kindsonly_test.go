@@ -53,8 +53,8 @@ func known(f policies.Facts) map[string]any {
 	owner := policies.OwnerRef{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "uid-owner"}
 	every := func(schema.GroupResource) bool { return true }
 	counted := func(a policies.AlsoDeleted, complete bool) answer { return answer{a.Total(), complete} }
-	caught := f.Catch(policies.Search{UID: "uid-owner", Wanted: every})
-	digest, complete := f.Digest(policies.Search{UID: "uid-owner", Wanted: every})
+	caught := f.Catch("uid-owner", func(schema.GroupResource) bool { return false }, every)
+	digest, complete := f.Digest(policies.Search{UID: "uid-owner"})
 	return map[string]any{
 		"dependents": counted(f.Dependents("uid-owner", nil)),
 		"some":       counted(f.Some("uid-owner", nil)),
@@ -62,7 +62,7 @@ func known(f policies.Facts) map[string]any {
 		"content":    counted(f.Content("shop")),
 		"owner":      f.Owner(owner, "shop").Presence,
 		"depends":    f.Depends("uid-owned", "uid-owner"),
-		"caught":     answer{caught.Count, caught.Complete},
+		"caught":     answer{len(caught.Objects), caught.Complete},
 		"going":      answer{digest, complete},
 		"kind":       f.Kind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}).Served,
 	}

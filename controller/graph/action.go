@@ -63,6 +63,7 @@ type Action struct {
 	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
 	Finalizers  []string                   // Unfinalize: the ones that stay
 	Unseen      string                     // Wait: for kinds that may hold dependents which the graph has not seen
+	Kept        string                     // Release: why a policy keeps the object, which would be deleted otherwise; empty: none does
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string
@@ -122,9 +123,10 @@ const (
 	AmbiguousKind              // several resources serve this apiVersion and kind
 	Misplaced                  // a cluster-scoped object names a namespaced owner
 	Unreadable                 // the owner cannot be read: forbidden, or its API does not answer
+	TooManyOwners              // the object has more owner references than are followed
 )
 
-var unresolvableNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner"}
+var unresolvableNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner", "too-many-owners"}
 
 func (t Unresolvable) String() string { return unresolvableNames[t] }
 

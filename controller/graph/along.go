@@ -10,22 +10,21 @@ import (
 // What a namespace holds goes with it, and so do the objects of a definition, although nothing of it refers to either. What depends on it has to
 // be found as well, so each object is gone through; Weigh counts only.
 
-// along has that go with a node, if it is a namespace or a definition. False: it is neither, or nothing goes.
-func (f *cascade) along(n *node) bool {
+// along has that go with a node, if it is a namespace or a definition.
+func (f *cascade) along(n *node) {
 	switch f.g.slots[n.slot].GroupResource() {
 	case namespacesKind:
-		return f.content(n.name)
+		f.content(n.name)
 	case definitions:
-		return f.instances(schema.ParseGroupResource(n.name))
+		f.instances(schema.ParseGroupResource(n.name))
 	}
-	return false
 }
 
 // content has everything in a namespace go, but for what Kubernetes itself puts into each, events and leases.
-func (f *cascade) content(namespace string) (some bool) {
+func (f *cascade) content(namespace string) {
 	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
 	if inv == nil {
-		return false
+		return
 	}
 	for _, slotID := range slices.Sorted(maps.Keys(inv.kinds)) {
 		if passing[f.g.slots[slotID].GroupResource()] {
@@ -33,35 +32,31 @@ func (f *cascade) content(namespace string) (some bool) {
 		}
 		for _, id := range inv.kinds[slotID].nodes {
 			if f.spent() {
-				return some
+				return
 			}
 			f.looked++
 			if !f.gone(id) && !f.g.isUsual(f.g.nodes.at(id)) {
-				some = true
 				f.goes(id)
 			}
 		}
 	}
-	return some
 }
 
 // instances has every object of a kind go.
-func (f *cascade) instances(kind schema.GroupResource) (some bool) {
+func (f *cascade) instances(kind schema.GroupResource) {
 	slotID := f.g.slotIDs[kind]
 	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
-		return false
+		return
 	}
 	for _, id := range f.ofKind(slotID) {
 		if f.spent() {
-			return some
+			return
 		}
 		f.looked++
 		if !f.gone(id) {
-			some = true
 			f.goes(id)
 		}
 	}
-	return some
 }
 
 // ofKind are the nodes of a kind. The first to be asked for takes a step for each node there is, and others then none: a user may have any number

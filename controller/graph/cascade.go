@@ -20,7 +20,7 @@ type Counted struct {
 const someNames = 3
 
 // Cascade counts what would also be deleted if an object is deleted with its dependents: every object that depends on it
-// and has no reference left that keeps it. Dependents of kept kinds lose their reference to the object, and
+// and has no reference left that keeps it (see stays). Dependents of kept kinds lose their reference to the object, and
 // stay if they have no other; further down all are deleted. It is the least set for which that holds, as
 // collectors find it: in a cycle that something outside leads to, none goes first. With a namespace among it goes what it holds, with a
 // definition all of its kind; not with the object itself: Filled and Instances count that.
@@ -128,7 +128,7 @@ func (f *cascade) lose(id uint32, c *claim) {
 			left -= kept
 		}
 	}
-	if c.verdict == present && (!kept || c.entry != f.root) {
+	if f.g.stays(c) && (!kept || c.entry != f.root) {
 		left--
 	}
 	f.left[id] = left
@@ -157,12 +157,28 @@ func (f *cascade) goes(id uint32) {
 	}
 }
 
-// keeping counts the references that keep a node: all but those to owners that are absent, or wait for
-// their dependents. What is in doubt keeps; so does an owner that lets go, since the reference to it is
+// keeping counts the references that keep a node.
+func (g *Graph) keeping(n *node) (keep int32) {
+	for _, e := range n.owners {
+		if g.stays(g.claims.at(e.claim)) {
+			keep++
+		}
+	}
+	return keep
+}
+
+// stays tells whether an owner keeps its dependents: not one that is absent, that waits for them, that is being deleted, or that is
+// about to be because its own owners are absent. What is in doubt keeps; so does an owner that lets go, since the reference to it is
 // taken off before anything is collected.
-func (g *Graph) keeping(n *node) int32 {
-	t := g.tally(n)
-	return int32(len(n.owners) - t[absent] - t[waiting])
+func (g *Graph) stays(c *claim) bool {
+	if c.verdict != present || c.owner == 0 {
+		return c.verdict != absent && c.verdict != waiting
+	}
+	owner := g.nodes.at(c.owner)
+	return owner.flags&deleting == 0 && (len(owner.owners) == 0 || slices.ContainsFunc(owner.owners, func(e edge) bool {
+		v := g.claims.at(e.claim).verdict
+		return v != absent && v != waiting
+	}))
 }
 
 // toRoot counts the references of a node to what is deleted, and those of them that keep it.
@@ -170,7 +186,7 @@ func (f *cascade) toRoot(n *node) (all int, keep int32) {
 	for _, e := range n.owners {
 		if c := f.g.claims.at(e.claim); c.entry == f.root {
 			all++
-			if c.verdict != absent && c.verdict != waiting {
+			if f.g.stays(c) {
 				keep++
 			}
 		}

@@ -8,7 +8,102 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Search says what is deleted, and which of all that then goes is looked for.
+// Caught is an object that goes, or an example of a kind of which some do.
+type Caught struct {
+	Ref
+	Version, KindName string // by which it is read
+}
+
+// Catch finds the objects of wanted kinds that go with an object, but for its own dependents of kept kinds; sorted. What is being
+// deleted already is not among them. It looks at most references, and ends there. complete is false if there may be others: it ended, a
+// kind is not listed yet, or the object is not in the graph and something depends on it.
+func (g *Graph) Catch(uid types.UID, kept, wanted func(schema.GroupResource) bool, most int) (caught []Caught, complete bool) {
+	entryID := g.find(uid)
+	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
+	want := map[uint32]bool{} // by slot
+	f.found = func(id uint32) {
+		n := g.nodes.at(id)
+		yes, known := want[n.slot]
+		if !known {
+			yes = wanted(g.slots[n.slot].GroupResource())
+			want[n.slot] = yes
+		}
+		if yes && n.flags&deleting == 0 {
+			caught = append(caught, g.caught(id))
+		}
+	}
+	onlyNamespaced := g.begin(&f, entryID)
+	f.run()
+	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
+	return caught, !f.spent() && g.knows(entryID, onlyNamespaced)
+}
+
+func (g *Graph) caught(id uint32) Caught {
+	slot := &g.slots[g.nodes.at(id).slot]
+	return Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind}
+}
+
+// begin has a cascade begin with an object, and tells whether its dependents are in a namespace.
+func (g *Graph) begin(f *cascade, entryID uint32) (onlyNamespaced bool) {
+	if entryID == 0 {
+		return true
+	}
+	onlyNamespaced = true
+	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
+		onlyNamespaced = onlyNamespaced && g.slots[g.nodes.at(id).slot].Namespaced
+		f.begin(id)
+	}
+	return onlyNamespaced
+}
+
+// knows tells whether all that depends on an object is known.
+func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
+	unseen := entryID != 0 && g.entries.at(entryID).node == 0 && g.entries.at(entryID).claim != 0
+	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
+}
+
+// Holds finds, for each wanted kind of which a namespace holds objects, one of them; sorted. What Kubernetes itself puts into every
+// namespace does not count, nor do events and leases. Without a namespace, they are the kinds of which there are objects at all, and not
+// one of these. False: there may be other kinds, since one is not listed yet.
+//
+// It costs a few steps for each kind that the namespace holds.
+func (g *Graph) Holds(namespace string, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
+	if namespace == "" {
+		return g.kinds(wanted)
+	}
+	complete = g.resolved != nil && g.listingKinds(true) == ""
+	inv := g.inventories[g.namespaces.ids[namespace]]
+	if inv == nil {
+		return nil, complete
+	}
+	for slotID, s := range inv.kinds {
+		gr := g.slots[slotID].GroupResource()
+		if len(s.nodes) > int(s.usual) && !passing[gr] && wanted(gr) {
+			kinds = append(kinds, g.caught(s.nodes[0]))
+		}
+	}
+	slices.SortFunc(kinds, func(a, b Caught) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	return kinds, complete
+}
+
+// kinds are the wanted kinds of which there are objects. False: one that is served is not listed yet.
+func (g *Graph) kinds(wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
+	complete = g.resolved != nil
+	for i := range g.slots {
+		s := &g.slots[i]
+		gr := s.GroupResource()
+		if !wanted(gr) {
+			continue
+		}
+		complete = complete && (!s.served || s.state == Synced)
+		if s.nodes > 0 {
+			kinds = append(kinds, Caught{Ref: Ref{Kind: gr}, Version: s.Version, KindName: s.Kind})
+		}
+	}
+	return kinds, complete
+}
+
+// Search says what is deleted, for Going.
 type Search struct {
 	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
 	UID  types.UID
@@ -17,72 +112,23 @@ type Search struct {
 	Namespace string
 	// Instances is a kind of which every object goes, with its dependents; the zero value for none.
 	Instances schema.GroupResource
-	// Wanted kinds are looked for.
-	Wanted func(schema.GroupResource) bool
-	// Most is how many objects are told at most, besides one of each kind.
-	Most int
 }
 
-// Caught is an object that goes.
-type Caught struct {
-	Ref
-	Version, KindName string // by which it is read
-}
-
-// Catch finds the objects of wanted kinds that go, sorted, and counts them: there may be more than are told. What is being
-// deleted already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. along: some
-// go with a namespace, or with a definition, that goes itself for its owners, and need not depend on anything. complete is false if
-// there may be others, since a kind is not listed yet, or the object is not in the graph and something depends on it.
+// Going are the uids of all that goes, in no order: at any depth, and with a namespace or a definition what it holds. What is being deleted
+// already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. complete is as of Catch.
 //
 // It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
-func (g *Graph) Catch(s Search) (caught []Caught, count int, along, complete bool) {
-	told := make([]bool, len(g.slots)) // kinds
-	along, complete = g.search(s, func(id uint32) {
-		slotID := g.nodes.at(id).slot
-		if count++; count <= s.Most || !told[slotID] {
-			told[slotID] = true
-			slot := &g.slots[slotID]
-			caught = append(caught, Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind})
-		}
-	})
-	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
-	return caught, count, along, complete
-}
-
-// Going are the uids of all that Catch counts, in no order.
 func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
-	_, complete = g.search(s, func(id uint32) { uids = append(uids, g.uidOf(g.nodes.at(id).entry)) })
-	return uids, complete
-}
-
-// search tells of each object that is looked for.
-func (g *Graph) search(s Search, found func(id uint32)) (along, complete bool) {
 	entryID := g.find(s.UID)
-	onlyNamespaced := s.Namespace == "" && s.Instances.Empty()
 	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}}
-	wanted := map[uint32]bool{} // by slot
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
-		along = f.along(n) || along
-		want, known := wanted[n.slot]
-		if !known {
-			gr := g.slots[n.slot].GroupResource()
-			want = !passing[gr] && s.Wanted(gr)
-			wanted[n.slot] = want
-		}
-		if want && n.flags&deleting == 0 && !g.isUsual(n) {
-			found(id)
+		f.along(n)
+		if !passing[g.slots[n.slot].GroupResource()] && n.flags&deleting == 0 && !g.isUsual(n) {
+			uids = append(uids, g.uidOf(n.entry))
 		}
 	}
-	unseen := false
-	if s.UID != "" && entryID != 0 {
-		node := g.entries.at(entryID).node
-		unseen = node == 0 && g.entries.at(entryID).claim != 0
-		for id := node; id != 0; id = g.next(id) {
-			onlyNamespaced = onlyNamespaced && g.slots[g.nodes.at(id).slot].Namespaced
-			f.begin(id)
-		}
-	}
+	onlyNamespaced := g.begin(&f, entryID)
 	if !s.Instances.Empty() {
 		f.instances(s.Instances)
 	}
@@ -90,5 +136,5 @@ func (g *Graph) search(s Search, found func(id uint32)) (along, complete bool) {
 		f.content(s.Namespace)
 	}
 	f.run()
-	return along, g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
+	return uids, g.knows(entryID, onlyNamespaced && s.Namespace == "" && s.Instances.Empty())
 }

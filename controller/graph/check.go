@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -108,6 +109,9 @@ func (c *checker) nodes() {
 	c.that(ended == len(g.ending), "%d nodes end, %d indexed", ended, len(g.ending))
 	c.that(rules == len(g.rulings), "%d nodes are ruled, %d indexed", rules, len(g.rulings))
 	c.that(causes == len(g.causes), "%d nodes are collected by inference, %d indexed", causes, len(g.causes))
+	for _, id := range slices.Concat(slices.Collect(maps.Keys(g.protected)), slices.Collect(maps.Keys(g.unfollowed))) {
+		c.that(g.nodes.at(id).entry != 0, "node %d is protected, or has owners that are not followed, and is not there", id)
+	}
 	c.that(waits == g.accepted, "%d nodes have an accepted request, %d counted", waits, g.accepted)
 	for i, want := range perSlot {
 		s := &g.slots[i]

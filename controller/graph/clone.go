@@ -15,6 +15,7 @@ func (g *Graph) Clone() *Graph {
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
 	c.textVersions, c.rulings, c.causes, c.ending = maps.Clone(g.textVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
+	c.protected, c.unfollowed = maps.Clone(g.protected), maps.Clone(g.unfollowed)
 	c.writers, c.hiddenDependents = maps.Clone(g.writers), maps.Clone(g.hiddenDependents)
 	c.orphaned, c.recentlyDeleted = g.orphaned.clone(), g.recentlyDeleted.clone()
 	c.draining, c.changed = maps.Clone(g.draining), maps.Clone(g.changed)

@@ -47,9 +47,13 @@ func (g *Graph) decide(id uint32) Action {
 	return a
 }
 
-// word is the table's word, unless everything is being listed again: then only lookups are made.
+// word is the table's word, unless everything is being listed again: then only lookups are made. Of an object with owners that are not followed
+// nothing is known for certain, and its references are not written, since they are not all known.
 func (g *Graph) word(id uint32) (a Action, cause uint32) {
 	a, cause = g.row(id)
+	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {
+		a, cause = Action{Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed", MostOwners+more, MostOwners), Unresolvable: TooManyOwners}, 0
+	}
 	if g.rewound != "" && a.Verb > Lookup {
 		a, cause = Action{Verb: Wait, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}, 0
 	}
@@ -128,6 +132,11 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the
 	case t[unresolvable] > 0:
 		a.Why, a.Unresolvable = g.whyUnresolvable(n)
 		a.Mismatched = g.mismatched(n)
+
+	case g.protected[id] != "":
+		a.Verb, a.Kept = Release, g.protected[id]
+		a.Why = g.whyDelete(n) + "; kept, because a policy protects it: " + a.Kept
+		a.Owners = g.keepOwners(n, func(v verdict) bool { return v == absent || v == waiting })
 
 	case t[waiting] > 0 && n.dependents > 0:
 		if members, tooMany := g.cycle(id); members != nil || tooMany {

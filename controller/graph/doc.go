@@ -50,6 +50,7 @@
 //	                          else              Unfinalize
 //	deleting otherwise        ruled             Unfinalize
 //	                          else              Keep
+//	references beyond the first 256             Keep, and report why, if a row below or above is about references
 //	no references                               Keep
 //	P > 0                     A + W > 0         Release A, W
 //	                          U > 0             Lookup, at low priority
@@ -57,6 +58,7 @@
 //	U > 0                                       Lookup
 //	asked > 0                                   Wait
 //	N > 0                                       Keep, and report why
+//	protected by a policy                       Release A, W: all that are left
 //	W > 0, has dependents     cycle             Unblock, also where there are too many to tell
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers

@@ -14,15 +14,23 @@ type Object struct {
 	Name            string
 	ResourceVersion string
 	Owners          []metav1.OwnerReference
+	Unfollowed      int // how many owner references it has beyond those, which are the first MostOwners
 	Finalizers      []string
 	Deleting        bool // has a deletionTimestamp
 }
 
+// MostOwners is how many owner references of an object are followed. A client can write 28,000 into one, and what they mean is looked up,
+// kept and gone through for each; no controller needs more than a few. An object that has more is kept, whatever becomes of its owners, and
+// nothing is written to its references.
+const MostOwners = 256
+
 // ObjectOf is what the graph keeps of an object of a kind, from its metadata.
 func ObjectOf(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *Object {
+	followed := min(len(m.OwnerReferences), MostOwners)
 	return &Object{
 		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-		Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
+		Owners: m.OwnerReferences[:followed], Unfollowed: len(m.OwnerReferences) - followed,
+		Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
 	}
 }
 
@@ -118,6 +126,13 @@ type (
 	// object is left alone.
 	Accepted struct{ Action Action }
 
+	// Protected says that a policy refuses the delete of an object whose owners are gone, or wait for it: it is released from
+	// them. Why is the policy's refusal. It counts for the version of the object that the decision was about.
+	Protected struct {
+		Object Ref
+		Why    string
+	}
+
 	// Collecting says that an object is about to be deleted because of an inference: what depends on it follows from that.
 	Collecting struct {
 		Kind      schema.GroupResource
@@ -175,6 +190,7 @@ func (Stopped) event()        {}
 func (LookupStarted) event()  {}
 func (LookupAnswered) event() {}
 func (Accepted) event()       {}
+func (Protected) event()      {}
 func (Collecting) event()     {}
 func (Wrote) event()          {}
 func (Ruled) event()          {}

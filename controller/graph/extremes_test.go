@@ -57,6 +57,41 @@ func TestTenThousandReferencesOnOneObject(t *testing.T) {
 	}
 }
 
+// TestObjectWithMoreOwnersThanAreFollowed: it is kept, whatever becomes of those that are, until it has no more than these.
+func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
+	const n = 30_000
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "many", UID: "many", ResourceVersion: "1"}}
+	for i := range n {
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: uuid(uint64(i))})
+	}
+	g := emptyGraph()
+	g.Apply(graph.Observed{Object: graph.ObjectOf(podKind, m)})
+	claims := 0
+	for _, n := range g.Stats().Claims {
+		claims += n
+	}
+	if a := g.Decide("many"); claims != graph.MostOwners || a.Request() || a.Unresolvable != graph.TooManyOwners || a.Why != "kept: it has 30000 owner references, and no more than 256 are followed" {
+		t.Errorf("%d claims: %s", claims, a)
+	}
+	if !g.Shows(graph.ObjectOf(podKind, m)) || g.Clone().Decide("many").Why != g.Decide("many").Why {
+		t.Error("the graph has another object, or its clone does")
+	}
+	for i := range graph.MostOwners {
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}})
+		g.Apply(graph.Gone{Kind: mapKind, UID: uuid(uint64(i))})
+	}
+	if a := g.Decide("many"); a.Request() {
+		t.Errorf("all that are followed are gone: %s", a)
+	}
+	m.ResourceVersion, m.OwnerReferences = "2", m.OwnerReferences[:graph.MostOwners]
+	if dirty := g.Apply(graph.Observed{Object: graph.ObjectOf(podKind, m)}); !slices.Contains(dirty, "many") || g.Decide("many").Verb != graph.Delete {
+		t.Errorf("it has no others any more: %s", g.Decide("many"))
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestManyObjectsInOneCycle is one ring of blocking references: whoever asks must not walk it over and
 // over, and exactly one of them unblocks.
 func TestManyObjectsInOneCycle(t *testing.T) {

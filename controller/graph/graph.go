@@ -37,6 +37,8 @@ type Graph struct {
 	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
 	holder          string              // the finalizer that holds foreground deletions until then; see Holds
 	causes          map[uint32]cause    // node → what its deletion rests on, where no client asked for that
+	unfollowed      map[uint32]int      // node → how many owner references it has that are not followed
+	protected       map[uint32]string   // node → why a policy refuses its delete, at the version that it has
 	writers         map[uint32]string   // node → who wrote its references, where that was asked
 	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be released
 	accepted        int                 // nodes with the accepted flag
@@ -71,6 +73,8 @@ func New() *Graph {
 		slotIDs:          map[schema.GroupResource]uint32{},
 		textVersions:     map[uint32]string{},
 		rulings:          map[uint32]ruling{},
+		protected:        map[uint32]string{},
+		unfollowed:       map[uint32]int{},
 		causes:           map[uint32]cause{},
 		writers:          map[uint32]string{},
 		ending:           map[uint32]struct{}{},
@@ -166,6 +170,8 @@ func (g *Graph) apply(ev Event) {
 		g.answer(ev)
 	case Accepted:
 		g.accept(ev.Action)
+	case Protected:
+		g.protect(ev)
 	case Collecting:
 		g.collecting(ev)
 	case Wrote:
@@ -269,9 +275,21 @@ func (g *Graph) observe(o *Object) {
 	if owned {
 		g.setOwners(id, o.Owners, fresh)
 	}
+	owned = g.setUnfollowed(id, o.Unfollowed) || owned
 	if fresh || moved || ended || owned || shown || newer && !g.quiet(n) {
 		g.mark(id)
 	}
+}
+
+// setUnfollowed takes over how many owner references of an object are not followed, and tells whether that has changed.
+func (g *Graph) setUnfollowed(id uint32, n int) bool {
+	if g.unfollowed[id] == n {
+		return false
+	}
+	if g.unfollowed[id] = n; n == 0 {
+		delete(g.unfollowed, id)
+	}
+	return true
 }
 
 // quiet tells that the decision is to do nothing whatever the resourceVersion is.
@@ -345,6 +363,8 @@ func (g *Graph) remove(id uint32) {
 	}
 	delete(g.ending, id)
 	delete(g.rulings, id)
+	delete(g.protected, id)
+	delete(g.unfollowed, id)
 	delete(g.causes, id)
 	delete(g.writers, id)
 	delete(g.textVersions, id)
@@ -367,6 +387,16 @@ func (g *Graph) accept(a Action) {
 	}
 	n.flags |= accepted
 	g.accepted++
+	g.mark(id)
+}
+
+// protect takes in that a policy refuses the delete of an object, unless the watch has shown another version since.
+func (g *Graph) protect(ev Protected) {
+	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
+	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {
+		return
+	}
+	g.protected[id] = ev.Why
 	g.mark(id)
 }
 
@@ -400,6 +430,7 @@ func (g *Graph) setVersion(id uint32, version string) (changed bool) {
 		return false
 	}
 	delete(g.textVersions, id)
+	delete(g.protected, id)
 	n := g.nodes.at(id)
 	v, err := strconv.ParseUint(version, 10, 64)
 	if err != nil || v == 0 || strconv.FormatUint(v, 10) != version {

@@ -247,6 +247,9 @@ func (m *model) row(o *mObject) graph.Action {
 				return keep
 			}
 		}
+	case o.guarded:
+		a.Kept = "the policy's words"
+		return release("A", "W")
 	case n["W"] > 0 && dependents > 0:
 		if members := m.cycle(o); len(members) > 0 {
 			return unblock(members)

@@ -38,7 +38,7 @@ func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 			if r.UID == uid && kept(o.Kind) {
 				continue // is taken off
 			}
-			if others++; class == "O" || !drop && class != "A" && class != "W" {
+			if others++; class == "O" || !drop && class != "A" && class != "W" && (owner == nil || !m.goes(owner)) {
 				return false
 			}
 		}
@@ -61,6 +61,14 @@ func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 		}
 	}
 	return inKinds(also, root.Namespace), !m.incomplete(root, false, graph.Listing, graph.Slow)
+}
+
+// goes tells whether an object is being deleted, or its owners are gone or wait for it.
+func (m *model) goes(o *mObject) bool {
+	return o.Deleting || len(o.Owners) > 0 && !slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
+		class := m.class(r, o.Namespace)
+		return class != "A" && class != "W"
+	})
 }
 
 // inKinds counts by kind, with the first three names.

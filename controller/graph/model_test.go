@@ -46,6 +46,7 @@ type mObject struct {
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
 	holder   string          // the model's
+	guarded  bool            // a policy refused its delete, at the version that it has
 	shown    bool            // since its kind's last list began
 	why      graph.Inference // it is being collected for
 	written  []words         // references that an edit put there, or left there as the last, after the owner was deleted
@@ -240,6 +241,10 @@ func (m *model) apply(ev graph.Event) {
 		for i := range m.objects {
 			m.objects[i].become(func() { m.objects[i].holder = ev.Finalizer })
 		}
+	case graph.Protected:
+		if o := m.object(ev.Object.Kind, ev.Object.UID); o != nil && o.ResourceVersion == ev.Object.ResourceVersion {
+			o.guarded = true
+		}
 	case graph.Collecting:
 		if o := m.object(ev.Kind, ev.UID); o != nil {
 			o.why = graph.Inference{Conclusion: ev.Inference.Conclusion, Owners: ev.Inference.Owners, Inherited: true}
@@ -333,6 +338,7 @@ func (m *model) observe(seen graph.Object) {
 		o = m.object(seen.Kind, seen.UID)
 	}
 	o.accepted = o.accepted && o.ResourceVersion == seen.ResourceVersion
+	o.guarded = o.guarded && o.ResourceVersion == seen.ResourceVersion
 	before, place := o.Owners, o.Namespace
 	o.become(func() { o.Object, o.shown = seen, true })
 	o.Owners = before

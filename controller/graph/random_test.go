@@ -154,8 +154,10 @@ func (w author) line(before int) string {
 		return "answer " + home.uid + " " + pick(w.dice, []string{"absent", "absent", "present", "unanswered", "denied"})
 	case n < 75:
 		return "send " + w.withVerb(func(v graph.Verb) bool { return v > graph.Lookup })
-	case n < 82:
+	case n < 80:
 		return "accept " + home.uid
+	case n < 82:
+		return "protect " + home.uid
 	case n < 85:
 		return "list " + pick(w.dice, someKinds) + " begin"
 	case n < 88:

@@ -21,6 +21,7 @@ type View struct {
 
 	Finalizers []string
 	Owners     []OwnerView
+	Unfollowed int // owner references beyond these
 	Dependents int // references to it
 	Blocking   int // those with blockOwnerDeletion
 }
@@ -106,7 +107,7 @@ func (g *Graph) viewInto(id uint32, v *View) {
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
 		Orphaning: n.flags&orphan != 0, Accepted: n.flags&accepted != 0,
-		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners,
+		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners, Unfollowed: g.unfollowed[id],
 	}
 }
 
@@ -233,5 +234,5 @@ func (g *Graph) Shows(o *Object) bool {
 	n := g.nodes.at(id)
 	return n.name == o.Name && g.namespaces.val(n.namespace) == o.Namespace &&
 		n.flags&deleting != 0 == o.Deleting && slices.Equal(g.finalizersOf(n), o.Finalizers) &&
-		g.sameOwners(n.owners, o.Owners)
+		g.sameOwners(n.owners, o.Owners) && g.unfollowed[id] == o.Unfollowed
 }

@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference says.
+// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference says; or one that a policy kept when its owners
+// went, which has none any more.
 type Orphan struct {
 	Object
-	// Fate is what a collector does with it: delete, release (takes the reference off) or keep.
+	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or protected: nothing.
 	Fate string `json:"fate"`
 	Why  string `json:"why"`
 	// OwnerNamespace is the namespace in which the owner lives, if that is another one: owners are looked for in the dependent's.
@@ -25,7 +27,13 @@ type Orphan struct {
 func (w *World) Orphans() []Orphan {
 	var out []Orphan
 	for v := range w.surveyed() {
-		if len(v.Owners) == 0 || v.Deleting {
+		if v.Deleting {
+			continue
+		}
+		if len(v.Owners) == 0 {
+			if why := w.keptBecause(v); why != "" {
+				out = append(out, Orphan{Object: objectOf(v), Fate: "protected", Why: why})
+			}
 			continue
 		}
 		w.settle(v.UID)
@@ -37,6 +45,15 @@ func (w *World) Orphans() []Orphan {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// keptBecause is why a policy kept an object when its owners went; empty where none did.
+func (w *World) keptBecause(v *graph.View) string {
+	m := w.Meta(v.UID)
+	if m == nil || len(v.Owners) > 0 {
+		return ""
+	}
+	return words.Printable(m.Annotations[v1alpha1.KeptAnnotation])
 }
 
 func (w *World) orphan(v *graph.View) (Orphan, bool) {
@@ -72,6 +89,7 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 		{"delete", "A garbage collector deletes these"},
 		{"release", "A garbage collector takes references off these, and keeps them"},
 		{"keep", "These are kept, because their owners cannot be determined"},
+		{"protected", "A policy kept these when their owners went, and Weir released them from these"},
 	} {
 		n := 0
 		for _, o := range all {

@@ -344,7 +344,7 @@ func (c *playing) observe(i *Item, v *graph.View, owners []metav1.OwnerReference
 	c.rv++
 	c.apply(graph.Observed{Object: &graph.Object{
 		Kind: v.Kind, UID: v.UID, Namespace: v.Namespace, Name: v.Name, ResourceVersion: strconv.FormatUint(c.rv, 10),
-		Owners: owners, Finalizers: finalizers, Deleting: v.Deleting,
+		Owners: owners, Unfollowed: v.Unfollowed, Finalizers: finalizers, Deleting: v.Deleting,
 	}})
 	i.written = c.step
 	c.changed(i)

@@ -185,6 +185,8 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 		out = append(out, Cause{What: "some of its owners are gone or going, and the references to them come off: " + a.Why, Actor: "the garbage collector", Look: look})
 	case a.Unresolvable != graph.Resolvable:
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look})
+	case w.keptBecause(v) != "":
+		out = append(out, Cause{What: "a policy kept it when its owners went, and Weir released it from them: " + w.keptBecause(v), Actor: "who may confirm its delete"})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:

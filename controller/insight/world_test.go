@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // TestOwnerThatMayHaveComeSinceIsNotGone: kinds are listed one after the other, and the cluster goes on.
@@ -42,6 +44,21 @@ func TestOwnerThatMayHaveComeSinceIsNotGone(t *testing.T) {
 				t.Errorf("fate %q, %q; the owner is to be gone: %t", orphans[0].Fate, orphans[0].Why, c.gone)
 			}
 		})
+	}
+}
+
+// TestWhatAPolicyKeptIsTold: nothing owns it any more, and nobody would know why it is there.
+func TestWhatAPolicyKeptIsTold(t *testing.T) {
+	w := NewWorld("x", []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
+	w.List(schema.GroupResource{Resource: "secrets"}, "1", []metav1.PartialObjectMetadata{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "kept", UID: "kept", Annotations: map[string]string{v1alpha1.KeptAnnotation: "owner is gone"}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "free", UID: "free"}},
+	})
+	if all := w.Orphans(); len(all) != 1 || all[0].Name != "kept" || all[0].Fate != "protected" || all[0].Why != "owner is gone" {
+		t.Errorf("%+v", all)
+	}
+	if a, _ := w.Why("kept", Facts{}, time.Time{}); a.Causes[0].What != "a policy kept it when its owners went, and Weir released it from them: owner is gone" {
+		t.Errorf("%+v", a.Causes)
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// mostOfSome is how many references are looked at for Facts.Some: 100,000 take 30 ms.
-const mostOfSome = 10_000
+// mostOfSome is how many references are looked at for Facts.Some and Catch: a millisecond.
+const mostOfSome = 3_000
 
-// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile: microseconds, but for Dependents and Catch,
+// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile: microseconds, but for Dependents and Digest,
 // which walk over all that would be deleted (100,000 objects in 30 ms, measured).
 func Of(read func(func(*graph.Graph))) policies.Facts {
 	within := func(most int) func(types.UID, func(schema.GroupResource) bool) (policies.AlsoDeleted, bool) {
@@ -31,7 +31,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 			return also, ok
 		}
 	}
-	return policies.Facts{
+	facts := policies.Facts{
 		Dependents: within(0),
 		Some:       within(mostOfSome),
 		Instances: func(kind schema.GroupResource) (also policies.AlsoDeleted, ok bool) {
@@ -61,19 +61,38 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 			read(func(g *graph.Graph) { k = g.ServedKind(gvk) })
 			return policies.Kind{Known: k.Known, Served: k.Served, Namespaced: k.Namespaced, Resources: k.Resources}
 		},
-		Catch: func(s policies.Search) (catch policies.Catch) {
-			read(func(g *graph.Graph) { catch = catchOf(g, s) })
-			return catch
-		},
 		Digest: func(s policies.Search) (digest string, complete bool) {
 			var uids []types.UID
-			read(func(g *graph.Graph) { uids, complete = g.Going(searchOf(s)) })
+			read(func(g *graph.Graph) {
+				uids, complete = g.Going(graph.Search{UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances})
+			})
 			return digestOf(uids), complete
 		},
 		Depends: func(dependent, on types.UID) (yes bool) {
 			read(func(g *graph.Graph) { yes = g.Depends(dependent, on) })
 			return yes
 		},
+	}
+	searching(&facts, read)
+	return facts
+}
+
+// searching adds what is looked for in the graph.
+func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
+	facts.Catch = func(uid types.UID, kept, wanted func(schema.GroupResource) bool) (catch policies.Catch) {
+		read(func(g *graph.Graph) {
+			found, complete := g.Catch(uid, kept, wanted, mostOfSome)
+			catch = policies.Catch{Objects: caughtOf(found), Complete: complete}
+		})
+		return catch
+	}
+	facts.Holds = func(namespace string, wanted func(schema.GroupResource) bool) (kinds []policies.Caught, complete bool) {
+		read(func(g *graph.Graph) {
+			var found []graph.Caught
+			found, complete = g.Holds(namespace, wanted)
+			kinds = caughtOf(found)
+		})
+		return kinds, complete
 	}
 }
 
@@ -88,22 +107,14 @@ func digestOf(uids []types.UID) string {
 	return hex.EncodeToString(hash.Sum(nil)[:10])
 }
 
-func searchOf(s policies.Search) graph.Search {
-	return graph.Search{
-		UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances, Wanted: s.Wanted, Most: policies.MostCaught,
-	}
-}
-
-func catchOf(g *graph.Graph, s policies.Search) policies.Catch {
-	found, count, along, complete := g.Catch(searchOf(s))
-	catch := policies.Catch{Count: count, Along: along, Complete: complete}
+func caughtOf(found []graph.Caught) (out []policies.Caught) {
 	for _, f := range found {
-		catch.Objects = append(catch.Objects, policies.Caught{
+		out = append(out, policies.Caught{
 			Resource: f.Kind.WithVersion(f.Version), Kind: schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},
 			Namespace: f.Namespace, Name: f.Name, UID: f.UID,
 		})
 	}
-	return catch
+	return out
 }
 
 func ownerOf(seen graph.Seen) policies.Owner {

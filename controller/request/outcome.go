@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Outcome is how a request ended, as far as it matters for what comes next.
@@ -67,6 +68,20 @@ func OutcomeOf(err error) Outcome {
 // refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
 func RefusedByWebhook(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
+}
+
+// Protected tells whether Weir's own webhook refused the delete of an object because a policy protects it, and the policy's words.
+func Protected(err error) (why string, yes bool) {
+	var status apierrors.APIStatus
+	if !RefusedByWebhook(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return "", false
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type == v1alpha1.CauseProtected {
+			return c.Message, true
+		}
+	}
+	return "", false
 }
 
 // NoSuchObject tells whether an API server that knows the kind said that it has no object of that kind and

@@ -6,16 +6,32 @@ import (
 	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Delete sends a DELETE that only the object with the uid of ref answers to, and only at the
 // resourceVersion of ref if it has one.
 func (r *Client) Delete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation) error {
+	err := r.delete(ctx, ref, propagation, nil)
+	if !IsBusy(err) { // otherwise it was not sent
+		r.metrics.deleted(ref.Kind, OutcomeOf(err))
+	}
+	return err
+}
+
+// TryDelete is Delete as a dry run.
+func (r *Client) TryDelete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation) error {
+	return r.delete(ctx, ref, propagation, []string{metav1.DryRunAll})
+}
+
+func (r *Client) delete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation, dryRun []string) error {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
 		return err
@@ -26,7 +42,7 @@ func (r *Client) Delete(ctx context.Context, ref graph.Ref, propagation metav1.D
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
-		PropagationPolicy: &propagation, Preconditions: preconditions,
+		PropagationPolicy: &propagation, Preconditions: preconditions, DryRun: dryRun,
 	})
 	if err != nil {
 		return fmt.Errorf("encode delete options: %w", err)
@@ -34,9 +50,6 @@ func (r *Client) Delete(ctx context.Context, ref graph.Ref, propagation metav1.D
 	req := object(r.client.Delete(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).
 		SetHeader("Content-Type", "application/json").Body(body)
 	_, err = r.do(ctx, "delete", ref.Kind, req)
-	if !IsBusy(err) { // otherwise it was not sent
-		r.metrics.deleted(ref.Kind, OutcomeOf(err))
-	}
 	return err
 }
 
@@ -53,6 +66,9 @@ func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion stri
 	} else {
 		change["ownerReferences"] = orNull(a.Owners)
 	}
+	if a.Kept != "" && a.Object.Kind.Group != rbacv1.GroupName { // who may not grant what a role does may change its references, and nothing else
+		change["annotations"] = map[string]string{v1alpha1.KeptAnnotation: words.Cut(a.Why, mostKept)}
+	}
 	body, err := json.Marshal(map[string]any{"metadata": change})
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
@@ -64,6 +80,9 @@ func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion stri
 	}
 	return err
 }
+
+// mostKept is how many bytes of why it is kept an object is told.
+const mostKept = 1024
 
 // tookEffect tells whether the API server's answer to a patch is as the patch wanted it. The
 // resourceVersion would not tell: it stays when the last finalizer goes, and the object with it.

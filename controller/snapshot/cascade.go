@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/policies"
 )
@@ -48,13 +47,13 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
 	read := 0
 	var spaceless error // why the labels of a namespace are not known
-	saw := func(object func() (map[string]any, error), namespace string, uid types.UID) (bool, error) {
+	saw := func(object func() (map[string]any, error), m *metav1.ObjectMeta) (bool, error) {
 		read++
-		if !c.Goes(l, namespace, uid) {
+		if !l.Goes(m.Name, m.UID) {
 			return false, nil
 		}
 		var ns, whole map[string]any
-		if ns, spaceless = p.namespace(ctx, namespace); spaceless != nil {
+		if ns, spaceless = p.namespace(ctx, m.Namespace); spaceless != nil {
 			return false, spaceless
 		}
 		whole, err := object()
@@ -70,7 +69,7 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 	case l.Full:
 		most := policies.BoundsOf(true)
 		all, err = p.lister.Some(ctx, l.Resource, l.Namespace, true, l.Selector, most.Page, most.Pages, func(object map[string]any, m *metav1.ObjectMeta) (_ bool, err error) {
-			enough, err = saw(func() (map[string]any, error) { return object, nil }, m.Namespace, m.UID)
+			enough, err = saw(func() (map[string]any, error) { return object, nil }, m)
 			return enough, err
 		})
 	default:
@@ -92,12 +91,12 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 }
 
 // seen is told of an object, which is made where it is needed; nil: it is gone. True: enough is known.
-type seen func(object func() (map[string]any, error), namespace string, uid types.UID) (enough bool, err error)
+type seen func(object func() (map[string]any, error), m *metav1.ObjectMeta) (enough bool, err error)
 
 // each tells of the objects of a Lookup of few.
 func (p *Policies) each(ctx context.Context, l *policies.Lookup, saw seen) (enough bool, err error) {
 	for _, o := range l.Objects {
-		enough, err = saw(func() (map[string]any, error) { return p.object(ctx, l, o) }, o.Namespace, o.UID)
+		enough, err = saw(func() (map[string]any, error) { return p.object(ctx, l, o) }, &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID})
 		if enough || err != nil {
 			break
 		}
@@ -124,7 +123,7 @@ func (p *Policies) some(l *policies.Lookup, most int, saw seen) (enough, all boo
 		if most--; most < 0 {
 			return false, false, nil
 		}
-		enough, err = saw(func() (map[string]any, error) { return asMap(m, l.Kind) }, m.Namespace, m.UID)
+		enough, err = saw(func() (map[string]any, error) { return asMap(m, l.Kind) }, &m.ObjectMeta)
 		if enough || err != nil {
 			return enough, true, err
 		}

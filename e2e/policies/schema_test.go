@@ -189,6 +189,7 @@ var breaches = map[string][]breach{
 		{"spec.rules.otherNamespace enum", "spec.rules.otherNamespace", "No", `Unsupported value: "No"`},
 		{"spec.rules.namespacedOwner enum", "spec.rules.namespacedOwner", "No", `Unsupported value: "No"`},
 		{"spec.rules.manyControllers enum", "spec.rules.manyControllers", "No", `Unsupported value: "No"`},
+		{"spec.rules.manyOwners enum", "spec.rules.manyOwners", "No", `Unsupported value: "No"`},
 		{"spec.rules.unservedVersion enum", "spec.rules.unservedVersion", "No", `Unsupported value: "No"`},
 		{"spec.rules.cycle enum", "spec.rules.cycle", "No", `Unsupported value: "No"`},
 		{"spec.rules says set at least one rule to Audit, Warn or Deny", "spec.rules", object{}, "set at least one rule to Audit, Warn or Deny"},

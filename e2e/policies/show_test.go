@@ -37,7 +37,7 @@ blockOwnerDeletion: Allow
 changes: Allow
 validationActions: [Deny]
 failurePolicy: Ignore
-rules: {dangling: Warn, mismatch: Ignore, otherNamespace: Ignore, namespacedOwner: Ignore, manyControllers: Ignore, unservedVersion: Ignore, cycle: Ignore}`},
+rules: {dangling: Warn, mismatch: Ignore, otherNamespace: Ignore, namespacedOwner: Ignore, manyControllers: Ignore, manyOwners: Ignore, unservedVersion: Ignore, cycle: Ignore}`},
 		"a wave waits": {"drainpolicies", `
 apiVersion: weir.dev/v1alpha1
 kind: DrainPolicy

@@ -355,6 +355,7 @@ func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
 	})
 }
 
+// TestWeirItselfIsNotJudged by what is asked for; by what guards it is, as every collector.
 func TestWeirItselfIsNotJudged(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *fixture) {
 		b.settle()
@@ -364,7 +365,7 @@ func TestWeirItselfIsNotJudged(t *testing.T) {
 			if !d.Allowed {
 				b.Errorf("%s may not delete what no policy is about", user)
 			}
-			q := policies.Question{Operation: policies.Delete, User: policies.User{Name: user}, OldObject: map[string]any{}}
+			q := policies.Question{Operation: policies.Delete, Asked: policies.WebhookDelete, User: policies.User{Name: user}, OldObject: map[string]any{}}
 			q.Resource.Group, q.Resource.Version, q.Resource.Resource = "apps", "v1", "deployments"
 			if d := b.state.Set().Decide(q); d.Allowed != want {
 				b.Errorf("%s may delete a protected object: %t, want %t", user, d.Allowed, want)

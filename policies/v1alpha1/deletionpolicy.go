@@ -181,16 +181,16 @@ const (
 	ConfirmationRequired Confirmation = "Required"
 )
 
-// InCascades is what becomes of a deletion that takes protected objects with it.
+// InCascades is what becomes of protected objects that collectors delete.
 //
 // +kubebuilder:validation:Enum=Refuse;Ignore
 type InCascades string
 
-// What becomes of such a deletion.
+// What becomes of them.
 const (
-	// InCascadesRefuse judges it as the delete of each of them.
+	// InCascadesRefuse judges their delete whoever asks for it.
 	InCascadesRefuse InCascades = "Refuse"
-	// InCascadesIgnore judges it by what it asks for only.
+	// InCascadesIgnore lets the collectors delete them.
 	InCascadesIgnore InCascades = "Ignore"
 )
 
@@ -214,12 +214,13 @@ type Protection struct {
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
 
-	// inCascades says what becomes of the delete of anything else that would take protected objects with it. Refuse does
-	// not accept it, at any depth: of their owners, of their namespace, of the definition of their kind; nor the edit of an
-	// object's owner references by which the garbage collector would delete a protected one. Each is judged as its own delete
-	// would be: one that is confirmed may go. For this the API server asks Weir about every delete in the namespaces that
-	// the policy selects, and of every cluster-scoped object, always with failurePolicy Ignore. Ignore leaves all
-	// that alone. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	// inCascades says whether the collectors are judged, too, when they delete a protected object because of its owner, or with its
+	// namespace. Refuse refuses their delete as it would any other: an object that is not confirmed stays, and Weir releases it from its
+	// owners, which are gone. The delete of a Namespace, or of a CustomResourceDefinition, that holds such objects is refused at once. So is
+	// the delete of another owner in their namespace, where that is found out quickly; the delete of a cluster-scoped owner is warned of. For
+	// this the API server asks Weir about every delete in the namespaces that the policy selects, and of every cluster-scoped object, with
+	// failurePolicy Ignore; and about what the collectors delete of the policy's objects, with the failurePolicy of the policy. Ignore leaves
+	// all that alone. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`

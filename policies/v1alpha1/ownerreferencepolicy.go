@@ -137,7 +137,7 @@ const (
 // OwnerRules find references that are likely mistakes. A rule that cannot tell, because the owner's kind cannot be
 // looked at, finds nothing.
 //
-// +kubebuilder:validation:XValidation:rule="[self.dangling, self.mismatch, self.otherNamespace, self.namespacedOwner, self.manyControllers, self.unservedVersion, self.cycle].exists(r, r != 'Ignore')",message="set at least one rule to Audit, Warn or Deny"
+// +kubebuilder:validation:XValidation:rule="[self.dangling, self.mismatch, self.otherNamespace, self.namespacedOwner, self.manyControllers, self.manyOwners, self.unservedVersion, self.cycle].exists(r, r != 'Ignore')",message="set at least one rule to Audit, Warn or Deny"
 type OwnerRules struct {
 	// dangling finds owners that do not exist: no object has their uid. The collector would delete the dependent. Left out,
 	// it is Ignore.
@@ -173,6 +173,13 @@ type OwnerRules struct {
 	// +optional
 	// +kubebuilder:default=Ignore
 	ManyControllers RuleAction `json:"manyControllers,omitempty"`
+
+	// manyOwners finds objects with more than 64 owner references. No controller needs so many, and Weir follows the first 256: an
+	// object with more is never collected by Weir. Left out, it is Ignore.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	ManyOwners RuleAction `json:"manyOwners,omitempty"`
 
 	// unservedVersion finds references in a version in which the cluster does not serve the owner's kind. The dependent
 	// would never be collected. Left out, it is Ignore.

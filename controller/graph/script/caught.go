@@ -1,7 +1,9 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,20 +13,51 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// caught answers what of some kinds goes with an object, with all of a namespace, or with all of a kind.
+// caught answers what of some kinds goes with an object, or of which of them a namespace holds something.
 func (r *Runner) caught(words []string) (string, error) {
-	a, err := newArgs(words, "kept", "wanted", "namespace", "instances", "most")
+	a, err := newArgs(words, "kept", "wanted", "namespace", "most")
 	if err != nil {
 		return "", err
 	}
-	s := graph.Search{Namespace: a.named["namespace"], Most: 10}
-	if len(a.words) > 0 {
-		s.UID = types.UID(a.words[0])
+	wanted, err := oneOf(a.named["wanted"])
+	if err != nil {
+		return "", err
 	}
-	if text := a.named["most"]; text != "" {
-		if s.Most, err = strconv.Atoi(text); err != nil {
+	var found []graph.Caught
+	var complete bool
+	if namespace := a.named["namespace"]; namespace != "" {
+		found, complete = r.Graph.Holds(namespace, wanted)
+	} else {
+		which, err := a.exactly(1)
+		if err != nil {
 			return "", err
 		}
+		kept, err := oneOf(a.named["kept"])
+		if err != nil {
+			return "", err
+		}
+		most, err := strconv.Atoi(cmp.Or(a.named["most"], "1000"))
+		if err != nil {
+			return "", fmt.Errorf("most: %w", err)
+		}
+		found, complete = r.Graph.Catch(types.UID(which[0]), kept, wanted, most)
+	}
+	var b strings.Builder
+	for _, c := range found {
+		fmt.Fprintf(&b, "%s uid=%s, a %s in %s\n", c.Ref, c.UID, c.KindName, c.Version)
+	}
+	return orNothing(&b, complete), nil
+}
+
+// going answers what goes with an object, with all of a namespace, or with all of a kind.
+func (r *Runner) going(words []string) (string, error) {
+	a, err := newArgs(words, "kept", "namespace", "instances")
+	if err != nil {
+		return "", err
+	}
+	s := graph.Search{Namespace: a.named["namespace"]}
+	if len(a.words) > 0 {
+		s.UID = types.UID(a.words[0])
 	}
 	if text := a.named["instances"]; text != "" {
 		if s.Instances, err = kindOf(text); err != nil {
@@ -34,27 +67,23 @@ func (r *Runner) caught(words []string) (string, error) {
 	if s.Kept, err = oneOf(a.named["kept"]); err != nil {
 		return "", err
 	}
-	if s.Wanted, err = oneOf(a.named["wanted"]); err != nil {
-		return "", err
-	}
-	found, count, along, complete := r.Graph.Catch(s)
+	uids, complete := r.Graph.Going(s)
+	slices.Sort(uids)
 	var b strings.Builder
-	for _, c := range found {
-		fmt.Fprintf(&b, "%s uid=%s, a %s in %s\n", c.Ref, c.UID, c.KindName, c.Version)
+	for _, uid := range uids {
+		fmt.Fprintln(&b, uid)
 	}
-	if count > len(found) {
-		fmt.Fprintf(&b, "%d in all\n", count)
-	}
-	if along {
-		b.WriteString("some of it goes with a namespace or a definition\n")
-	}
-	if !complete {
+	return orNothing(&b, complete), nil
+}
+
+func orNothing(b *strings.Builder, complete bool) string {
+	switch {
+	case !complete:
 		b.WriteString("perhaps others\n")
+	case b.Len() == 0:
+		return "nothing\n"
 	}
-	if b.Len() == 0 {
-		return "nothing\n", nil
-	}
-	return b.String(), nil
+	return b.String()
 }
 
 // oneOf tells of a kind whether it is one of those listed.

@@ -22,6 +22,7 @@
 //	answer LABEL present|absent|unanswered|denied [reason=WORD]
 //	send UID [as=LABEL]                  its action goes out
 //	accept LABEL                         and was accepted
+//	protect LABEL                        or refused, by a policy that protects the object
 //	collecting KIND UID CONCLUSION OWNERS
 //	                                     it goes because of an inference about owners of a kind
 //	wrote WRITER KIND [NS/]NAME uid=UID [owners=(OWNER, …)]
@@ -33,7 +34,8 @@
 //	recheck [N]                          N rounds of the clock
 //	drain NAMESPACE [off]                from now on it is told when its inventory changes
 //	inventory NAMESPACE                  what it holds
-//	caught [UID] [namespace=NAMESPACE] [instances=KIND] wanted=(KIND, …) [kept=(KIND, …)] [most=N]
+//	caught UID|namespace=NAMESPACE wanted=(KIND, …) [kept=(KIND, …)] [most=N]
+//	going [UID] [namespace=NAMESPACE] [instances=KIND] [kept=(KIND, …)]
 //	                                     which objects of some kinds would be deleted, too
 //	cascade UID [kept=(KIND, …)] [most=N]
 //	                                     what would be deleted with an object, as far as N references tell

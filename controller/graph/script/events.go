@@ -51,6 +51,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return collecting(words)
 	case "wrote":
 		return wrote(words)
+	case "protect":
+		return r.protect(words)
 	case "rule":
 		return rule(words)
 	case "holds":
@@ -71,19 +73,30 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 }
 
 func (r *Runner) accept(words []string) ([]graph.Event, error) {
+	action, err := r.sentAs(words)
+	return []graph.Event{graph.Accepted{Action: action}}, err
+}
+
+func (r *Runner) protect(words []string) ([]graph.Event, error) {
+	action, err := r.sentAs(words)
+	return []graph.Event{graph.Protected{Object: action.Object, Why: "the policy's words"}}, err
+}
+
+// sentAs is the action that was sent under a label.
+func (r *Runner) sentAs(words []string) (graph.Action, error) {
 	a, err := newArgs(words)
 	if err != nil {
-		return nil, err
+		return graph.Action{}, err
 	}
 	label, err := a.exactly(1)
 	if err != nil {
-		return nil, err
+		return graph.Action{}, err
 	}
 	action, ok := r.sent[label[0]]
 	if !ok {
-		return nil, fmt.Errorf("nothing was sent as %q", label[0])
+		return graph.Action{}, fmt.Errorf("nothing was sent as %q", label[0])
 	}
-	return []graph.Event{graph.Accepted{Action: action}}, nil
+	return action, nil
 }
 
 // outage translates what happens to watches and to the server behind them.

@@ -66,6 +66,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.inventory(words)
 	case "caught":
 		return r.caught(words)
+	case "going":
+		return r.going(words)
 	case "cascade", "instances", "filled", "owner", "depends":
 		return r.facts(verb, words)
 	case "weigh":

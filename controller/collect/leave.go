@@ -1,0 +1,44 @@
+package collect
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+)
+
+// firstTry is how long another collector has for an object before Weir looks whether a policy protects it.
+const firstTry = 2 * time.Second
+
+// leaves tells whether what is to be done is another collector's, and sees to it that this one does not come in vain for ever: where a policy
+// protects an object it is refused, and tries again ever more rarely. So a dry run of the delete asks the policies, and what they refuse is
+// released from its owners; and so is what is to be released, which the other may take for garbage. As long as the object stays, it is asked
+// about again, each time after as long as it has been garbage.
+func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
+	if a.Verb == graph.Lookup || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
+		return false
+	}
+	uid := a.Object.UID
+	since, known := w.ages.get(uid)
+	if !known || !w.guards(a.Object.Kind) {
+		w.done(uid)
+		return true
+	}
+	age := time.Since(since)
+	if age < firstTry && a.Kept == "" {
+		w.queue.AddAfter(uid, firstTry-age)
+		return true
+	}
+	if a.Verb == graph.Release {
+		return false
+	}
+	err := w.requester.TryDelete(ctx, a.Object, a.Propagation)
+	if why, protected := request.Protected(err); protected {
+		w.store.Apply(graph.Protected{Object: a.Object, Why: why})
+	} else if err != nil {
+		w.log.V(1).Info("could not try whether a policy protects the object", "object", a.Object.String(), "uid", uid, "err", err.Error())
+	}
+	w.queue.AddAfter(uid, min(age, mostBackoff))
+	return true
+}

@@ -1,0 +1,79 @@
+package policies
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// The delete of a protected object is judged whoever carries it out, and the API server brings to Weir what is, and nothing else.
+func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
+	confirmed := map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: "u1"}}
+	uid := map[string]any{"propagationPolicy": "Background", "preconditions": map[string]any{"uid": "u1"}}
+	for name, c := range map[string]struct {
+		policy  string // of Deployments
+		user    string
+		meta    map[string]any
+		with    func(*Question)
+		refuses string
+	}{
+		"the built-in collector":            {"protection: {confirmation: Required}", GarbageCollector, nil, nil, `deployments.apps "web" in namespace "shop" may not be deleted without confirmation (DeletionPolicy "p"). To delete it, confirm`},
+		"the built-in namespace controller": {"protection: {confirmation: Required}", namespaceController, nil, func(q *Question) { q.Name = "" }, "without confirmation"},
+		"in a namespace that terminates": {"protection: {confirmation: Required}", namespaceController, nil, func(q *Question) {
+			q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "deletionTimestamp": "now"}}
+		}, "without confirmation"},
+		"a person, in a namespace that terminates": {"protection: {confirmation: Required}", "alice", nil, func(q *Question) {
+			q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "deletionTimestamp": "now"}}
+		}, "without confirmation"},
+		"Weir":                               {"protection: {confirmation: Required}", "weir", nil, nil, "without confirmation"},
+		"another controller":                 {"protection: {confirmation: Required}", "system:serviceaccount:kube-system:replicaset-controller", nil, nil, ""},
+		"the collector, under one identity":  {"protection: {confirmation: Required}", oneIdentity, nil, func(q *Question) { q.Options = uid }, "without confirmation"},
+		"another, under one identity":        {"protection: {confirmation: Required}", oneIdentity, nil, func(q *Question) { q.Options = nil }, ""},
+		"a collector that is excluded":       {"protection: {confirmation: Required}", GarbageCollector, nil, func(q *Question) { q.User.Groups = []string{"trusted"} }, ""},
+		"what is confirmed":                  {"protection: {confirmation: Required}", GarbageCollector, confirmed, nil, ""},
+		"what is being deleted":              {"protection: {confirmation: Required}", GarbageCollector, map[string]any{"deletionTimestamp": "now"}, nil, ""},
+		"where cascades are ignored":         {"protection: {confirmation: Required, inCascades: Ignore}", GarbageCollector, nil, nil, ""},
+		"a limit":                            {"protection: {maxDependents: 1, inCascades: Refuse}", GarbageCollector, nil, nil, "2 objects would also be deleted, and 1 is accepted"},
+		"a limit that is not about cascades": {"protection: {maxDependents: 1}", GarbageCollector, nil, nil, ""},
+		"propagation":                        {"propagation: {default: Orphan, allowed: [Orphan]}", GarbageCollector, nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], excludeGroups: [trusted]}, " + c.policy + "}}\n"
+			set := Build(nil, sources(t, "f", text), Options{Self: []string{"weir"}})
+			q := web(c.meta)
+			q.User = User{Name: c.user}
+			q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+				return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
+			}
+			if c.with != nil {
+				c.with(&q)
+			}
+			d, asked := asTheAPIServer(t, set, WebhookGuard, q)
+			if c.user == "alice" { // is asked about as ever
+				d, asked = asTheAPIServer(t, set, WebhookDelete, q)
+			}
+			if d.Allowed != (c.refuses == "") || !strings.Contains(d.Message, c.refuses) || c.refuses != "" && len(asked) != 1 {
+				t.Errorf("allowed=%t %s\nasked %v, want %q", d.Allowed, d.Message, asked, c.refuses)
+			}
+		})
+	}
+}
+
+// What Kubernetes puts into every namespace, and what tells Weir whether another collector works, is protected by no policy.
+func TestNothingGuardsWhatHasToGo(t *testing.T) {
+	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})
+	for name, refused := range map[string]bool{"kube-root-ca.crt": false, v1alpha1.CollectorCanary: false, "other": true} {
+		q := deletes(Facts{})
+		q.Asked, q.User.Name, q.Resource, q.Kind, q.Name, q.OldObject = WebhookGuard, GarbageCollector, configMaps, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, name, configMap(name, nil)
+		if d := set.Decide(q); d.Allowed == refused {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if !set.Guards(configMaps.GroupResource()) || set.Guards(schema.GroupResource{Resource: "secrets"}) {
+		t.Error("the set guards what no policy is about, or not what one is about")
+	}
+}
