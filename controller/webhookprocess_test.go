@@ -109,12 +109,12 @@ func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
 			}
 		})
 		c.Pass(time.Hour)
-		if _, known := facts.Dependents("uid-owner", nil); known || f.KindsReady() != nil || f.Ready() == nil || !facts.Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}).Served {
+		if _, known := facts.Dependents("uid-owner", nil, 100); known || f.KindsReady() != nil || f.Ready() == nil || !facts.Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}).Served {
 			t.Errorf("dependents are known: %t; kinds: %v, objects: %v", known, f.KindsReady(), f.Ready())
 		}
 		close(all)
 		c.Pass(10 * time.Second)
-		if also, known := facts.Dependents("uid-owner", nil); !known || also.Total() != 1 || f.Ready() != nil {
+		if also, known := facts.Dependents("uid-owner", nil, 100); !known || also.Total() != 1 || f.Ready() != nil {
 			t.Errorf("dependents are known: %t, %d; objects: %v", known, also.Total(), f.Ready())
 		}
 		cancel()

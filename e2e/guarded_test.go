@@ -78,8 +78,8 @@ func TestProtectedObjectsOutliveTheirOwners(t *testing.T) {
 			}
 			w.awaitEvent(name, "Kept")
 		}
-		w.mustSay(w.mustAsk("why", "secret/left"), "a policy kept it when its owners went, and Weir released it from them: owner is gone: ConfigMap "+w.namespace+"/gone")
-		w.mustSay(w.mustAsk("orphans"), "A policy kept these when their owners went", "secrets/left: owner is gone", "secrets/awaited: owner is being deleted foreground")
+		w.mustSay(w.mustAsk("why", "secret/left"), "A policy kept it when its owners went, and Weir released it from them: owner is gone: ConfigMap "+w.namespace+"/gone")
+		w.mustSay(w.mustAsk("orphans"), "A policy kept these when their owners went", "secrets/"+w.namespace+"/left: owner is gone", "secrets/"+w.namespace+"/awaited: owner is being deleted foreground")
 		w.awaitOwners("both", "stays")
 		w.alive("left", "awaited", "both", "dangling", "stays") // as no collector comes again, nothing has to be waited for
 	})

@@ -57,7 +57,7 @@ func crowd(tb testing.TB, n, which int) *Set {
 func prodDelete() Question {
 	q := web(map[string]any{"labels": map[string]any{"app": "web", "env": "prod"}, "annotations": map[string]any{"note": strings.Repeat("x", 2000)}})
 	q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"env": "prod", "team": "team0"}}}
-	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "replicasets.apps", Count: 1}, {Resource: "pods", Count: 3}}}, true
 	}
 	q.Options = map[string]any{"propagationPolicy": "Background"}

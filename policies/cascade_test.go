@@ -51,7 +51,7 @@ func catching(complete bool, names ...string) Facts {
 			}
 			return []Caught{one}, complete
 		},
-		Dependents: func(uid types.UID, _ func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+		Dependents: func(uid types.UID, _ func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
 			if uid == "uid-owner" {
 				return AlsoDeleted{Kinds: []KindCount{{Resource: "secrets", Count: 2}}}, true
 			}

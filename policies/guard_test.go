@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 			set := Build(nil, sources(t, "f", text), Options{Self: []string{"weir"}})
 			q := web(c.meta)
 			q.User = User{Name: c.user}
-			q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+			q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
 				return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
 			}
 			if c.with != nil {
@@ -75,5 +76,41 @@ func TestNothingGuardsWhatHasToGo(t *testing.T) {
 	}
 	if !set.Guards(configMaps.GroupResource()) || set.Guards(schema.GroupResource{Resource: "secrets"}) {
 		t.Error("the set guards what no policy is about, or not what one is about")
+	}
+}
+
+// References are up to users: where there are so many that what would also be deleted cannot be counted, it is refused, whatever the failurePolicy.
+func TestWhatCannotBeCountedIsRefused(t *testing.T) {
+	set := Build(nil, sources(t, "f", delpol("few", "protection: {maxDependents: 5}")+delpol("many", "protection: {maxDependents: 100, confirmation: Required}")), Options{})
+	q := web(nil)
+	q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool, accepted int) (AlsoDeleted, bool) {
+		if accepted != 100 {
+			t.Errorf("counted as far as %d are accepted", accepted)
+		}
+		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 20}}, Cut: true}, false
+	}
+	d := set.Decide(q)
+	for _, says := range []string{`20 objects would also be deleted, and 5 are accepted`, `so many references lead to it that it cannot be counted how many objects would also be deleted (DeletionPolicy "many"). To keep them: kubectl delete`} {
+		if d.Allowed || !strings.Contains(d.Message, says) {
+			t.Errorf("allowed=%t %s\nwant %s", d.Allowed, d.Message, says)
+		}
+	}
+}
+
+// TestGuardAsksNothingOfTheGraph: what judges the object at the last moment cannot be starved by what others have the graph looked through for.
+func TestGuardAsksNothingOfTheGraph(t *testing.T) {
+	set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}")), Options{})
+	q := web(nil)
+	q.Asked, q.User.Name = WebhookGuard, GarbageCollector
+	facts := reflect.ValueOf(&q.Facts).Elem()
+	for i := range facts.NumField() {
+		f := facts.Field(i)
+		f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value {
+			t.Errorf("%s is asked", facts.Type().Field(i).Name)
+			return make([]reflect.Value, f.Type().NumOut())
+		}))
+	}
+	if d := set.Decide(q); d.Allowed {
+		t.Errorf("%+v", d)
 	}
 }

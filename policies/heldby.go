@@ -54,7 +54,13 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	if by == nil && trial == nil {
 		return nil, false
 	}
-	also, unknown := alsoDeleted(q, w)
+	accepted := 0
+	for _, c := range []*compiled{by, trial} {
+		if c != nil {
+			accepted = max(accepted, int(c.deletion.brake.MaxObjects))
+		}
+	}
+	also, unknown := alsoDeleted(q, w, accepted)
 	if trial != nil && q.Part.has(trial) && also.Total() > int(trial.deletion.brake.MaxObjects) {
 		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, also))}, trial.actions)
 	}

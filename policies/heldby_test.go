@@ -122,7 +122,7 @@ func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 func TestBrakeCountsWithoutWhatIsKept(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("p", "brake: {maxObjects: 0}, propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}")), Options{})
 	q := web(nil)
-	q.Facts.Dependents = func(_ types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(_ types.UID, kept func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
 		if kept(pods) {
 			return AlsoDeleted{}, true
 		}

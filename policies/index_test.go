@@ -106,19 +106,19 @@ func TestWhoIsAsked(t *testing.T) {
 			name, priority, match, rest)
 	}
 	orphan, limit := "propagation: {default: Orphan}", "protection: {maxDependents: 3}"
-	five := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	five := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 5}}}, true
 	}
-	two := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	two := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
 	}
-	atLeastTwo := func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	atLeastTwo := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, false
 	}
 	background := "propagation: {default: Background}"
 	for name, c := range map[string]struct {
 		policies    string
-		alsoDeleted func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool)
+		alsoDeleted func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool)
 		failed      []string
 	}{
 		"propagation behind one that holds":              {policy("a", 2, "", orphan) + policy("b", 1, fails, orphan), nil, nil},

@@ -14,7 +14,7 @@ func TestCommandsEndTheirLine(t *testing.T) {
 	set := Build(nil, sources(t, "p.yaml", delpol("a", "protection: {maxDependents: 1, confirmation: Required}")+
 		delpol("b", "protection: {confirmation: Required}")+delpol("c", "propagation: {default: Foreground, allowed: [Foreground, Background]}")), Options{})
 	q := web(nil)
-	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 3}}}, true
 	}
 	commands := func(options map[string]any) (out []string) {

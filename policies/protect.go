@@ -44,7 +44,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			if ask.says(i) == saysNo {
 				continue
 			}
-			also, unknown = alsoDeleted(q, w)
+			also, unknown = alsoDeleted(q, w, ask.accepted())
 			counted = true
 		}
 		accepted := unknown == nil && also.Total() <= int(*p.MaxDependents)
@@ -58,7 +58,11 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
-		if unknown != nil {
+		if also.Cut { // users can bring that about
+			v.add(c, finding{code: 403,
+				text: q.what() + " may not be deleted: so many references lead to it that it cannot be counted how many objects would also be deleted" + stale,
+				way:  waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)}, c.actions)
+		} else if unknown != nil {
 			v.fail(c, "the delete of "+q.what(), unknown)
 		}
 		return
@@ -104,8 +108,18 @@ func objects(n int) string {
 	return words.Count(n, "object", "objects")
 }
 
+// accepted is the most that a policy accepts to be deleted, too.
+func (a *evaluator) accepted() (most int) {
+	for _, i := range a.protecting {
+		if n := a.policies[i].deletion.protection.MaxDependents; n != nil {
+			most = max(most, int(*n))
+		}
+	}
+	return most
+}
+
 // alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned.
-func alsoDeleted(q *Question, w propagation) (AlsoDeleted, error) {
+func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) {
 	unknown := func(what string) (AlsoDeleted, error) {
 		return AlsoDeleted{}, fmt.Errorf("%s is not known yet", what)
 	}
@@ -138,7 +152,7 @@ func alsoDeleted(q *Question, w propagation) (AlsoDeleted, error) {
 	if q.Facts.Dependents == nil {
 		return unknown("the ownership graph")
 	}
-	f, complete := q.Facts.Dependents(q.judged().uid(), w.keeps)
+	f, complete := q.Facts.Dependents(q.judged().uid(), w.keeps, accepted)
 	return all(f, complete, "what depends on the object")
 }
 

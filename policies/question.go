@@ -80,11 +80,11 @@ type Question struct {
 // cannot be judged. Of AlsoDeleted, false means that it is at least that much.
 type Facts struct {
 	// Dependents counts what would be deleted with an object: its dependents, without those of kept kinds, and theirs.
-	Dependents func(uid types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool)
+	// It looks at so many references as can be looked at in a millisecond, and, where more objects are accepted, at eight for each of these;
+	// then the count is Cut.
+	Dependents func(uid types.UID, kept func(schema.GroupResource) bool, accepted int) (AlsoDeleted, bool)
 	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
 	Digest func(Search) (digest string, complete bool)
-	// Some is Dependents that takes a few milliseconds at most, and counts no further then.
-	Some func(uid types.UID, kept func(schema.GroupResource) bool) (AlsoDeleted, bool)
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (AlsoDeleted, bool)
 	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap
@@ -133,6 +133,8 @@ type Caught struct {
 // AlsoDeleted is what would be deleted with an object.
 type AlsoDeleted struct {
 	Kinds []KindCount `json:"kinds,omitempty"`
+	// Cut says that there were more references than are looked at: it is at least that much.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // KindCount is how many objects of a resource would also be deleted, and the first names of them, namespace/name where that helps.

@@ -11,9 +11,8 @@ func (s *Set) Summary(q Question) string {
 	if q.Operation != Delete || q.Subresource != "" || object(q.OldObject).terminating() {
 		return ""
 	}
-	q.Facts.Dependents = q.Facts.Some // it must not take long
 	w := s.propagationOf(&q, s.askDeletions(&q, &verdict{set: s, q: &q}))
-	also, unknown := alsoDeleted(&q, w)
+	also, unknown := alsoDeleted(&q, w, 0)
 	if also.Total() == 0 {
 		return ""
 	}

@@ -34,7 +34,7 @@ func TestSummaryCountsWhatWouldAlsoBeDeletedAndNamesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
 			q := web(nil)
-			q.Facts = Facts{Some: func(types.UID, func(schema.GroupResource) bool) (AlsoDeleted, bool) {
+			q.Facts = Facts{Dependents: func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
 				return AlsoDeleted{Kinds: c.also}, c.all
 			}}
 			if c.change != nil {

@@ -32,15 +32,15 @@ const someNames = 3
 // It costs a step for each reference of what would be deleted, and of what loses an owner and stays. Where a definition is among
 // it, it is one for each object in the graph.
 func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
-	return g.CascadeWithin(uid, kept, 0)
+	counted, known, _ := g.CascadeWithin(uid, kept, 0)
+	return counted, known
 }
 
-// CascadeWithin is Cascade that stops counting after so many references, and says then that it is at least that much; 0 is no
-// bound.
-func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) bool, most int) ([]Counted, bool) {
+// CascadeWithin is Cascade that stops counting after so many references, and says then that it did; 0 is no bound.
+func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) bool, most int) (all []Counted, known, cut bool) {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
-		return nil, false
+		return nil, false, false
 	}
 	root := g.nodes.at(g.entries.at(entryID).node)
 	complete := g.listingKinds(g.slots[root.slot].Namespaced) == ""
@@ -53,7 +53,7 @@ func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) boo
 		f.begin(id)
 	}
 	f.run()
-	return f.sorted(), complete && !f.spent()
+	return f.sorted(), complete && !f.spent(), f.spent()
 }
 
 // cascade is how far a count has come.

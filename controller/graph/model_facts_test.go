@@ -198,7 +198,7 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	if ok != wantOK || !gocmp.Equal(want, got) {
 		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s", uid, turn, ok, wantOK, gocmp.Diff(want, got))
 	}
-	if got, want := h.Graph.Depends(uid, other), h.model.depends(uid, other); got != want {
+	if got, want := h.Graph.Depends(uid, other, 1000), h.model.depends(uid, other); got != want {
 		return fmt.Sprintf("%s depends on %s: %t, model %t", uid, other, got, want)
 	}
 	for _, o := range h.model.objects {

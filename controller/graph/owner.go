@@ -61,20 +61,21 @@ func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 }
 
 // Depends tells whether an object is a dependent of another, or of one of its dependents, and so on.
-// References count whose owner is there, exactly as they say.
-func (g *Graph) Depends(dependent, on types.UID) bool {
+// References count whose owner is there, exactly as they say. It looks at most of them: of more it finds nothing.
+func (g *Graph) Depends(dependent, on types.UID, most int) bool {
 	from, to := g.find(dependent), g.find(on)
 	if from == 0 || to == 0 {
 		return false
 	}
 	seen := map[uint32]bool{}
 	todo := []uint32{from} // entries
-	for len(todo) > 0 {
+	for len(todo) > 0 && most > 0 {
 		id := g.entries.at(todo[len(todo)-1]).node
 		todo = todo[:len(todo)-1]
 		for ; id != 0; id = g.next(id) {
 			for _, e := range g.nodes.at(id).owners {
 				c := g.claims.at(e.claim)
+				most--
 				switch {
 				case c.owner == 0 || seen[c.entry]:
 				case c.entry == to:

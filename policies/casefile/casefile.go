@@ -244,7 +244,7 @@ func (c *Case) question() (policies.Question, error) {
 
 func (f *Facts) facts() policies.Facts {
 	out := policies.Facts{
-		Dependents: func(_ types.UID, kept func(schema.GroupResource) bool) (policies.AlsoDeleted, bool) {
+		Dependents: func(_ types.UID, kept func(schema.GroupResource) bool, _ int) (policies.AlsoDeleted, bool) {
 			var also policies.AlsoDeleted
 			for _, k := range f.Dependents {
 				if !kept(schema.ParseGroupResource(k.Resource)) {

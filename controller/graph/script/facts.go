@@ -41,8 +41,8 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("most: %w", err)
 		}
-		f, ok := r.Graph.CascadeWithin(types.UID(which[0]), kept, most)
-		if !ok && len(f) > 0 {
+		f, ok, cut := r.Graph.CascadeWithin(types.UID(which[0]), kept, most)
+		if cut {
 			return "at least\n" + counted(f, true), nil
 		}
 		return counted(f, ok), nil
@@ -57,7 +57,7 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 		f, ok := r.Graph.Filled(which[0])
 		return counted(f, ok), nil
 	default:
-		return fmt.Sprintln(r.Graph.Depends(types.UID(which[0]), types.UID(which[1]))), nil
+		return fmt.Sprintln(r.Graph.Depends(types.UID(which[0]), types.UID(which[1]), 1000)), nil
 	}
 }
 

@@ -33,6 +33,8 @@ type admitting struct {
 var admittings = []admitting{
 	{"DELETE, a policy that changes no propagation", deletions, `propagation: {default: Background}`, nil, false, "", deleteAll},
 	{"DELETE, dependents are counted", deletions, `propagation: {default: Background}, protection: {maxDependents: 1000000}`, nil, false, "", deleteAll},
+	{"DELETE by a collector, which a policy judges", deletions, `protection: {maxDependents: 1000000, inCascades: Refuse}`, nil, false, "", collectAll},
+	{"DELETE by a collector, a policy protects others", deletions, `protection: {confirmation: Required}`, map[string]string{"precious": "yes"}, true, "", collectAll},
 	{"UPDATE of data, owner references are judged", references, `blockOwnerDeletion: RequirePermission, changes: RequirePermission`, nil, true, "", touch},
 	{"UPDATE of data, a policy that adds the finalizer to others", deletions, `propagation: {default: Foreground}`, map[string]string{"stamped": "yes"}, true, "", touch},
 	{"CREATE, the finalizer is added", deletions, `propagation: {default: Foreground}`, enforced, false, load.AddsFinalizer, func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
@@ -48,6 +50,13 @@ const (
 // deleteAll is what the floor of a background cascade is, here through a webhook.
 func deleteAll(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) error {
 	return load.Floor(ctx, cfg, p, metav1.DeletePropagationBackground)
+}
+
+// collectAll is deleteAll by the built-in garbage collector.
+func collectAll(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error {
+	as := rest.CopyConfig(cfg)
+	as.Impersonate.UserName = "system:serviceaccount:kube-system:generic-garbage-collector"
+	return deleteAll(ctx, as, p, n)
 }
 
 func touch(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) error {
