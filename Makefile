@@ -62,7 +62,7 @@ image: ## bin/weir-image.tar, for ctr images import, kind load image-archive and
 test: verify unit chart e2e ## what every change has to pass: units, scripts, model, simulation, the chart, and the promises end to end
 
 # Each part goes on after a failure of another, and ends with a table.
-test-full: ## all tests, more than an hour, and a table of them at the end; a release needs it
+test-full: ## all tests, 50 minutes warm, and a table of them at the end; a release needs it
 	.ci/table '$(MAKE) verify lint' '$(MAKE) unit RING=full' '$(MAKE) sim SIM_SEEDS=400 CASES=1500' '$(MAKE) bench-once' '$(MAKE) chart' '$(MAKE) e2e RING=full' \
 	  'DEMO_EXIT=1 $(MAKE) demo' '$(MAKE) e2e-web RING=full' '$(MAKE) e2e-node RING=full'
 

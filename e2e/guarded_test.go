@@ -57,6 +57,7 @@ func TestProtectedObjectsOutliveTheirOwners(t *testing.T) {
 		`)
 		w.protectSecrets()
 		w.mustKubectl("annotate", "secrets", "agreed", "--overwrite", "weir.dev/confirm-delete="+string(w.of("agreed").uid))
+		w.mustSay(w.mustAsk("plan", "configmap/gone"), "- configmaps/gone", "- configmaps/other", "- secrets/agreed", "~ secrets/left", "~ secrets/both")
 		controller := w.controller().Resource(w.kinds["cm"].gvr()).Namespace(w.namespace)
 		for name, p := range map[string]metav1.DeletionPropagation{"gone": metav1.DeletePropagationBackground, "waits": metav1.DeletePropagationForeground} {
 			if err := controller.Delete(w.Context(), w.of(name).name, metav1.DeleteOptions{PropagationPolicy: &p}); err != nil {

@@ -160,7 +160,7 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 	}
 	var d insight.Deletion
 	if judge != nil {
-		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
+		d.Enforce, d.Protects, d.Waves = judge.Enforce(ctx), judge.Protects(ctx), judge.Waves(ctx)
 	}
 	of, requested := strings.CutPrefix(name, v1alpha1.HeldRequested)
 	kind := schema.ParseGroupResource(of)
@@ -242,7 +242,7 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
 	if judge != nil {
-		d.Enforce, d.Waves = judge.Enforce(ctx), judge.Waves(ctx)
+		d.Enforce, d.Protects, d.Waves = judge.Enforce(ctx), judge.Protects(ctx), judge.Waves(ctx)
 	}
 	return w.Plan(d), nil
 }

@@ -40,6 +40,9 @@ type Deletion struct {
 	Propagation metav1.DeletionPropagation
 	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
 	Enforce func(graph.View) Enforcement
+	// Protects is why a policy refuses a collector the delete of an object, which is then released from its owners; empty where none does.
+	// nil: nothing is known of policies.
+	Protects func(graph.View) string
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
 	// Waves are the kinds in the order in which the content of a namespace goes: each function tells the wave of an
@@ -196,6 +199,7 @@ type part struct {
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
+	c.protects = d.Protects
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
 	c.step = 1
 	var later []part // what takes along more than its dependents

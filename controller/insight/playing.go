@@ -33,6 +33,8 @@ type playing struct {
 	held    map[types.UID]*Item
 	rv      uint64
 
+	protects func(graph.View) string // nil: nothing is known of policies
+
 	approved map[types.UID]bool   // objects that no brake holds: a person has decided
 	draining string               // the namespace that is being drained: no brake holds what is in it
 	braked   map[types.UID]braked // what brakes hold, and how it goes on then
@@ -203,10 +205,17 @@ func (c *playing) do(i *Item, d *decision) {
 	c.meet(i, v)
 	switch d.verb {
 	case graph.Delete:
-		if !v.Deleting {
-			i.Why = d.why
-			c.delete(i, v, d.propagation)
+		if v.Deleting {
+			return
 		}
+		if c.protects != nil {
+			if why := c.protects(*v); why != "" {
+				c.apply(graph.Protected{Object: v.Ref, Why: why})
+				return
+			}
+		}
+		i.Why = d.why
+		c.delete(i, v, d.propagation)
 	case graph.Release, graph.Unblock:
 		if d.verb == graph.Release && i.Outcome != Deleted {
 			i.happens(Released, d.why, c)

@@ -62,6 +62,30 @@ func TestWhatAPolicyKeptIsTold(t *testing.T) {
 	}
 }
 
+// TestPlanKeepsWhatAPolicyProtects: it is released from its owner, as the collector has to, and the rest goes.
+func TestPlanKeepsWhatAPolicyProtects(t *testing.T) {
+	w := NewWorld("x", []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "boss"}}
+	w.List(schema.GroupResource{Resource: "secrets"}, "1", []metav1.PartialObjectMetadata{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "boss", UID: "boss", ResourceVersion: "1"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "kept", UID: "kept", ResourceVersion: "1", OwnerReferences: owner}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "gone", UID: "gone", ResourceVersion: "1", OwnerReferences: owner}},
+	})
+	p := w.Plan(Deletion{Roots: []types.UID{"boss"}, Propagation: metav1.DeletePropagationBackground, Protects: func(v graph.View) string {
+		return map[string]string{"boss": "nobody asks", "kept": "the policy's words"}[v.Name]
+	}})
+	got := map[string]Outcome{}
+	for _, i := range p.Items {
+		got[i.Name] = i.Outcome
+		if i.Name == "kept" && !strings.HasSuffix(i.Why, "kept, because a policy protects it: the policy's words") {
+			t.Errorf("%s", i.Why)
+		}
+	}
+	if want := map[string]Outcome{"boss": Deleted, "kept": Released, "gone": Deleted}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // TestOwnerInAnotherNamespaceIsTold: of a namespace that was read alone, too, once the other ones were looked at.
 func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 	kind := graph.Resource{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}

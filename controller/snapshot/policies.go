@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/policyfacts"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -158,6 +160,51 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 	}
 }
 
+// Protects is why policies refuse a collector the delete of an object, as the webhook would; empty where they do not, or where that is not known.
+func (p *Policies) Protects(ctx context.Context) func(graph.View) string {
+	return func(v graph.View) string {
+		if !p.set.Guards(v.Kind) {
+			return ""
+		}
+		object, ns, err := p.stored(ctx, &v)
+		if err != nil || object == nil {
+			return ""
+		}
+		d := p.set.Decide(policies.Question{
+			Operation: policies.Delete, Asked: policies.WebhookGuard, User: policies.User{Name: policies.GarbageCollector},
+			Kind: schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}, Resource: v.Kind.WithVersion(v.Version),
+			Namespace: v.Namespace, Name: v.Name, OldObject: object, NamespaceObject: ns,
+			Facts: policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
+		})
+		if d.Allowed || d.Unjudged {
+			return ""
+		}
+		return d.Audit[policies.AuditRefused]
+	}
+}
+
+// stored is an object as policies look at it, and its namespace; nil if it is gone. More than its metadata is read where they look at that.
+func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[string]any, err error) {
+	object, err = p.metaOf(v.UID, schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName})
+	if err != nil || object == nil {
+		return nil, nil, nil //nolint:nilerr // it is not known any more
+	}
+	if ns, err = p.namespace(ctx, v.Namespace); err != nil {
+		return nil, nil, err
+	}
+	if !p.set.LooksBeyondMetadata(v.Kind) {
+		return object, ns, nil
+	}
+	if p.whole++; p.whole > mostFull {
+		return nil, nil, errors.New("policies look at more than its metadata, and it was not read: there are too many")
+	}
+	u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, errors.New("policies look at more than its metadata, and it could not be read: " + ReasonOf(err))
+	}
+	return u.Object, ns, nil
+}
+
 // Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is as the DELETE leaves it.
 func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
 	return func(v graph.View) insight.Enforcement {
@@ -169,25 +216,14 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 		if !addsFinalizer {
 			return insight.Enforcement{}
 		}
-		gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
-		object, err := p.metaOf(v.UID, gvk)
-		if err != nil || object == nil {
-			return insight.Enforcement{}
-		}
-		ns, err := p.namespace(ctx, v.Namespace)
+		object, ns, err := p.stored(ctx, &v)
 		if err != nil {
 			return insight.Enforcement{Doubt: err.Error()}
 		}
-		if p.set.LooksBeyondMetadata(v.Kind) {
-			if p.whole++; p.whole > mostFull {
-				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it was not read: there are too many"}
-			}
-			u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
-			if err != nil {
-				return insight.Enforcement{Doubt: "policies look at more than its metadata, and it could not be read: " + ReasonOf(err)}
-			}
-			object = u.Object
+		if object == nil {
+			return insight.Enforcement{}
 		}
+		gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
 		if err := unstructured.SetNestedStringSlice(object, v.Finalizers, "metadata", "finalizers"); err != nil {
 			return insight.Enforcement{Doubt: err.Error()}
 		}

@@ -105,7 +105,7 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 		}
 		verdict.Object = o.Object
 		d.Verdicts = []insight.Verdict{verdict}
-		d.Enforce, d.Waves = policies.Enforce(ctx), policies.Waves(ctx)
+		d.Enforce, d.Protects, d.Waves = policies.Enforce(ctx), policies.Protects(ctx), policies.Waves(ctx)
 	}
 	laid, ok := w.Outline(o.UID, d, time.Now())
 	if !ok {
