@@ -104,7 +104,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		warns    string
 	}{
 		"one": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, nil,
-			`may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To keep them: kubectl delete deployments.apps web -n shop --cascade=orphan. To delete them too: kubectl annotate configmaps a -n shop --overwrite weir.dev/confirm-delete=uid-a, and try again`, ""},
+			`may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To keep them: kubectl delete deployments.apps web -n shop --cascade=orphan` + "\nTo delete them too, confirm and delete again: kubectl annotate configmaps a -n shop --overwrite weir.dev/confirm-delete=uid-a", ""},
 		"two policies":                        {protects("p", "", "confirmation: Required}") + protects("o", "", "confirmation: Required}"), []map[string]any{one}, nil, `(DeletionPolicy "o")`, ""},
 		"one that is confirmed":               {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("a", confirmed)}, nil, "", ""},
 		"one that goes already":               {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("a", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})}, nil, "", ""},
@@ -146,7 +146,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"a namespace": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			*q = namespace(q.Facts)
 			q.Options = map[string]any{"propagationPolicy": "Orphan"}
-		}, `namespaces "shop" may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To delete them too: kubectl annotate`, ""},
+		}, `namespaces "shop" may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To delete them too, confirm and delete again: kubectl annotate`, ""},
 		"a definition": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			*q = Question{Operation: Delete, Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Name: "x.example.com", Facts: q.Facts,
 				OldObject: map[string]any{"metadata": map[string]any{"name": "x.example.com", "uid": "uid-x"}, "spec": map[string]any{"group": "", "names": map[string]any{"plural": "configmaps"}}}}
@@ -297,7 +297,7 @@ func TestNamesInACascadeStayInTheirLine(t *testing.T) {
 			q.Namespace = "elsewhere"
 		}
 		d := carriedOut(set.Cascade(q), configMap(name, map[string]any{"uid": "u"}))
-		if d.Allowed || !strings.Contains(d.Message, `x\x1b[2J\n\nPlan: nothing is deleted.)`) || strings.ContainsAny(d.Message, "\x1b\n") {
+		if d.Allowed || !strings.Contains(d.Message, `x\x1b[2J\n\nPlan: nothing is deleted.)`) || strings.Contains(d.Message, "\x1b") || strings.Count(d.Message, "\n") != 1 {
 			t.Errorf("%s: allowed=%t %q", where, d.Allowed, d.Message)
 		}
 	}

@@ -68,7 +68,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), ". ")
+	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), "\n")
 	return f
 }
 
@@ -99,7 +99,7 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 	return shown.String()
 }
 
-// howToDelete is how protected objects are deleted, as far as the user may know which they are.
+// howToDelete is how protected objects are deleted, as far as the user may know which they are: nothing comes behind what is pasted.
 func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil
@@ -113,5 +113,5 @@ func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 	if len(out) == 0 {
 		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
 	}
-	return []string{"To delete them too: " + strings.Join(out, "; ") + ", and try again"}
+	return []string{"To delete them too, confirm and delete again: " + strings.Join(out, " && ")}
 }
