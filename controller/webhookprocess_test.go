@@ -21,6 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies"
 )
 
 // followed runs a test beside a process that follows the cluster, and does nothing else, as that of a webhook. What listens is made before.
@@ -109,12 +110,12 @@ func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
 			}
 		})
 		c.Pass(time.Hour)
-		if _, known := facts.Dependents("uid-owner", nil, 100); known || f.KindsReady() != nil || f.Ready() == nil || !facts.Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}).Served {
+		if _, known := facts.Dependents(policies.Search{UID: "uid-owner"}, 100); known || f.KindsReady() != nil || f.Ready() == nil || !facts.Kind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}).Served {
 			t.Errorf("dependents are known: %t; kinds: %v, objects: %v", known, f.KindsReady(), f.Ready())
 		}
 		close(all)
 		c.Pass(10 * time.Second)
-		if also, known := facts.Dependents("uid-owner", nil, 100); !known || also.Total() != 1 || f.Ready() != nil {
+		if also, known := facts.Dependents(policies.Search{UID: "uid-owner"}, 100); !known || also.Total() != 1 || f.Ready() != nil {
 			t.Errorf("dependents are known: %t, %d; objects: %v", known, also.Total(), f.Ready())
 		}
 		cancel()

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // crowds are ways in which there can be many policies, of which none refuses. Each is about deployments, has a selector
@@ -57,7 +54,7 @@ func crowd(tb testing.TB, n, which int) *Set {
 func prodDelete() Question {
 	q := web(map[string]any{"labels": map[string]any{"app": "web", "env": "prod"}, "annotations": map[string]any{"note": strings.Repeat("x", 2000)}})
 	q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"env": "prod", "team": "team0"}}}
-	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(s Search, _ int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "replicasets.apps", Count: 1}, {Resource: "pods", Count: 3}}}, true
 	}
 	q.Options = map[string]any{"propagationPolicy": "Background"}

@@ -51,8 +51,8 @@ func catching(complete bool, names ...string) Facts {
 			}
 			return []Caught{one}, complete
 		},
-		Dependents: func(uid types.UID, _ func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
-			if uid == "uid-owner" {
+		Dependents: func(s Search, _ int) (AlsoDeleted, bool) {
+			if s.UID == "uid-owner" {
 				return AlsoDeleted{Kinds: []KindCount{{Resource: "secrets", Count: 2}}}, true
 			}
 			return AlsoDeleted{}, true

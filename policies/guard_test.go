@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -47,7 +46,7 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 			set := Build(nil, sources(t, "f", text), Options{Self: []string{"weir"}})
 			q := web(c.meta)
 			q.User = User{Name: c.user}
-			q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
+			q.Facts.Dependents = func(s Search, _ int) (AlsoDeleted, bool) {
 				return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
 			}
 			if c.with != nil {
@@ -83,7 +82,7 @@ func TestNothingGuardsWhatHasToGo(t *testing.T) {
 func TestWhatCannotBeCountedIsRefused(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("few", "protection: {maxDependents: 5}")+delpol("many", "protection: {maxDependents: 100, confirmation: Required}")), Options{})
 	q := web(nil)
-	q.Facts.Dependents = func(_ types.UID, _ func(schema.GroupResource) bool, accepted int) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(s Search, accepted int) (AlsoDeleted, bool) {
 		if accepted != 100 {
 			t.Errorf("counted as far as %d are accepted", accepted)
 		}
@@ -112,5 +111,30 @@ func TestGuardAsksNothingOfTheGraph(t *testing.T) {
 	}
 	if d := set.Decide(q); d.Allowed {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestLimitsCountWhatHangsOnWhatIsHeld: five objects of a definition may own a thousand pods each, and an empty Namespace a full one.
+func TestLimitsCountWhatHangsOnWhatIsHeld(t *testing.T) {
+	few := AlsoDeleted{Kinds: []KindCount{{Resource: "teams.example.com", Count: 5}}}
+	many := AlsoDeleted{Kinds: append([]KindCount{{Resource: "pods", Count: 5000}}, few.Kinds...)}
+	crd := Question{Operation: Delete, Kind: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		Resource: definitions.WithVersion("v1"), Name: "teams.example.com", User: User{Name: "alice"},
+		OldObject: map[string]any{"metadata": map[string]any{"name": "teams.example.com", "uid": "uid-x"}, "spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": "teams"}}}}
+	for name, q := range map[string]Question{"definition": crd, "namespace": namespace(Facts{})} {
+		q.Facts = Facts{
+			Content:   func(string) (AlsoDeleted, bool) { return few, true },
+			Instances: func(schema.GroupResource) (AlsoDeleted, bool) { return few, true },
+			Dependents: func(s Search, accepted int) (AlsoDeleted, bool) {
+				if (s.Namespace == "shop") == (s.Instances.Resource == "teams") || s.UID == "" || accepted != 20 {
+					t.Errorf("%s: counted %+v, %d are accepted", name, s, accepted)
+				}
+				return many, true
+			},
+		}
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: [customresourcedefinitions, namespaces]}]}, protection: {maxDependents: 20}}}"), Options{})
+		if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "5005 objects would also be deleted, and 20 are accepted: 5000 pods; 5 teams.example.com") {
+			t.Errorf("%s: %+v", name, d)
+		}
 	}
 }

@@ -3,9 +3,6 @@ package policies
 import (
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestBrakeIsToldAtTheDelete: three pods go with the Deployment. Whoever deletes it learns that it will be held; it is refused only where nothing
@@ -122,8 +119,8 @@ func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 func TestBrakeCountsWithoutWhatIsKept(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("p", "brake: {maxObjects: 0}, propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}")), Options{})
 	q := web(nil)
-	q.Facts.Dependents = func(_ types.UID, kept func(schema.GroupResource) bool, _ int) (AlsoDeleted, bool) {
-		if kept(pods) {
+	q.Facts.Dependents = func(s Search, _ int) (AlsoDeleted, bool) {
+		if s.Kept(pods) {
 			return AlsoDeleted{}, true
 		}
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 1}}}, true

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -106,19 +105,19 @@ func TestWhoIsAsked(t *testing.T) {
 			name, priority, match, rest)
 	}
 	orphan, limit := "propagation: {default: Orphan}", "protection: {maxDependents: 3}"
-	five := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+	five := func(Search, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 5}}}, true
 	}
-	two := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+	two := func(Search, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, true
 	}
-	atLeastTwo := func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+	atLeastTwo := func(Search, int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 2}}}, false
 	}
 	background := "propagation: {default: Background}"
 	for name, c := range map[string]struct {
 		policies    string
-		alsoDeleted func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool)
+		alsoDeleted func(Search, int) (AlsoDeleted, bool)
 		failed      []string
 	}{
 		"propagation behind one that holds":              {policy("a", 2, "", orphan) + policy("b", 1, fails, orphan), nil, nil},

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // What a refusal prints is pasted up to the end of its line: nothing may come behind a value.
@@ -14,7 +12,7 @@ func TestCommandsEndTheirLine(t *testing.T) {
 	set := Build(nil, sources(t, "p.yaml", delpol("a", "protection: {maxDependents: 1, confirmation: Required}")+
 		delpol("b", "protection: {confirmation: Required}")+delpol("c", "propagation: {default: Foreground, allowed: [Foreground, Background]}")), Options{})
 	q := web(nil)
-	q.Facts.Dependents = func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+	q.Facts.Dependents = func(s Search, _ int) (AlsoDeleted, bool) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 3}}}, true
 	}
 	commands := func(options map[string]any) (out []string) {

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,42 +119,41 @@ func (a *evaluator) accepted() (most int) {
 	return most
 }
 
-// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned.
+// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned. What a namespace or a
+// definition holds itself is counted at once; where that is accepted, what goes with it as well.
 func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) {
-	unknown := func(what string) (AlsoDeleted, error) {
-		return AlsoDeleted{}, fmt.Errorf("%s is not known yet", what)
-	}
-	all := func(f AlsoDeleted, complete bool, what string) (AlsoDeleted, error) {
-		if !complete {
-			return f, fmt.Errorf("%s is not all known yet", what)
-		}
-		return f, nil
-	}
+	s := Search{UID: q.judged().uid(), Kept: w.keeps}
+	held, known, what := AlsoDeleted{}, true, "what depends on the object"
 	switch {
 	case q.isNamespace():
 		if q.Facts.Content == nil {
-			return unknown("what namespaces hold")
+			return held, errors.New("what namespaces hold is not known yet")
 		}
-		f, complete := q.Facts.Content(q.name())
-		return all(f, complete, "what the namespace holds")
+		s.Namespace, what = q.name(), "what the namespace holds"
+		held, known = q.Facts.Content(s.Namespace)
 	case q.isCRD():
 		if q.Facts.Instances == nil {
-			return unknown("the number of custom resources")
+			return held, errors.New("the number of custom resources is not known yet")
 		}
 		gr, err := q.defines()
 		if err != nil {
-			return AlsoDeleted{}, err
+			return held, err
 		}
-		f, complete := q.Facts.Instances(gr)
-		return all(f, complete, "the number of "+gr.String())
+		s.Instances, what = gr, "the number of "+gr.String()
+		held, known = q.Facts.Instances(gr)
 	case w.policy == v1alpha1.Orphan:
-		return AlsoDeleted{}, nil
+		return held, nil
+	case q.Facts.Dependents == nil:
+		return held, errors.New("the ownership graph is not known yet")
 	}
-	if q.Facts.Dependents == nil {
-		return unknown("the ownership graph")
+	if held.Total() <= accepted && q.Facts.Dependents != nil {
+		all, complete := q.Facts.Dependents(s, accepted)
+		held, known = all, known && complete
 	}
-	f, complete := q.Facts.Dependents(q.judged().uid(), w.keeps, accepted)
-	return all(f, complete, "what depends on the object")
+	if !known {
+		return held, fmt.Errorf("%s is not all known yet", what)
+	}
+	return held, nil
 }
 
 // defines is the resource that a CustomResourceDefinition is about.

@@ -79,10 +79,10 @@ type Question struct {
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
 // cannot be judged. Of AlsoDeleted, false means that it is at least that much.
 type Facts struct {
-	// Dependents counts what would be deleted with an object: its dependents, without those of kept kinds, and theirs.
+	// Dependents counts what would be deleted, too, at any depth.
 	// It looks at so many references as can be looked at in a millisecond, and, where more objects are accepted, at eight for each of these;
 	// then the count is Cut.
-	Dependents func(uid types.UID, kept func(schema.GroupResource) bool, accepted int) (AlsoDeleted, bool)
+	Dependents func(s Search, accepted int) (AlsoDeleted, bool)
 	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
 	Digest func(Search) (digest string, complete bool)
 	// Instances counts the objects of a custom resource.

@@ -44,7 +44,7 @@ func web(metadata map[string]any) Question {
 		Namespace: "shop", Name: "web",
 		OldObject:       map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m},
 		NamespaceObject: map[string]any{"metadata": map[string]any{"name": "shop"}},
-		Facts: Facts{Dependents: func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+		Facts: Facts{Dependents: func(s Search, _ int) (AlsoDeleted, bool) {
 			return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 3, Names: []string{"b", "a", "c"}}}}, true
 		}},
 	}

@@ -2,9 +2,6 @@ package policies
 
 import (
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestSummaryCountsWhatWouldAlsoBeDeletedAndNamesNothing(t *testing.T) {
@@ -34,7 +31,7 @@ func TestSummaryCountsWhatWouldAlsoBeDeletedAndNamesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
 			q := web(nil)
-			q.Facts = Facts{Dependents: func(types.UID, func(schema.GroupResource) bool, int) (AlsoDeleted, bool) {
+			q.Facts = Facts{Dependents: func(s Search, _ int) (AlsoDeleted, bool) {
 				return AlsoDeleted{Kinds: c.also}, c.all
 			}}
 			if c.change != nil {

@@ -86,9 +86,9 @@ var configMap = policies.Caught{Resource: schema.GroupVersionResource{Version: "
 // definition, and Deployments and Pods are served.
 func someFacts() policies.Facts {
 	return policies.Facts{
-		Dependents: func(uid types.UID, kept func(schema.GroupResource) bool, _ int) (policies.AlsoDeleted, bool) {
+		Dependents: func(s policies.Search, _ int) (policies.AlsoDeleted, bool) {
 			var f policies.AlsoDeleted
-			if uid == "uid-web" && !kept(schema.GroupResource{Resource: "pods"}) {
+			if s.UID == "uid-web" && !s.Kept(schema.GroupResource{Resource: "pods"}) {
 				f.Kinds = []policies.KindCount{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}}, {Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
 			}
 			return f, true

@@ -60,11 +60,11 @@ func TestFactsCountWhatWouldBeDeleted(t *testing.T) {
 	}
 	of := func(also policies.AlsoDeleted, ok bool) answer { return answer{also, ok} }
 	tests := map[string]struct{ got, want answer }{
-		"with an object":                 {of(f.Dependents("uid-web", func(schema.GroupResource) bool { return false }, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
-		"with an object, but for a kind": {of(f.Dependents("uid-web-1", func(gr schema.GroupResource) bool { return gr == fixture.Pods }, 100)), answer{policies.AlsoDeleted{}, true}},
-		"but for a kind further down":    {of(f.Dependents("uid-web", func(gr schema.GroupResource) bool { return gr == fixture.Pods }, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
-		"with what has no dependents":    {of(f.Dependents("uid-a", nil, 100)), answer{policies.AlsoDeleted{}, true}},
-		"with what was never seen":       {of(f.Dependents("uid-x", nil, 100)), answer{}},
+		"with an object":                 {of(f.Dependents(policies.Search{UID: "uid-web", Kept: func(schema.GroupResource) bool { return false }}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Dependents(policies.Search{UID: "uid-web-1", Kept: func(gr schema.GroupResource) bool { return gr == fixture.Pods }}, 100)), answer{policies.AlsoDeleted{}, true}},
+		"but for a kind further down":    {of(f.Dependents(policies.Search{UID: "uid-web", Kept: func(gr schema.GroupResource) bool { return gr == fixture.Pods }}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with what has no dependents":    {of(f.Dependents(policies.Search{UID: "uid-a"}, 100)), answer{policies.AlsoDeleted{}, true}},
+		"with what was never seen":       {of(f.Dependents(policies.Search{UID: "uid-x"}, 100)), answer{}},
 		"of a kind":                      {of(f.Instances(fixture.ReplicaSets)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
 		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.AlsoDeleted{}, true}},
 		"with a namespace":               {of(f.Content("shop")), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
@@ -119,7 +119,7 @@ func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
 	listing := []graph.Event{graph.Serving{Resources: namespaced}}
 	for name, c := range map[string]*Watcher{"before discovery": knowing(nil), "before the lists": knowing(nil, listing...)} {
 		f := c.Facts()
-		if _, ok := f.Dependents("uid-web", nil, 100); ok {
+		if _, ok := f.Dependents(policies.Search{UID: "uid-web"}, 100); ok {
 			t.Errorf("%s: what would be deleted with an object is known", name)
 		}
 		if _, ok := f.Instances(fixture.Pods); ok {

@@ -56,7 +56,7 @@ func known(f policies.Facts) map[string]any {
 	caught := f.Catch("uid-owner", func(schema.GroupResource) bool { return false }, every)
 	digest, complete := f.Digest(policies.Search{UID: "uid-owner"})
 	return map[string]any{
-		"dependents": counted(f.Dependents("uid-owner", nil, 100)),
+		"dependents": counted(f.Dependents(policies.Search{UID: "uid-owner"}, 100)),
 		"instances":  counted(f.Instances(widgetKind)),
 		"content":    counted(f.Content("shop")),
 		"owner":      f.Owner(owner, "shop").Presence,

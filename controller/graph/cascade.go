@@ -32,28 +32,41 @@ const someNames = 3
 // It costs a step for each reference of what would be deleted, and of what loses an owner and stays. Where a definition is among
 // it, it is one for each object in the graph.
 func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
-	counted, known, _ := g.CascadeWithin(uid, kept, 0)
+	counted, known, _ := g.CascadeWithin(Search{UID: uid, Kept: kept}, 0)
 	return counted, known
 }
 
-// CascadeWithin is Cascade that stops counting after so many references, and says then that it did; 0 is no bound.
-func (g *Graph) CascadeWithin(uid types.UID, kept func(schema.GroupResource) bool, most int) (all []Counted, known, cut bool) {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
+// CascadeWithin is Cascade of all that a Search says, which stops counting after so many references and says then that it did; 0 is no bound.
+func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut bool) {
+	entryID := g.find(s.UID)
+	alone := s.Namespace == "" && s.Instances.Empty()
+	if alone && (entryID == 0 || g.entries.at(entryID).node == 0) {
 		return nil, false, false
 	}
-	root := g.nodes.at(g.entries.at(entryID).node)
-	complete := g.listingKinds(g.slots[root.slot].Namespaced) == ""
 	f := cascade{
-		g: g, root: entryID, most: most, namespace: root.namespace, kept: kept, keeps: map[uint32]bool{},
+		g: g, root: entryID, most: most, namespace: g.namespaces.ids[s.Namespace], kept: s.Kept, keeps: map[uint32]bool{},
 		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
 	f.found = func(id uint32) { f.along(g.nodes.at(id)) }
-	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
-		f.begin(id)
+	if alone {
+		f.namespace = g.nodes.at(g.entries.at(entryID).node).namespace
+	}
+	known = f.play(s)
+	return f.sorted(), known && !f.spent(), f.spent()
+}
+
+// play has go what a Search says, and all that goes with it. False: there may be more, since a kind is not listed yet, or the object is not in the
+// graph and something depends on it.
+func (f *cascade) play(s Search) (known bool) {
+	onlyNamespaced := f.g.begin(f, f.root)
+	if !s.Instances.Empty() {
+		f.instances(s.Instances)
+	}
+	if s.Namespace != "" {
+		f.content(s.Namespace)
 	}
 	f.run()
-	return f.sorted(), complete && !f.spent(), f.spent()
+	return f.g.knows(f.root, onlyNamespaced && s.Namespace == "" && s.Instances.Empty())
 }
 
 // cascade is how far a count has come.

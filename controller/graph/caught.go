@@ -103,7 +103,7 @@ func (g *Graph) kinds(wanted func(schema.GroupResource) bool) (kinds []Caught, c
 	return kinds, complete
 }
 
-// Search says what is deleted, for Going.
+// Search says what is deleted, for Going and CascadeWithin.
 type Search struct {
 	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
 	UID  types.UID
@@ -128,13 +128,6 @@ func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
 			uids = append(uids, g.uidOf(n.entry))
 		}
 	}
-	onlyNamespaced := g.begin(&f, entryID)
-	if !s.Instances.Empty() {
-		f.instances(s.Instances)
-	}
-	if s.Namespace != "" {
-		f.content(s.Namespace)
-	}
-	f.run()
-	return uids, g.knows(entryID, onlyNamespaced && s.Namespace == "" && s.Instances.Empty())
+	known := f.play(s)
+	return uids, known
 }

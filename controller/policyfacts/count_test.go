@@ -37,7 +37,7 @@ func nothing(schema.GroupResource) bool { return false }
 func TestCountsAreBoundedHoweverManyDependentsThereAre(t *testing.T) {
 	const n = 3 * mostOfSome
 	for accepted, all := range map[int]bool{0: false, n: true} {
-		also, known := manyDependents(n).Dependents("uid-root", nothing, accepted)
+		also, known := manyDependents(n).Dependents(policies.Search{UID: "uid-root", Kept: nothing}, accepted)
 		if known != all || also.Cut == all || also.Total() != map[bool]int{true: n, false: mostOfSome}[all] {
 			t.Errorf("%d are accepted: %d objects, known: %t, cut: %t", accepted, also.Total(), known, also.Cut)
 		}
@@ -48,7 +48,7 @@ func TestCountsAreBoundedHoweverManyDependentsThereAre(t *testing.T) {
 func BenchmarkCount(b *testing.B) {
 	facts := manyDependents(200_000)
 	for b.Loop() {
-		if _, all := facts.Dependents("uid-root", nothing, 0); all {
+		if _, all := facts.Dependents(policies.Search{UID: "uid-root", Kept: nothing}, 0); all {
 			b.Fatal("all of it was looked at")
 		}
 	}

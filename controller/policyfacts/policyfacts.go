@@ -27,11 +27,11 @@ const (
 // would be deleted.
 func Of(read func(func(*graph.Graph))) policies.Facts {
 	facts := policies.Facts{
-		Dependents: func(uid types.UID, kept func(schema.GroupResource) bool, accepted int) (also policies.AlsoDeleted, ok bool) {
+		Dependents: func(s policies.Search, accepted int) (also policies.AlsoDeleted, ok bool) {
 			read(func(g *graph.Graph) {
 				var counted []graph.Counted
 				var cut bool
-				counted, ok, cut = g.CascadeWithin(uid, kept, mostOfSome+referencesEach*accepted)
+				counted, ok, cut = g.CascadeWithin(searchOf(s), mostOfSome+referencesEach*accepted)
 				also = alsoDeletedOf(counted...)
 				also.Cut = cut
 			})
@@ -67,7 +67,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 		Digest: func(s policies.Search) (digest string, complete bool) {
 			var uids []types.UID
 			read(func(g *graph.Graph) {
-				uids, complete = g.Going(graph.Search{UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances})
+				uids, complete = g.Going(searchOf(s))
 			})
 			return digestOf(uids), complete
 		},
@@ -108,6 +108,10 @@ func digestOf(uids []types.UID) string {
 		_, _ = io.WriteString(hash, string(uid)+"\n") // never fails
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:10])
+}
+
+func searchOf(s policies.Search) graph.Search {
+	return graph.Search{UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances}
 }
 
 func caughtOf(found []graph.Caught) (out []policies.Caught) {

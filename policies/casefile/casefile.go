@@ -244,10 +244,16 @@ func (c *Case) question() (policies.Question, error) {
 
 func (f *Facts) facts() policies.Facts {
 	out := policies.Facts{
-		Dependents: func(_ types.UID, kept func(schema.GroupResource) bool, _ int) (policies.AlsoDeleted, bool) {
+		Dependents: func(s policies.Search, _ int) (policies.AlsoDeleted, bool) {
 			var also policies.AlsoDeleted
+			switch {
+			case s.Namespace != "":
+				also.Kinds = append(also.Kinds, f.Content...)
+			case !s.Instances.Empty():
+				also.Kinds = append(also.Kinds, f.Instances...)
+			}
 			for _, k := range f.Dependents {
-				if !kept(schema.ParseGroupResource(k.Resource)) {
+				if !s.Kept(schema.ParseGroupResource(k.Resource)) {
 					also.Kinds = append(also.Kinds, k)
 				}
 			}

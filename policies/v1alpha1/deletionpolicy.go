@@ -199,7 +199,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
 	// maxDependents rejects deletes by which more than so many objects would also be deleted: dependents and
-	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace. 0 means: while there is any. Orphaned
+	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace; what depends on these. 0 means: while there is any. Orphaned
 	// objects are not counted. Left out, there is no limit.
 	//
 	// +optional

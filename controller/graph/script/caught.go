@@ -49,22 +49,29 @@ func (r *Runner) caught(words []string) (string, error) {
 	return orNothing(&b, complete), nil
 }
 
-// going answers what goes with an object, with all of a namespace, or with all of a kind.
-func (r *Runner) going(words []string) (string, error) {
-	a, err := newArgs(words, "kept", "namespace", "instances")
-	if err != nil {
-		return "", err
-	}
-	s := graph.Search{Namespace: a.named["namespace"]}
+// searchOf reads what goes: an object, all of a namespace, or all of a kind.
+func searchOf(a args) (s graph.Search, err error) {
+	s.Namespace = a.named["namespace"]
 	if len(a.words) > 0 {
 		s.UID = types.UID(a.words[0])
 	}
 	if text := a.named["instances"]; text != "" {
 		if s.Instances, err = kindOf(text); err != nil {
-			return "", err
+			return s, err
 		}
 	}
-	if s.Kept, err = oneOf(a.named["kept"]); err != nil {
+	s.Kept, err = oneOf(a.named["kept"])
+	return s, err
+}
+
+// going answers what goes, by its uids.
+func (r *Runner) going(words []string) (string, error) {
+	a, err := newArgs(words, "kept", "namespace", "instances")
+	if err != nil {
+		return "", err
+	}
+	s, err := searchOf(a)
+	if err != nil {
 		return "", err
 	}
 	uids, complete := r.Graph.Going(s)
@@ -74,6 +81,27 @@ func (r *Runner) going(words []string) (string, error) {
 		fmt.Fprintln(&b, uid)
 	}
 	return orNothing(&b, complete), nil
+}
+
+// cascade answers what goes, too, by its kinds.
+func (r *Runner) cascade(words []string) (string, error) {
+	a, err := newArgs(words, "kept", "namespace", "instances", "most")
+	if err != nil {
+		return "", err
+	}
+	s, err := searchOf(a)
+	if err != nil {
+		return "", err
+	}
+	most, err := strconv.Atoi(cmp.Or(a.named["most"], "0"))
+	if err != nil {
+		return "", fmt.Errorf("most: %w", err)
+	}
+	f, ok, cut := r.Graph.CascadeWithin(s, most)
+	if cut {
+		return "at least\n" + counted(f, true), nil
+	}
+	return counted(f, ok), nil
 }
 
 func orNothing(b *strings.Builder, complete bool) string {

@@ -37,8 +37,8 @@
 //	caught UID|namespace=NAMESPACE wanted=(KIND, …) [kept=(KIND, …)] [most=N]
 //	going [UID] [namespace=NAMESPACE] [instances=KIND] [kept=(KIND, …)]
 //	                                     which objects of some kinds would be deleted, too
-//	cascade UID [kept=(KIND, …)] [most=N]
-//	                                     what would be deleted with an object, as far as N references tell
+//	cascade [UID] [namespace=NAMESPACE] [instances=KIND] [kept=(KIND, …)] [most=N]
+//	                                     what would be deleted, too, as far as N references tell
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
 //	inferred by=WRITER                   or because of what a client wrote

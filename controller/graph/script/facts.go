@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +11,7 @@ import (
 
 // facts answers what policies ask.
 func (r *Runner) facts(verb string, words []string) (string, error) {
-	a, err := newArgs(words, "kept", "most")
+	a, err := newArgs(words)
 	if err != nil {
 		return "", err
 	}
@@ -28,24 +27,6 @@ func (r *Runner) facts(verb string, words []string) (string, error) {
 		return "", err
 	}
 	switch verb {
-	case "cascade":
-		kept, err := oneOf(a.named["kept"])
-		if err != nil {
-			return "", err
-		}
-		if a.named["most"] == "" {
-			f, ok := r.Graph.Cascade(types.UID(which[0]), kept)
-			return counted(f, ok), nil
-		}
-		most, err := strconv.Atoi(a.named["most"])
-		if err != nil {
-			return "", fmt.Errorf("most: %w", err)
-		}
-		f, ok, cut := r.Graph.CascadeWithin(types.UID(which[0]), kept, most)
-		if cut {
-			return "at least\n" + counted(f, true), nil
-		}
-		return counted(f, ok), nil
 	case "instances":
 		kind, err := kindOf(which[0])
 		if err != nil {

@@ -68,7 +68,9 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.caught(words)
 	case "going":
 		return r.going(words)
-	case "cascade", "instances", "filled", "owner", "depends":
+	case "cascade":
+		return r.cascade(words)
+	case "instances", "filled", "owner", "depends":
 		return r.facts(verb, words)
 	case "weigh":
 		return r.weigh(words)
