@@ -55,6 +55,25 @@ func (w *fixture) mustSay(out string, words ...string) {
 	}
 }
 
+// TestPlanTellsWhatGoesAlong: with a namespace that is deleted because of its owner goes what it holds.
+func TestPlanTellsWhatGoesAlong(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.make(`
+		cr owns-a-namespace
+		ns goes-along owners=(owns-a-namespace)
+	`)
+	inside := *w
+	inside.namespace = "goes-along"
+	inside.make(`
+		cm of-what-goes
+		sec deeper owners=(of-what-goes)
+	`)
+	w.mustSay(w.mustAsk("plan", "clusterrole/owns-a-namespace"), "- namespaces/goes-along", "- configmaps/goes-along/of-what-goes", "- secrets/goes-along/deeper")
+	w.delete("owns-a-namespace", background)
+	w.awaitGone("owns-a-namespace", "goes-along", "of-what-goes", "deeper")
+}
+
 // TestPlanTellsWhatADeleteDoes: and in what order, and changes nothing.
 func TestPlanTellsWhatADeleteDoes(t *testing.T) {
 	t.Parallel()

@@ -190,10 +190,11 @@ func (p *Plan) Totals() (t Totals) {
 	return t
 }
 
-// part is one of the roots.
+// part is what takes along more than its dependents: a namespace, or a definition.
 type part struct {
-	item *Item
-	view graph.View
+	item        *Item
+	view        graph.View
+	propagation metav1.DeletionPropagation
 }
 
 // Plan plays a deletion. The World is used up by it.
@@ -202,7 +203,6 @@ func (w *World) Plan(d Deletion) *Plan {
 	c.protects = d.Protects
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
 	c.step = 1
-	var later []part // what takes along more than its dependents
 	for _, uid := range d.Roots {
 		v, ok := w.Graph.Find(uid)
 		if !ok {
@@ -219,17 +219,18 @@ func (w *World) Plan(d Deletion) *Plan {
 		i.Why = "asked for"
 		switch v.Kind {
 		case namespaces, definitions:
-			later = append(later, part{i, v})
+			c.later = append(c.later, part{i, v, d.Propagation})
 		default:
 			c.delete(i, &v, d.Propagation)
 		}
 	}
 	c.run()
-	for i := range later {
-		if l := &later[i]; l.view.Kind == namespaces {
+	for len(c.later) > 0 {
+		l := c.later[0]
+		if c.later = c.later[1:]; l.view.Kind == namespaces {
 			c.drain(l.item, &l.view, d.Waves)
 		} else {
-			c.instances(l.item, &l.view, d.Propagation)
+			c.instances(l.item, &l.view, l.propagation)
 		}
 	}
 	p.Items = c.end()

@@ -33,6 +33,7 @@ type playing struct {
 	held    map[types.UID]*Item
 	rv      uint64
 
+	later    []part                  // namespaces and definitions that are deleted, whose content has not heard of it
 	protects func(graph.View) string // nil: nothing is known of policies
 
 	approved map[types.UID]bool   // objects that no brake holds: a person has decided
@@ -215,6 +216,10 @@ func (c *playing) do(i *Item, d *decision) {
 			}
 		}
 		i.Why = d.why
+		if v.Kind == namespaces || v.Kind == definitions {
+			c.takesAlong(i, v, d.propagation)
+			return
+		}
 		c.delete(i, v, d.propagation)
 	case graph.Release, graph.Unblock:
 		if d.verb == graph.Release && i.Outcome != Deleted {
@@ -228,6 +233,15 @@ func (c *playing) do(i *Item, d *decision) {
 			i.happens(Unknown, d.why, c)
 		}
 	}
+}
+
+// takesAlong has a namespace or a definition terminate, which goes when all that it holds has.
+func (c *playing) takesAlong(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
+	now, _ := c.world.Graph.Find(v.UID) // v is room for others
+	i.Outcome, i.Stage = Deleted, c.stage
+	c.later = append(c.later, part{i, now, propagation})
+	v.Deleting = true
+	c.observe(i, v, ownersOf(v), v.Finalizers)
 }
 
 // uidOf is the uid of an item's object, which it has only once something has happened to it.
