@@ -69,7 +69,7 @@ func TestPlanTellsWhatGoesAlong(t *testing.T) {
 		cm of-what-goes
 		sec deeper owners=(of-what-goes)
 	`)
-	w.mustSay(w.mustAsk("plan", "clusterrole/owns-a-namespace"), "- namespaces/goes-along", "- configmaps/goes-along/of-what-goes", "- secrets/goes-along/deeper")
+	w.mustSay(w.mustAsk("plan", "clusterrole/owns-a-namespace"), "- namespaces/goes-along", "goes-along/of-what-goes", "- secrets/goes-along/deeper")
 	w.delete("owns-a-namespace", background)
 	w.awaitGone("owns-a-namespace", "goes-along", "of-what-goes", "deeper")
 }
