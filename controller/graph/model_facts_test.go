@@ -17,10 +17,11 @@ import (
 // cascade tries again and again whether one more object is deleted, too.
 func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]graph.Counted, bool) {
 	var root *mObject
-	down := map[*mObject]bool{}
+	down, incomplete := map[*mObject]bool{}, false
 	for i := range m.objects {
-		if o := &m.objects[i]; o.UID == uid {
+		if o := &m.objects[i]; o.UID == uid { // one uid may stand under two kinds
 			root, down[o] = o, true
+			incomplete = incomplete || m.incomplete(o, false, graph.Listing, graph.Slow)
 		}
 	}
 	if root == nil {
@@ -60,7 +61,7 @@ func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 			}
 		}
 	}
-	return inKinds(also, root.Namespace), !m.incomplete(root, false, graph.Listing, graph.Slow)
+	return inKinds(also, root.Namespace), !incomplete
 }
 
 // goes tells whether an object is being deleted, or its owners are gone or wait for it.
