@@ -1,7 +1,7 @@
 package policies
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,12 +11,14 @@ import (
 
 // Cascade is the search for protected objects in what a DELETE lets the collectors delete.
 //
-// What is in a namespace, and the objects of a definition, are refused at the root: a Namespace that terminates cannot be undone,
-// and the objects of a definition are deleted without admission.
+// What is in a namespace, and the objects of a definition, are refused at the root: a Namespace
+// that terminates cannot be undone, and the objects of a definition are deleted without admission.
 //
-// At any other root the search is a courtesy: each protected object is judged at its own delete (Set.guard), whatever is found
-// here. Who deletes an owner is told, or refused, where the answer is cheap; what is not known, or too much, is let through. Objects
-// in the namespace of the root refuse it. Those of a cluster-scoped root only warn: whoever may edit one of them has named the owner.
+// At any other root the search is a courtesy: each protected object is judged at its own delete
+// (Set.guard), whatever is found here. Who deletes an owner is told, or refused, where the answer
+// is cheap; what is not known, or too much, is let through. Objects in the namespace of the root
+// refuse it. Those of a cluster-scoped root only warn: whoever may edit one of them has named the
+// owner.
 //
 // The graph says what would go, and whether any of it is of a kind that is protected. It has neither labels nor annotations,
 // and a confirmation is an annotation: so those objects are read. The caller does that, and says what it read:
@@ -29,10 +31,9 @@ type Cascade struct {
 	way    propagation
 	guards []*compiled // that may protect something here
 
-	holds     string               // the namespace of which the content goes
-	instances schema.GroupResource // or the kind of which all objects go
-	kinds     []Caught             // of which there are some, of either
-	catch     Catch                // or what depends on the object
+	holds Search   // the namespace of which the content goes, or the kind of which all objects go
+	kinds []Caught // of which there are some, of either
+	catch Catch    // or what depends on the object
 
 	v       verdict
 	failed  map[PolicyKey]bool // policies that could not be judged
@@ -76,7 +77,8 @@ func (s *Set) Cascade(q Question) *Cascade {
 	return c
 }
 
-// binds tells whether what is found refuses the request for certain: no other delete of these objects is judged, or it would be too late.
+// binds tells whether what is found refuses the request for certain: no other delete of these
+// objects is judged, or it would be too late.
 func (c *Cascade) binds() bool { return c.q.isNamespace() || c.q.isCRD() }
 
 // mayGuardIn tells whether a policy may be about what goes: all of that is in the namespace of the object, where it is in one.
@@ -107,20 +109,16 @@ func (c *Cascade) begin() bool {
 // hold finds out of what kinds there is something in the namespace, or whether there is any of the definition.
 func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 	if c.q.isNamespace() {
-		c.holds = c.q.name()
-	} else {
-		if c.instances, err = c.q.defines(); err != nil {
-			return err
-		}
-		all := wanted
-		wanted = func(gr schema.GroupResource) bool { return gr == c.instances && all(gr) }
+		c.holds.Namespace = c.q.name()
+	} else if c.holds.Instances, err = c.q.defines(); err != nil {
+		return err
 	}
 	if c.q.Facts.Holds == nil {
-		return fmt.Errorf("what would be deleted with it is not known yet")
+		return errors.New("what would be deleted with it is not known yet")
 	}
 	var complete bool
 	if c.kinds, complete = c.q.Facts.Holds(c.holds, wanted); !complete {
-		return fmt.Errorf("what would be deleted with it is not all known yet")
+		return errors.New("what would be deleted with it is not all known yet")
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func catching(complete bool, names ...string) Facts {
 			}
 			return c
 		},
-		Holds: func(namespace string, wanted func(schema.GroupResource) bool) ([]Caught, bool) {
-			if len(names) == 0 || namespace == "empty" || !wanted(configMaps.GroupResource()) {
+		Holds: func(s Search, wanted func(schema.GroupResource) bool) ([]Caught, bool) {
+			if len(names) == 0 || s.Namespace == "empty" || !wanted(configMaps.GroupResource()) {
 				return nil, complete
 			}
 			return []Caught{one}, complete
@@ -133,6 +133,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 			q.OldObject["metadata"].(map[string]any)["deletionTimestamp"], q.OldObject["metadata"].(map[string]any)["finalizers"], q.Options = "now", []any{"orphan"}, map[string]any{"propagationPolicy": "Background"}
 		}, "", ""},
 		"not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { q.Facts = catching(false) }, "", `not all that depends on deployments.apps "web" in namespace "shop" was looked at: what is protected of it is not deleted, and is released from its owners`},
+		"not all is known, on trial":   {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), nil, func(q *Question) { q.Facts = catching(false) }, "", ""},
 		"not all is known, but enough": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Facts = catching(false, "a") }, "1 configmaps (a)", ""},
 		"nothing is known":             {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { q.Facts = Facts{} }, "", ""},
 		"a cluster-scoped owner": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Namespace, q.NamespaceObject = "", nil }, "",

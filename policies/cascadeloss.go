@@ -37,9 +37,11 @@ func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 			v.add(l.by, c.warning(&q, l, &v), []v1alpha1.ValidationAction{v1alpha1.Warn})
 		}
 	}
-	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 {
-		v.besides = append(v.besides, finding{policy: c.guards[0].key,
-			text: "not all that depends on " + c.q.what() + " was looked at: what is protected of it is not deleted, and is released from its owners"})
+	refuses := slices.IndexFunc(c.guards, func(p *compiled) bool { return !p.onTrial() })
+	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 && refuses >= 0 {
+		v.besides = append(v.besides, finding{policy: c.guards[refuses].key,
+			text: "not all that depends on " + c.q.what() + " was looked at: " +
+				"what is protected of it is not deleted, and is released from its owners"})
 	}
 	v.write(&d)
 	return d
@@ -74,7 +76,9 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 
 // warning is a loss in words where the request is not refused for it.
 func (c *Cascade) warning(q *Question, l *loss, v *verdict) finding {
-	return finding{policy: l.by.key, text: fmt.Sprintf("%s owns what is protected: that is not deleted with it, and is released from its owners: %s", q.what(), c.what(c.shown(q, l, v)))}
+	return finding{policy: l.by.key,
+		text: fmt.Sprintf("%s owns what is protected: that is not deleted with it, and is released from its owners: %s",
+			q.what(), c.what(c.shown(q, l, v)))}
 }
 
 // shown is what of a loss the user may know.
@@ -99,7 +103,8 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 	return shown.String()
 }
 
-// howToDelete is how protected objects are deleted, as far as the user may know which they are: nothing comes behind what is pasted.
+// howToDelete is how protected objects are deleted, as far as the user may know which they are:
+// nothing comes behind what is pasted.
 func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil

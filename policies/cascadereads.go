@@ -32,7 +32,7 @@ type Lookup struct {
 func (c *Cascade) Lookups() []Lookup {
 	var out []Lookup
 	for _, k := range c.kinds {
-		k.Namespace = c.holds
+		k.Namespace = c.holds.Namespace
 		out = append(out, c.lookup(k))
 	}
 	for _, o := range c.catch.Objects {
@@ -128,8 +128,9 @@ func (c *Cascade) policy(key PolicyKey) *compiled {
 	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
 }
 
-// TooMany says that not all objects of a Lookup were read, because there are too many. Users can bring that about: where nothing judges
-// the objects by themselves it is refused, whatever the failurePolicy.
+// TooMany says that not all objects of a Lookup were read, because there are too many. Users can
+// bring that about: where nothing judges the objects by themselves it is refused, whatever the
+// failurePolicy.
 func (c *Cascade) TooMany(l *Lookup, read int) {
 	if !c.binds() {
 		c.catch.Complete = false

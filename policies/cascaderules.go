@@ -25,8 +25,9 @@ func (c *compiled) clusterScoped() bool {
 	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
 }
 
-// cascadeRules let every delete come to Weir that may take protected objects with it. What has dependents, only Weir knows. The
-// failurePolicy is Ignore, whatever the policies say: while Weir does not answer, nothing at all could be deleted otherwise.
+// cascadeRules let every delete come to Weir that may take protected objects with it. What has
+// dependents, only Weir knows. The failurePolicy is Ignore, whatever the policies say: while Weir
+// does not answer, nothing at all could be deleted otherwise.
 func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	var out []WebhookRules
 	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)

@@ -40,7 +40,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
 	var brake *compiled
 	if object(q.NamespaceObject).terminating() {
-		// All of the namespace goes, and a refusal would only be in the way, but for what is protected from the collectors, too.
+		// All of the namespace goes, and a refusal would only be in the way, but for what is
+		// protected from the collectors, too.
 		v.refused = nil
 		s.protect(q, way, newEvaluator(q, &s.guards, "the delete of ", &v))
 	} else {

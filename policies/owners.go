@@ -281,5 +281,6 @@ func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
 }
 
-// mostOwners is how many owners are read for one request, and what ManyOwners accepts: a user can write 28,000 references into an object.
+// mostOwners is how many owners are read for one request, and what ManyOwners accepts: a user can
+// write 28,000 references into an object.
 const mostOwners = 64

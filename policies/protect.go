@@ -119,8 +119,9 @@ func (a *evaluator) accepted() (most int) {
 	return most
 }
 
-// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least what is returned. What a namespace or a
-// definition holds itself is counted at once; where that is accepted, what goes with it as well.
+// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least
+// what is returned. What a namespace or a definition holds itself is counted at once; where that is
+// accepted, what goes with it as well.
 func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) {
 	s := Search{UID: q.judged().uid(), Kept: w.keeps}
 	held, known, what := AlsoDeleted{}, true, "what depends on the object"

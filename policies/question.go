@@ -79,9 +79,9 @@ type Question struct {
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
 // cannot be judged. Of AlsoDeleted, false means that it is at least that much.
 type Facts struct {
-	// Dependents counts what would be deleted, too, at any depth.
-	// It looks at so many references as can be looked at in a millisecond, and, where more objects are accepted, at eight for each of these;
-	// then the count is Cut.
+	// Dependents counts what would be deleted, too, at any depth. It looks at so many references as
+	// can be looked at in a millisecond, and, where more objects are accepted, at eight for each of
+	// these; then the count is Cut.
 	Dependents func(s Search, accepted int) (AlsoDeleted, bool)
 	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
 	Digest func(Search) (digest string, complete bool)
@@ -94,12 +94,13 @@ type Facts struct {
 	Owner func(ref OwnerRef, namespace string) Owner
 	// Kind looks up a kind in discovery.
 	Kind func(schema.GroupVersionKind) Kind
-	// Catch finds, of wanted resources, the objects that would be deleted with an object, but for its own dependents of kept kinds. It looks
-	// at so many references as can be looked at in a millisecond.
+	// Catch finds, of wanted resources, the objects that would be deleted with an object, but for
+	// its own dependents of kept kinds. It looks at so many references as can be looked at in a
+	// millisecond.
 	Catch func(uid types.UID, kept, wanted func(schema.GroupResource) bool) Catch
-	// Holds are the wanted resources of which a namespace holds objects, without what Kubernetes itself puts into each; or, where the
-	// namespace is empty, those of which there are any at all. False: there may be others.
-	Holds func(namespace string, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool)
+	// Holds are the wanted resources of which the namespace of a Search holds objects, without what
+	// Kubernetes itself puts into each, or of whose Instances there are any. False: there may be others.
+	Holds func(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool)
 	// Depends tells whether one object is, perhaps through others, a dependent of another.
 	Depends func(dependent, on types.UID) bool
 }

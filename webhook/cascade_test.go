@@ -33,7 +33,7 @@ func cascading(n int) policies.Facts {
 		}
 		return c
 	}
-	f.Holds = func(string, func(schema.GroupResource) bool) ([]policies.Caught, bool) {
+	f.Holds = func(policies.Search, func(schema.GroupResource) bool) ([]policies.Caught, bool) {
 		return []policies.Caught{one}, true
 	}
 	return f

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// Crowd are the connections of clients of which nothing is known, up to a number. Any pod that reaches a port can open as many as it likes, and what
-// each sends as headers is kept until they end. When there are too many, the oldest of the address that has the most is closed: who opens many
-// closes its own, and not those of an API server or a kubelet that has just connected.
+// Crowd are the connections of clients of which nothing is known, up to a number. Any pod that
+// reaches a port can open as many as it likes, and what each sends as headers is kept until they
+// end. When there are too many, the oldest of the address that has the most is closed: who opens
+// many closes its own, and not those of an API server or a kubelet that has just connected.
 type Crowd struct {
 	most int
 	mu   sync.Mutex

@@ -112,8 +112,8 @@ func someFacts() policies.Facts {
 			}
 			return c
 		},
-		Holds: func(namespace string, wanted func(schema.GroupResource) bool) ([]policies.Caught, bool) {
-			if namespace != "shop" || !wanted(configMap.Resource.GroupResource()) {
+		Holds: func(s policies.Search, wanted func(schema.GroupResource) bool) ([]policies.Caught, bool) {
+			if s.Namespace != "shop" || !wanted(configMap.Resource.GroupResource()) {
 				return nil, true
 			}
 			return []policies.Caught{configMap}, true

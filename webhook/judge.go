@@ -111,7 +111,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 		d.Warnings = append(d.Warnings, s)
 	}
 	if !d.Allowed {
-		return refused(d, 0).by(asked, d)
+		return refused(d, 0).toCollectors(asked, d)
 	}
 	d, wait, err := j.arm.hold(ctx, &q, d)
 	if err != nil {
@@ -284,10 +284,12 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 	}}
 }
 
-// by tells Weir's own collector, which asks like any other, that a policy protects the object.
-func (a answer) by(asked policies.Webhook, d policies.Decision) answer {
+// toCollectors says in a refusal, for Weir's own collector, that a policy protects the object.
+func (a answer) toCollectors(asked policies.Webhook, d policies.Decision) answer {
 	if !d.Unjudged && (asked == policies.WebhookGuard || asked == policies.WebhookCascade) {
-		a.response.Result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseProtected, Message: d.Audit[policies.AuditRefused]}}}
+		a.response.Result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
+			{Type: v1alpha1.CauseProtected, Message: d.Audit[policies.AuditRefused]},
+		}}
 	}
 	return a
 }

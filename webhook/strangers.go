@@ -6,8 +6,9 @@ import (
 	"net/http"
 )
 
-// mostStrangers is how many connections there may be on which no request came by a path with the token, which API servers are told. What each sends as
-// headers, up to a megabyte in half a minute, is kept before anything can tell who it is, and how much that is cannot be set: the server is
+// mostStrangers is how many connections there may be on which no request came by a path with the
+// token, which API servers are told. What each sends as headers, up to a megabyte in half a minute,
+// is kept before anything can tell who it is, and how much that is cannot be set: the server is
 // controller-runtime's.
 const mostStrangers = 128
 

@@ -28,6 +28,10 @@ func (w *Watcher) Facts() policies.Facts {
 		}
 		return known.Kind(gvk)
 	}
+	of.Holds = func(s policies.Search, wanted func(schema.GroupResource) bool) ([]policies.Caught, bool) {
+		kinds, complete := known.Holds(s, wanted)
+		return kinds, complete && !w.silent(s.Instances.Group)
+	}
 	of.Digest = func(s policies.Search) (string, bool) {
 		digest, complete := known.Digest(s)
 		return digest, complete && !w.silent(s.Instances.Group)

@@ -101,16 +101,30 @@ func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for namespace, want := range map[string]int{"shop": 2, "": 2, "nowhere": 0} {
-		if kinds, complete := f.Holds(namespace, only(fixture.Pods, fixture.ReplicaSets)); len(kinds) != want || !complete {
-			t.Errorf("%q holds %v, all of it %t", namespace, kinds, complete)
+	both := only(fixture.Pods, fixture.ReplicaSets)
+	for name, c := range map[string]struct {
+		search policies.Search
+		want   int
+	}{
+		"a namespace":         {policies.Search{Namespace: "shop"}, 2},
+		"another":             {policies.Search{Namespace: "nowhere"}, 0},
+		"a definition":        {policies.Search{Instances: fixture.ReplicaSets}, 1},
+		"one without objects": {policies.Search{Instances: fixture.Gadgets}, 0},
+	} {
+		if kinds, complete := f.Holds(c.search, both); len(kinds) != c.want || !complete {
+			t.Errorf("%s holds %v, all of it %t", name, kinds, complete)
 		}
+	}
+	silent := knowing([]string{"x.io/v1"}, shop()...).Facts()
+	xs := policies.Search{Instances: schema.GroupResource{Group: "x.io", Resource: "xs"}}
+	if _, complete := silent.Holds(xs, both); complete {
+		t.Error("the objects of a group that never answered are known")
 	}
 	early := knowing(nil, graph.Serving{Resources: namespaced}).Facts()
 	if c := early.Catch("uid-web", none, only(fixture.Pods)); c.Complete {
 		t.Error("what would also be deleted is known before the lists")
 	}
-	if _, complete := early.Holds("shop", only(fixture.Pods)); complete {
+	if _, complete := early.Holds(policies.Search{Namespace: "shop"}, both); complete {
 		t.Error("what a namespace holds is known before the lists")
 	}
 }

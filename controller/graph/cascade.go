@@ -36,7 +36,8 @@ func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 	return counted, known
 }
 
-// CascadeWithin is Cascade of all that a Search says, which stops counting after so many references and says then that it did; 0 is no bound.
+// CascadeWithin is Cascade of all that a Search says, which stops counting after so many references
+// and says then that it did; 0 is no bound.
 func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut bool) {
 	entryID := g.find(s.UID)
 	alone := s.Namespace == "" && s.Instances.Empty()
@@ -55,8 +56,8 @@ func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut boo
 	return f.sorted(), known && !f.spent(), f.spent()
 }
 
-// play has go what a Search says, and all that goes with it. False: there may be more, since a kind is not listed yet, or the object is not in the
-// graph and something depends on it.
+// play has go what a Search says, and all that goes with it. False: there may be more, since a kind
+// is not listed yet, or the object is not in the graph and something depends on it.
 func (f *cascade) play(s Search) (known bool) {
 	onlyNamespaced := f.g.begin(f, f.root)
 	if !s.Instances.Empty() {
@@ -180,9 +181,10 @@ func (g *Graph) keeping(n *node) (keep int32) {
 	return keep
 }
 
-// stays tells whether an owner keeps its dependents: not one that is absent, that waits for them, that is being deleted, or that is
-// about to be because its own owners are absent. What is in doubt keeps; so does an owner that lets go, since the reference to it is
-// taken off before anything is collected.
+// stays tells whether an owner keeps its dependents: not one that is absent, that waits for them,
+// that is being deleted, or that is about to be because its own owners are absent. What is in doubt
+// keeps; so does an owner that lets go, since the reference to it is taken off before anything is
+// collected.
 func (g *Graph) stays(c *claim) bool {
 	if c.verdict != present || c.owner == 0 {
 		return c.verdict != absent && c.verdict != waiting

@@ -14,9 +14,10 @@ type Caught struct {
 	Version, KindName string // by which it is read
 }
 
-// Catch finds the objects of wanted kinds that go with an object, but for its own dependents of kept kinds; sorted. What is being
-// deleted already is not among them. It looks at most references, and ends there. complete is false if there may be others: it ended, a
-// kind is not listed yet, or the object is not in the graph and something depends on it.
+// Catch finds the objects of wanted kinds that go with an object, but for its own dependents of
+// kept kinds; sorted. What is being deleted already is not among them. It looks at most references,
+// and ends there. complete is false if there may be others: it ended, a kind is not listed yet, or
+// the object is not in the graph and something depends on it.
 func (g *Graph) Catch(uid types.UID, kept, wanted func(schema.GroupResource) bool, most int) (caught []Caught, complete bool) {
 	entryID := g.find(uid)
 	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
@@ -62,48 +63,36 @@ func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
 	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
 }
 
-// Holds finds, for each wanted kind of which a namespace holds objects, one of them; sorted. What Kubernetes itself puts into every
-// namespace does not count, nor do events and leases. Without a namespace, they are the kinds of which there are objects at all, and not
-// one of these. False: there may be other kinds, since one is not listed yet.
+// Holds finds, for each wanted kind of which the namespace of a Search holds objects, one of them;
+// sorted. What Kubernetes itself puts into every namespace does not count, nor do events and leases.
+// Of Instances it tells whether there are any. False: there may be others, since a kind is not listed
+// yet.
 //
 // It costs a few steps for each kind that the namespace holds.
-func (g *Graph) Holds(namespace string, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
-	if namespace == "" {
-		return g.kinds(wanted)
+func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
+	if !s.Instances.Empty() {
+		slot := &g.slots[g.slotIDs[s.Instances]] // the first is no kind's
+		if slot.nodes > 0 && wanted(s.Instances) {
+			kinds = append(kinds, Caught{Ref{Kind: s.Instances}, slot.Version, slot.Kind})
+		}
+		return kinds, g.resolved != nil && (!slot.served || slot.state == Synced)
 	}
 	complete = g.resolved != nil && g.listingKinds(true) == ""
-	inv := g.inventories[g.namespaces.ids[namespace]]
+	inv := g.inventories[g.namespaces.ids[s.Namespace]]
 	if inv == nil {
 		return nil, complete
 	}
-	for slotID, s := range inv.kinds {
+	for slotID, held := range inv.kinds {
 		gr := g.slots[slotID].GroupResource()
-		if len(s.nodes) > int(s.usual) && !passing[gr] && wanted(gr) {
-			kinds = append(kinds, g.caught(s.nodes[0]))
+		if len(held.nodes) > int(held.usual) && !passing[gr] && wanted(gr) {
+			kinds = append(kinds, g.caught(held.nodes[0]))
 		}
 	}
 	slices.SortFunc(kinds, func(a, b Caught) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
 	return kinds, complete
 }
 
-// kinds are the wanted kinds of which there are objects. False: one that is served is not listed yet.
-func (g *Graph) kinds(wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
-	complete = g.resolved != nil
-	for i := range g.slots {
-		s := &g.slots[i]
-		gr := s.GroupResource()
-		if !wanted(gr) {
-			continue
-		}
-		complete = complete && (!s.served || s.state == Synced)
-		if s.nodes > 0 {
-			kinds = append(kinds, Caught{Ref: Ref{Kind: gr}, Version: s.Version, KindName: s.Kind})
-		}
-	}
-	return kinds, complete
-}
-
-// Search says what is deleted, for Going and CascadeWithin.
+// Search says what is deleted.
 type Search struct {
 	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
 	UID  types.UID
@@ -114,8 +103,9 @@ type Search struct {
 	Instances schema.GroupResource
 }
 
-// Going are the uids of all that goes, in no order: at any depth, and with a namespace or a definition what it holds. What is being deleted
-// already is not among them, nor what Kubernetes itself puts into every namespace, nor events and leases. complete is as of Catch.
+// Going are the uids of all that goes, in no order: at any depth, and with a namespace or a
+// definition what it holds. What is being deleted already is not among them, nor what Kubernetes
+// itself puts into every namespace, nor events and leases. complete is as of Catch.
 //
 // It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
 func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {

@@ -47,8 +47,9 @@ func (g *Graph) decide(id uint32) Action {
 	return a
 }
 
-// word is the table's word, unless everything is being listed again: then only lookups are made. Of an object with owners that are not followed
-// nothing is known for certain, and its references are not written, since they are not all known.
+// word is the table's word, unless everything is being listed again: then only lookups are made. Of
+// an object with owners that are not followed nothing is known for certain, and its references are
+// not written, since they are not all known.
 func (g *Graph) word(id uint32) (a Action, cause uint32) {
 	a, cause = g.row(id)
 	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {

@@ -35,6 +35,8 @@
 //
 //	accepted, effect not seen yet               Wait
 //	history went back, kinds listing            Wait, if a row below would ask for more than a Lookup
+//	more than 256 references                    Keep, and report why, if a row below would look one up, delete,
+//	                                            or write references: they are not all known
 //	O > 0, being deleted itself                 Release O
 //	O > 0                     U > 0             Lookup
 //	                          asked > 0         Wait
@@ -50,7 +52,6 @@
 //	                          else              Unfinalize
 //	deleting otherwise        ruled             Unfinalize
 //	                          else              Keep
-//	references beyond the first 256             Keep, and report why, if a row below or above is about references
 //	no references                               Keep
 //	P > 0                     A + W > 0         Release A, W
 //	                          U > 0             Lookup, at low priority

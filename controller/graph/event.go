@@ -19,9 +19,10 @@ type Object struct {
 	Deleting        bool // has a deletionTimestamp
 }
 
-// MostOwners is how many owner references of an object are followed. A client can write 28,000 into one, and what they mean is looked up,
-// kept and gone through for each; no controller needs more than a few. An object that has more is kept, whatever becomes of its owners, and
-// nothing is written to its references.
+// MostOwners is how many owner references of an object are followed. A client can write 28,000 into
+// one, and what they mean is looked up, kept and gone through for each; no controller needs more
+// than a few. An object that has more is kept, whatever becomes of its owners, and nothing is
+// written to its references.
 const MostOwners = 256
 
 // ObjectOf is what the graph keeps of an object of a kind, from its metadata.
@@ -126,8 +127,9 @@ type (
 	// object is left alone.
 	Accepted struct{ Action Action }
 
-	// Protected says that a policy refuses the delete of an object whose owners are gone, or wait for it: it is released from
-	// them. Why is the policy's refusal. It counts for the version of the object that the decision was about.
+	// Protected says that a policy refuses the delete of an object whose owners are gone, or wait
+	// for it: it is released from them. Why is the policy's refusal. It counts for the version of
+	// the object that the decision was about.
 	Protected struct {
 		Object Ref
 		Why    string

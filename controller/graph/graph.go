@@ -281,17 +281,6 @@ func (g *Graph) observe(o *Object) {
 	}
 }
 
-// setUnfollowed takes over how many owner references of an object are not followed, and tells whether that has changed.
-func (g *Graph) setUnfollowed(id uint32, n int) bool {
-	if g.unfollowed[id] == n {
-		return false
-	}
-	if g.unfollowed[id] = n; n == 0 {
-		delete(g.unfollowed, id)
-	}
-	return true
-}
-
 // quiet tells that the decision is to do nothing whatever the resourceVersion is.
 func (g *Graph) quiet(n *node) bool {
 	if n.flags&(ending|ruled) != 0 {
@@ -387,16 +376,6 @@ func (g *Graph) accept(a Action) {
 	}
 	n.flags |= accepted
 	g.accepted++
-	g.mark(id)
-}
-
-// protect takes in that a policy refuses the delete of an object, unless the watch has shown another version since.
-func (g *Graph) protect(ev Protected) {
-	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
-	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {
-		return
-	}
-	g.protected[id] = ev.Why
 	g.mark(id)
 }
 

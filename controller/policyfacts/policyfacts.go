@@ -22,8 +22,9 @@ const (
 	referencesEach = 8
 )
 
-// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile: microseconds, a millisecond where something is
-// searched, and longer for Dependents where more is accepted (100,000 references take 30 ms, measured), and for Digest, which walks over all that
+// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile:
+// microseconds, a millisecond where something is searched, and longer for Dependents where more is
+// accepted (100,000 references take 30 ms, measured), and for Digest, which walks over all that
 // would be deleted.
 func Of(read func(func(*graph.Graph))) policies.Facts {
 	facts := policies.Facts{
@@ -89,10 +90,10 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 		})
 		return catch
 	}
-	facts.Holds = func(namespace string, wanted func(schema.GroupResource) bool) (kinds []policies.Caught, complete bool) {
+	facts.Holds = func(s policies.Search, wanted func(schema.GroupResource) bool) (kinds []policies.Caught, complete bool) {
 		read(func(g *graph.Graph) {
 			var found []graph.Caught
-			found, complete = g.Holds(namespace, wanted)
+			found, complete = g.Holds(searchOf(s), wanted)
 			kinds = caughtOf(found)
 		})
 		return kinds, complete

@@ -198,9 +198,10 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
-	// maxDependents rejects deletes by which more than so many objects would also be deleted: dependents and
-	// theirs; the objects of a CustomResourceDefinition; what is in a Namespace; what depends on these. 0 means: while there is any. Orphaned
-	// objects are not counted. Left out, there is no limit.
+	// maxDependents rejects deletes by which more than so many objects would also be deleted:
+	// dependents and theirs; the objects of a CustomResourceDefinition; what is in a Namespace;
+	// what depends on these. 0 means: while there is any. Orphaned objects are not counted. Left
+	// out, there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -214,13 +215,16 @@ type Protection struct {
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
 
-	// inCascades says whether the collectors are judged, too, when they delete a protected object because of its owner, or with its
-	// namespace. Refuse refuses their delete as it would any other: an object that is not confirmed stays, and Weir releases it from its
-	// owners, which are gone. The delete of a Namespace, or of a CustomResourceDefinition, that holds such objects is refused at once. So is
-	// the delete of another owner in their namespace, where that is found out quickly; the delete of a cluster-scoped owner is warned of. For
-	// this the API server asks Weir about every delete in the namespaces that the policy selects, and of every cluster-scoped object, with
-	// failurePolicy Ignore; and about what the collectors delete of the policy's objects, with the failurePolicy of the policy. Ignore leaves
-	// all that alone. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	// inCascades says whether the collectors are judged, too, when they delete a protected object
+	// because of its owner, or with its namespace. Refuse refuses their delete as it would any
+	// other: an object that is not confirmed stays, and Weir releases it from its owners, which are
+	// gone. The delete of a Namespace, or of a CustomResourceDefinition, that holds such objects is
+	// refused at once. So is the delete of another owner in their namespace, where that is found
+	// out quickly; the delete of a cluster-scoped owner is warned of. For this the API server asks
+	// Weir about every delete in the namespaces that the policy selects, and of every
+	// cluster-scoped object, with failurePolicy Ignore; and about what the collectors delete of the
+	// policy's objects, with the failurePolicy of the policy. Ignore leaves all that alone. Left
+	// out, it is Refuse where Confirmation is Required, and Ignore otherwise.
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`

@@ -10,7 +10,8 @@ const (
 	// ConfirmDeleteAnnotation confirms a delete that a policy wants confirmed. Its value is the object's uid, so that
 	// neither a manifest applied again nor a copy of it confirms anything.
 	ConfirmDeleteAnnotation = "weir.dev/confirm-delete"
-	// KeptAnnotation is on an object that a policy protects and that was garbage: why Weir released it from its owners instead.
+	// KeptAnnotation is on an object that a policy protects and that was garbage: why Weir released
+	// it from its owners instead.
 	KeptAnnotation = "weir.dev/kept"
 	// DrainAnnotation is, on a terminating Namespace, the name of the wave that drains now.
 	DrainAnnotation = "weir.dev/drain"
@@ -46,7 +47,8 @@ const (
 	ReasonDeletionHeld      = "DeletionHeld"
 	// ReasonKept is that of one on an object that carries KeptAnnotation, said when it got it.
 	ReasonKept = "Kept"
-	// CauseProtected is the cause, in the details of a refusal by Weir's webhook, that a policy protects the object from the collectors.
+	// CauseProtected is the cause, in the details of a refusal by Weir's webhook, that a policy
+	// protects the object from the collectors.
 	CauseProtected = "weir.dev/protected"
 	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
 	ReasonCascade = "Cascade"

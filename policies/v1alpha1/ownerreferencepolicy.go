@@ -174,8 +174,9 @@ type OwnerRules struct {
 	// +kubebuilder:default=Ignore
 	ManyControllers RuleAction `json:"manyControllers,omitempty"`
 
-	// manyOwners finds objects with more than 64 owner references. No controller needs so many, and Weir follows the first 256: an
-	// object with more is never collected by Weir. Left out, it is Ignore.
+	// manyOwners finds objects with more than 64 owner references. No controller needs so many, and
+	// Weir follows the first 256: an object with more is never collected by Weir. Left out, it is
+	// Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore

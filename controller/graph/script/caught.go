@@ -26,7 +26,7 @@ func (r *Runner) caught(words []string) (string, error) {
 	var found []graph.Caught
 	var complete bool
 	if namespace := a.named["namespace"]; namespace != "" {
-		found, complete = r.Graph.Holds(namespace, wanted)
+		found, complete = r.Graph.Holds(graph.Search{Namespace: namespace}, wanted)
 	} else {
 		which, err := a.exactly(1)
 		if err != nil {
