@@ -10,6 +10,7 @@ WORLDS ?= 200
 ROUNDS ?= 10
 NAMESPACES ?= 50
 KILLS ?= 100
+SIEGES ?= 5000
 # The race detector takes a C compiler; Go leaves cgo out where there is none. With it unit tests are run, and the Weir is
 # built that is killed and compared in e2e. E2E_BUILD=-race builds that of all the other tests so, too: it takes a machine
 # with more than two cores. All else is built as the control plane is, without cgo, so that each package is compiled once.
@@ -30,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn shadow e2e-versions
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -183,6 +184,9 @@ shadow: build ## shadow mode beside kube-controller-manager through upstream's s
 	cd e2e && $(SHADOW) --want 9 --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'
 	$(MAKE) differential DIFFERENTIAL_ARGS=-differential.shadow
 	$(LONG) -run '^TestShadowFindsNoDifferenceInChurn$$' . -churn.for=$(FOR)
+
+siege: build ## random histories in which clients do all they may to owners of protected objects, in each mode: SIEGES=5000
+	$(LONG) -run '^TestNoProtectedObjectGoesUnconfirmed$$' . -sieges=$(SIEGES)
 
 churn: build ## applications come, are rolled out and go under the brake's default limits: NAMESPACES=50
 	$(LONG) -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)

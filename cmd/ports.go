@@ -18,7 +18,8 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// mostConnections is how many connections a port has that is not the webhook's: a kubelet has one at a time, and who scrapes metrics one each.
+// mostConnections is how many connections a port has that is not the webhook's: a kubelet has one
+// at a time, and who scrapes metrics one each.
 const mostConnections = 64
 
 // port serves a handler at an address from the start of the manager on, over TLS if there is a configuration for that. The manager's own servers take in as many

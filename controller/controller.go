@@ -176,7 +176,8 @@ func New(o Options) (*Controller, error) {
 	return c, c.register()
 }
 
-// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy; and tells the workers what policies guard.
+// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy;
+// and tells the workers what policies guard.
 func (c *Controller) limit(workers *collect.Options, told *follow.Listener, rep *events.Reporter) (err error) {
 	limits := c.options.brakes()
 	if p := c.options.Policies; p != nil {

@@ -11,10 +11,11 @@ import (
 // firstTry is how long another collector has for an object before Weir looks whether a policy protects it.
 const firstTry = 2 * time.Second
 
-// leaves tells whether what is to be done is another collector's, and sees to it that this one does not come in vain for ever: where a policy
-// protects an object it is refused, and tries again ever more rarely. So a dry run of the delete asks the policies, and what they refuse is
-// released from its owners; and so is what is to be released, which the other may take for garbage. As long as the object stays, it is asked
-// about again, each time after as long as it has been garbage.
+// leaves tells whether what is to be done is another collector's, and sees to it that this one does
+// not come in vain for ever: where a policy protects an object it is refused, and tries again ever
+// more rarely. So a dry run of the delete asks the policies, and what they refuse is released from
+// its owners; and so is what is to be released, which the other may take for garbage. As long as
+// the object stays, it is asked about again, each time after as long as it has been garbage.
 func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 	if a.Verb == graph.Lookup || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
 		return false

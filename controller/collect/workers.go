@@ -38,8 +38,9 @@ type Options struct {
 	Brake Brake
 	// Beside another collector nothing is deleted but what the Brake says a person has decided to delete. Lookups are sent.
 	Beside bool
-	// Guards tells whether a policy may protect objects of a kind from the collectors; nil: none does. Beside another collector such an
-	// object is released from its owners, once a dry run of its delete is refused, so that the other does not come again for ever.
+	// Guards tells whether a policy may protect objects of a kind from the collectors; nil: none
+	// does. Beside another collector such an object is released from its owners, once a dry run of
+	// its delete is refused, so that the other does not come again for ever.
 	Guards func(schema.GroupResource) bool
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
 	Shadow   Shadow

@@ -110,7 +110,7 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 
 // Kept says on an object why a policy keeps it, that it was released from its owners, and how to have it deleted.
 func (r *Reporter) Kept(a graph.Action) {
-	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept, "%s. It was released from its owners and stays; to delete it, confirm that as the policy says and delete it", a.Why)
+	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept, "%s. It was released from its owners, and stays. To delete it, confirm it as the policy says, and delete it then", a.Why)
 }
 
 // Succeeded forgets what was said.

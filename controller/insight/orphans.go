@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference says; or one that a policy kept when its owners
-// went, which has none any more.
+// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference
+// says; or one that a policy kept when its owners went, which has none any more.
 type Orphan struct {
 	Object
 	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or protected: nothing.

@@ -40,9 +40,9 @@ type Deletion struct {
 	Propagation metav1.DeletionPropagation
 	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
 	Enforce func(graph.View) Enforcement
-	// Protects is why a policy refuses a collector the delete of an object, which is then released from its owners; empty where none does.
-	// nil: nothing is known of policies.
-	Protects func(graph.View) string
+	// Protects is why a policy refuses a collector the delete of an object, which is then released from
+	// its owners; empty where none does. doubt is why that is not known. nil: nothing is known of policies.
+	Protects func(graph.View) (why, doubt string)
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
 	// Waves are the kinds in the order in which the content of a namespace goes: each function tells the wave of an

@@ -33,8 +33,8 @@ type playing struct {
 	held    map[types.UID]*Item
 	rv      uint64
 
-	later    []part                  // namespaces and definitions that are deleted, whose content has not heard of it
-	protects func(graph.View) string // nil: nothing is known of policies
+	later    []part                               // namespaces and definitions that are deleted, whose content has not heard of it
+	protects func(graph.View) (why, doubt string) // nil: nothing is known of policies
 
 	approved map[types.UID]bool   // objects that no brake holds: a person has decided
 	draining string               // the namespace that is being drained: no brake holds what is in it
@@ -210,10 +210,12 @@ func (c *playing) do(i *Item, d *decision) {
 			return
 		}
 		if c.protects != nil {
-			if why := c.protects(*v); why != "" {
+			why, doubt := c.protects(*v)
+			if why != "" {
 				c.apply(graph.Protected{Object: v.Ref, Why: why})
 				return
 			}
+			i.Doubt = doubt
 		}
 		i.Why = d.why
 		if v.Kind == namespaces || v.Kind == definitions {
@@ -271,7 +273,7 @@ func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionProp
 	if s.By != "" {
 		i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
 	}
-	i.Doubt = s.Doubt
+	i.Doubt = cmp.Or(s.Doubt, i.Doubt)
 	if !c.brake(i, v, s, propagation) {
 		c.carryOut(i, v, v.Finalizers, s, propagation)
 	}

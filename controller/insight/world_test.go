@@ -71,14 +71,17 @@ func TestPlanKeepsWhatAPolicyProtects(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "kept", UID: "kept", ResourceVersion: "1", OwnerReferences: owner}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "gone", UID: "gone", ResourceVersion: "1", OwnerReferences: owner}},
 	})
-	p := w.Plan(Deletion{Roots: []types.UID{"boss"}, Propagation: metav1.DeletePropagationBackground, Protects: func(v graph.View) string {
-		return map[string]string{"boss": "nobody asks", "kept": "the policy's words"}[v.Name]
+	p := w.Plan(Deletion{Roots: []types.UID{"boss"}, Propagation: metav1.DeletePropagationBackground, Protects: func(v graph.View) (why, doubt string) {
+		return map[string]string{"boss": "nobody asks", "kept": "the policy's words"}[v.Name], map[string]string{"gone": "not read"}[v.Name]
 	}})
 	got := map[string]Outcome{}
 	for _, i := range p.Items {
 		got[i.Name] = i.Outcome
 		if i.Name == "kept" && !strings.HasSuffix(i.Why, "kept, because a policy protects it: the policy's words") {
 			t.Errorf("%s", i.Why)
+		}
+		if (i.Name == "gone") != (i.Doubt == "not read") {
+			t.Errorf("%s: in doubt: %q", i.Name, i.Doubt)
 		}
 	}
 	if want := map[string]Outcome{"boss": Deleted, "kept": Released, "gone": Deleted}; !maps.Equal(got, want) {

@@ -70,7 +70,8 @@ func RefusedByWebhook(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
 }
 
-// Protected tells whether Weir's own webhook refused the delete of an object because a policy protects it, and the policy's words.
+// Protected tells whether Weir's own webhook refused the delete of an object because a policy
+// protects it, and the policy's words.
 func Protected(err error) (why string, yes bool) {
 	var status apierrors.APIStatus
 	if !RefusedByWebhook(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -73,7 +73,10 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	return v, nil
 }
 
-var namespacesKind = schema.GroupResource{Resource: "namespaces"}
+var (
+	namespacesKind = schema.GroupResource{Resource: "namespaces"}
+	definitions    = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+)
 
 // mostRounds is how often a decision may need to know more about the user's permissions.
 const mostRounds = 4

@@ -174,6 +174,42 @@ func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 	}
 }
 
+// TestWhatACollectorIsRefused: an object that a policy protects, and a Namespace that holds one, as the webhook refuses both.
+func TestWhatACollectorIsRefused(t *testing.T) {
+	kind := func(group, resource, kind string, namespaced bool) graph.Resource {
+		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: namespaced, Collected: true}
+	}
+	w := insight.NewWorld("", []graph.Resource{kind("", "namespaces", "Namespace", false), kind("", "configmaps", "ConfigMap", true),
+		kind(v1alpha1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy", false)})
+	meta := func(namespace, name string, labels map[string]string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: labels}}
+	}
+	w.List(schema.GroupResource{Resource: "namespaces"}, "1", []metav1.PartialObjectMetadata{meta("", "shop", nil), meta("", "other", nil)})
+	w.List(schema.GroupResource{Resource: "configmaps"}, "1", []metav1.PartialObjectMetadata{
+		meta("shop", "precious", map[string]string{"keep": "yes"}), meta("shop", "free", nil), meta("other", "free-too", nil)})
+	server := apitest.New()
+	for _, name := range []string{"shop", "other"} {
+		server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+	}
+	server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {
+		resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}}, protection: {confirmation: Required}}}`)
+	judge, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{
+		"precious": `configmaps "precious" in namespace "shop" may not be deleted without confirmation`, "free": "", "free-too": "",
+		"shop": `namespaces "shop" may not be deleted: what is protected would be deleted with it`, "other": "",
+	} {
+		v, _ := w.Graph.Find(types.UID("uid-" + name))
+		why, doubt := judge.Protects(t.Context())(v)
+		if (why == "") != (says == "") || !strings.Contains(why, says) || doubt != "" {
+			t.Errorf("%s: %q, in doubt: %q; want %q", name, why, doubt, says)
+		}
+	}
+}
+
 // TestACascadeThatCannotBeReadIsDoubted: be it object by object, or in a list.
 func TestACascadeThatCannotBeReadIsDoubted(t *testing.T) {
 	for owned, path := range map[int]string{3: "/configmaps/c00001", 100: "/configmaps"} {

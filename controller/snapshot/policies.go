@@ -160,30 +160,57 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 	}
 }
 
-// Protects is why policies refuse a collector the delete of an object, as the webhook would; empty where they do not, or where that is not known.
-func (p *Policies) Protects(ctx context.Context) func(graph.View) string {
-	return func(v graph.View) string {
-		if !p.set.Guards(v.Kind) {
-			return ""
+// Protects is why policies refuse a collector the delete of an object, as the webhook would; empty
+// where they do not. doubt is why that is not known.
+func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt string) {
+	facts := policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) })
+	return func(v graph.View) (why, doubt string) {
+		holds := v.Kind == namespacesKind || v.Kind == definitions
+		if !p.set.Guards(v.Kind) && !holds {
+			return "", ""
 		}
 		object, ns, err := p.stored(ctx, &v)
-		if err != nil || object == nil {
-			return ""
+		if err != nil {
+			return "", err.Error()
 		}
-		d := p.set.Decide(policies.Question{
+		if object == nil {
+			return "", ""
+		}
+		q := policies.Question{
 			Operation: policies.Delete, Asked: policies.WebhookGuard, User: policies.User{Name: policies.GarbageCollector},
-			Kind: schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}, Resource: v.Kind.WithVersion(v.Version),
-			Namespace: v.Namespace, Name: v.Name, OldObject: object, NamespaceObject: ns,
-			Facts: policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
-		})
-		if d.Allowed || d.Unjudged {
-			return ""
+			Kind:     schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName},
+			Resource: v.Kind.WithVersion(v.Version), Namespace: v.Namespace, Name: v.Name,
+			OldObject: object, NamespaceObject: ns, Facts: facts,
 		}
-		return d.Audit[policies.AuditRefused]
+		d := p.set.Decide(q)
+		if d.Allowed && holds {
+			if d, err = p.cascade(ctx, asHolder(q)); err != nil {
+				return "", err.Error()
+			}
+		}
+		switch {
+		case d.Allowed:
+			return "", ""
+		case d.Unjudged:
+			return "", d.Message
+		}
+		return d.Audit[policies.AuditRefused], ""
 	}
 }
 
-// stored is an object as policies look at it, and its namespace; nil if it is gone. More than its metadata is read where they look at that.
+// asHolder is the question about a Namespace or a definition as admission has it, of which the World has the metadata.
+func asHolder(q policies.Question) policies.Question {
+	if q.Resource.GroupResource() == namespacesKind {
+		q.Namespace = q.Name
+		return q
+	}
+	of := schema.ParseGroupResource(q.Name) // by which a definition is named
+	q.OldObject["spec"] = map[string]any{"group": of.Group, "names": map[string]any{"plural": of.Resource}}
+	return q
+}
+
+// stored is an object as policies look at it, and its namespace; nil if it is gone. More than its
+// metadata is read where they look at that.
 func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[string]any, err error) {
 	object, err = p.metaOf(v.UID, schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName})
 	if err != nil || object == nil {
