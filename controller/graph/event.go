@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,10 +29,13 @@ const MostOwners = 256
 
 // ObjectOf is what the graph keeps of an object of a kind, from its metadata.
 func ObjectOf(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *Object {
-	followed := min(len(m.OwnerReferences), MostOwners)
+	owners := m.OwnerReferences
+	if len(owners) > MostOwners {
+		owners = slices.Clone(owners[:MostOwners]) // the others take megabytes
+	}
 	return &Object{
 		Kind: kind, UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-		Owners: m.OwnerReferences[:followed], Unfollowed: len(m.OwnerReferences) - followed,
+		Owners: owners, Unfollowed: len(m.OwnerReferences) - len(owners),
 		Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil,
 	}
 }
