@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -8,6 +9,10 @@ import (
 
 // A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go along as long as no other
 // comes, and none of them goes by itself.
+
+// MostConfirmed is of how many objects, and references to them, a digest is made: the graph is held
+// for 30 ms by that.
+const MostConfirmed = 100_000
 
 // confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.
 func (q *Question) confirmed(w propagation) (yes bool, stale string) {
@@ -22,7 +27,8 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	now, known := q.digest(w)
 	switch {
 	case !known:
-		return false, "; it was confirmed for certain objects, and it is not known yet whether these are all that would be deleted now"
+		return false, fmt.Sprintf("; it was confirmed for certain objects, and it is not known yet whether these are all that would be deleted now (for more than %d objects, "+
+			"annotate it with the uid alone)", MostConfirmed)
 	case now != digest:
 		return false, "; it was confirmed for other objects than would be deleted now: look again with kubectl weir plan"
 	}

@@ -65,7 +65,7 @@ func (f *cascade) ofKind(slotID uint32) []uint32 {
 	if f.byKind != nil {
 		return f.byKind[slotID]
 	}
-	if f.looked += int(f.g.nodes.next); f.spent() {
+	if f.looked += int(f.g.nodes.next) / 8; f.spent() { // they lie side by side
 		return nil
 	}
 	f.byKind = make([][]uint32, len(f.g.slots))

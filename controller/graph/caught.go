@@ -105,12 +105,13 @@ type Search struct {
 
 // Going are the uids of all that goes, in no order: at any depth, and with a namespace or a
 // definition what it holds. What is being deleted already is not among them, nor what Kubernetes
-// itself puts into every namespace, nor events and leases. complete is as of Catch.
+// itself puts into every namespace, nor events and leases. It looks at most references and objects,
+// and complete is as of Catch.
 //
 // It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
-func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
+func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
 	entryID := g.find(s.UID)
-	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}}
+	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
 		f.along(n)
@@ -119,5 +120,5 @@ func (g *Graph) Going(s Search) (uids []types.UID, complete bool) {
 		}
 	}
 	known := f.play(s)
-	return uids, known
+	return uids, known && !f.spent()
 }

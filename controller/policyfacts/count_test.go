@@ -44,6 +44,25 @@ func TestCountsAreBoundedHoweverManyDependentsThereAre(t *testing.T) {
 	}
 }
 
+// TestDigestOfMoreThanAreLookedAtIsNotKnown, however they are confirmed.
+func TestDigestOfMoreThanAreLookedAtIsNotKnown(t *testing.T) {
+	for n, all := range map[int]bool{policies.MostConfirmed - 1: true, policies.MostConfirmed: false} {
+		if _, known := manyDependents(n).Digest(policies.Search{UID: "uid-root", Kept: nothing}); known != all {
+			t.Errorf("%d objects: known: %t", n, known)
+		}
+	}
+}
+
+// BenchmarkDigest is the digest of as many as one is made of: some 30 ms of which are under the lock.
+func BenchmarkDigest(b *testing.B) {
+	facts := manyDependents(policies.MostConfirmed - 1)
+	for b.Loop() {
+		if _, all := facts.Digest(policies.Search{UID: "uid-root", Kept: nothing}); !all {
+			b.Fatal("not all of it was looked at")
+		}
+	}
+}
+
 // BenchmarkCount is what would also be deleted with an object with 200,000 dependents, where none is accepted: the goal is a millisecond.
 func BenchmarkCount(b *testing.B) {
 	facts := manyDependents(200_000)

@@ -68,7 +68,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 		Digest: func(s policies.Search) (digest string, complete bool) {
 			var uids []types.UID
 			read(func(g *graph.Graph) {
-				uids, complete = g.Going(searchOf(s))
+				uids, complete = g.Going(searchOf(s), policies.MostConfirmed)
 			})
 			return digestOf(uids), complete
 		},

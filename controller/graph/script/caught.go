@@ -74,7 +74,7 @@ func (r *Runner) going(words []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	uids, complete := r.Graph.Going(s)
+	uids, complete := r.Graph.Going(s, 0)
 	slices.Sort(uids)
 	var b strings.Builder
 	for _, uid := range uids {
