@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// protectSecrets has a policy protect the Secrets of the namespace, and waits until it does.
-func (w *fixture) protectSecrets() {
+// protectSecrets has a policy protect the Secrets of the namespace, and waits until it does. The policy has these further lines.
+func (w *fixture) protectSecrets(lines ...string) {
 	w.Helper()
-	w.policy("DeletionPolicy", `
+	w.policy("DeletionPolicy", strings.Join(append([]string{`
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
     HERE
-  protection: {confirmation: Required}`)
+  protection: {confirmation: Required}`}, lines...), "\n  "))
 	w.make("sec guarded")
 	w.awaitRefusal("delete", "secret", "guarded")
 }

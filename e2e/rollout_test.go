@@ -27,29 +27,7 @@ import (
 // closed, one after the other, while objects are made and deleted.
 func TestRolloutRefusesNothing(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	if err := installCRDs(t.Context(), w.plane); err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.WithoutCancel(t.Context())
-	service := newService(t)
-	kubeconfig, err := identity(ctx, w.plane, hookUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 {
-		port, err := plane.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		hook := w.runWeir(hookOptions(w.plane, kubeconfig, fmt.Sprintf("hook-%d", i), service.url, port, "--shutdown-delay", "3s"))
-		service.replicas = append(service.replicas, replica{hook, port})
-	}
-	service.serve()
-	if w.weir, err = startController(ctx, w.plane, replace, service.url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.weir.Kill)
+	w, service := newReplicated(t, replace, plane.Options{})
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  failurePolicy: Fail")
 	w.awaitFinalizerAdded("cm")
 
@@ -73,7 +51,7 @@ func TestRolloutRefusesNothing(t *testing.T) {
 		if load.done.Load() == before {
 			t.Error("nothing was made and deleted while a replica went")
 		}
-		if err := r.Restart(ctx); err != nil {
+		if err := r.Restart(context.WithoutCancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,6 +59,36 @@ func TestRolloutRefusesNothing(t *testing.T) {
 		t.Errorf("%d of %d requests were refused, the first: %v", len(refused), load.done.Load(), refused[0])
 	}
 	t.Logf("%d objects were made and deleted during the rollout", load.done.Load())
+}
+
+// newReplicated is a cluster of its own with weir's controller and two replicas of its webhook.
+func newReplicated(t *testing.T, m mode, o plane.Options) (*fixture, *service) {
+	t.Helper()
+	w := newCluster(t, o)
+	if err := installCRDs(t.Context(), w.plane); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	service := newService(t)
+	kubeconfig, err := identity(ctx, w.plane, hookUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		port, err := plane.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hook := w.runWeir(hookOptions(w.plane, kubeconfig, fmt.Sprintf("hook-%d", i), service.url, port, "--shutdown-delay", "3s"))
+		service.replicas = append(service.replicas, replica{hook, port})
+	}
+	service.serve()
+	if w.weir, err = startController(ctx, w.plane, m, service.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.weir.Kill)
+	w.hook, w.mode = service.replicas[0].Process, m
+	return w, service
 }
 
 // stream makes and deletes ConfigMaps until it is stopped.

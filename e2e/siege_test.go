@@ -130,29 +130,35 @@ func (s *siege) settled(ctx context.Context) (waits string, err error) {
 func TestNoProtectedObjectGoesUnconfirmed(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.protectSecrets()
-		exempt := w.controller()
-		seed := time.Now().UnixNano()
-		t.Logf("seed %d", seed)
-		const atOnce = 10
-		numbers := make(chan int)
-		var all sync.WaitGroup
-		for range atOnce {
-			all.Go(func() {
-				for n := range numbers {
-					s := &siege{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(n))), id: n,
-						maps: exempt.Resource(w.kinds["cm"].gvr()).Namespace(w.namespace), secrets: w.dynamic.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace)}
-					if err := s.play(w); err != nil {
-						t.Errorf("history %d: %v\n%s", n, err, slices.Clone(s.lines))
-					}
-				}
-			})
-		}
-		for n := range *sieges {
-			numbers <- n
-		}
-		close(numbers)
-		all.Wait()
+		w.besiege(*sieges)
 	})
+}
+
+// besiege plays this many histories, ten at the same time.
+func (w *fixture) besiege(histories int) {
+	w.Helper()
+	exempt := w.controller()
+	seed := time.Now().UnixNano()
+	w.Logf("seed %d", seed)
+	const atOnce = 10
+	numbers := make(chan int)
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			for n := range numbers {
+				s := &siege{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(n))), id: n,
+					maps: exempt.Resource(w.kinds["cm"].gvr()).Namespace(w.namespace), secrets: w.dynamic.Resource(w.kinds["sec"].gvr()).Namespace(w.namespace)}
+				if err := s.play(w); err != nil {
+					w.Errorf("history %d: %v\n%s", n, err, slices.Clone(s.lines))
+				}
+			}
+		})
+	}
+	for n := range histories {
+		numbers <- n
+	}
+	close(numbers)
+	all.Wait()
 }
 
 // play plays a history.
@@ -167,7 +173,7 @@ func (s *siege) play(w *fixture) error {
 	}
 	clients.Wait()
 	waits := ""
-	err := plane.Poll(w.Context(), time.Minute, func(ctx context.Context) (_ bool, err error) {
+	err := plane.Poll(w.Context(), 3*time.Minute, func(ctx context.Context) (_ bool, err error) {
 		waits, err = s.settled(ctx)
 		return waits == "", err
 	})
