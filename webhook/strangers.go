@@ -12,13 +12,25 @@ import (
 // controller-runtime's.
 const mostStrangers = 128
 
-// watch has a TLS server take connections into a crowd.
+// watch has a TLS server take connections into a crowd. Clients whose certificate is verified are no
+// strangers.
 func watch(config *tls.Config, strangers *Crowd) {
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if over := strangers.Add(hello.Conn); over != nil {
 			_ = over.Close() // its client has most likely left already
 		}
-		return nil, nil // nil is config itself
+		if config.VerifyConnection == nil {
+			return nil, nil // nil is config itself
+		}
+		own := config.Clone()
+		own.VerifyConnection = func(state tls.ConnectionState) error {
+			err := config.VerifyConnection(state)
+			if err == nil {
+				strangers.Remove(hello.Conn.RemoteAddr().String())
+			}
+			return err
+		}
+		return own, nil
 	}
 }
 
