@@ -5,6 +5,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestCustomResourcesCascadeInEveryWay(t *testing.T) {
@@ -88,4 +89,29 @@ func TestReferenceToAnotherServedVersionIsAsGood(t *testing.T) {
 			w.awaitGone("leaf")
 		})
 	}
+}
+
+// TestVersionThatIsNotServedAnyMoreKeepsItsDependents: what a reference named when its version was
+// still served does not count.
+func TestVersionThatIsNotServedAnyMoreKeepsItsDependents(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1", "v1beta1")
+	w.define(crd)
+	w.make(`
+		widget boss
+		cm     new  owners=(boss)
+	`)
+	old := w.reference("boss")
+	old.APIVersion = w.kinds["widget"].Group + "/v1beta1"
+	w.create("cm", "leaf", []metav1.OwnerReference{old})
+	w.mustStay("leaf")
+	end := []byte(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+	if _, err := w.crds().Patch(t.Context(), crd.Name, types.JSONPatchType, end, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEvent("leaf", "OwnerRefUnresolvable")
+	w.delete("boss", background)
+	w.awaitGone("boss", "new")
+	w.mustStay("leaf")
 }

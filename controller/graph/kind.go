@@ -90,10 +90,11 @@ type typeKey struct{ apiVersion, kind string }
 
 func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
 
-// typeInfo resolves a typeKey. slot stays after the type is no longer served, so that deletions which
-// are still on their way from the watch are understood.
+// typeInfo resolves a typeKey. slot stays when the whole kind is not served any more, so that deletions
+// which are still on their way from the watch are understood. A version that ends while the kind goes on
+// stands for nothing, as in a process that starts now.
 type typeInfo struct {
-	slot       uint32 // 0: never resolved
+	slot       uint32 // 0: it stands for no kind
 	served     bool
 	ambiguous  bool // two resources claim this apiVersion and kind: no lookup could be trusted
 	namespaced bool // as the slot is: a kind that comes back with another scope resolves differently
@@ -148,7 +149,7 @@ func (g *Graph) serve(resources []Resource) {
 		g.claims.each(func(id uint32, c *claim) {
 			if changed[c.typ] {
 				g.changeClaim(id, func(c *claim) {
-					if c.looked != lookedAbsent {
+					if c.looked != lookedAbsent || g.typeInfos[c.typ].slot == 0 {
 						g.setLooked(id, lookedNot, "")
 					}
 				})
@@ -166,7 +167,7 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	}
 	before := g.typeInfos[id]
 	after, ok := g.resolved[k]
-	if !ok {
+	if !ok && !g.slots[before.slot].served {
 		after = typeInfo{slot: before.slot, namespaced: g.slots[before.slot].Namespaced}
 	}
 	g.typeInfos[id] = after

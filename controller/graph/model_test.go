@@ -114,7 +114,7 @@ func inferred(c graph.Conclusion, owners schema.GroupResource) graph.Inference {
 	return graph.Inference{Conclusion: c, Owners: owners}
 }
 
-// mType is what an apiVersion and kind stand for; known stays when it is no longer served.
+// mType is what an apiVersion and kind stand for; known stays when the whole kind is no longer served.
 type mType struct {
 	apiVersion, kind         string
 	resource                 schema.GroupResource
@@ -295,14 +295,14 @@ func (m *model) serve(resources []graph.Resource) {
 	}
 	for i, before := range m.types {
 		after := m.resolve(before.apiVersion, before.kind)
-		if !after.known && before.known {
+		if !after.known && before.known && !m.kind(before.resource).served {
 			after.known, after.resource = true, before.resource
 			after.namespaced = m.kind(before.resource).Namespaced
 		}
 		m.types[i] = after
 		for j := range m.claims {
 			c := &m.claims[j]
-			if before != after && c.apiVersion == after.apiVersion && c.kind == after.kind && c.look != "absent" {
+			if before != after && c.apiVersion == after.apiVersion && c.kind == after.kind && (c.look != "absent" || !after.known) {
 				c.look = ""
 			}
 		}
