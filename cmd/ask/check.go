@@ -59,7 +59,7 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.grace(cmd.Context(), plan); err != nil {
+	if err := p.details(cmd.Context(), plan); err != nil {
 		return err
 	}
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()

@@ -103,7 +103,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.grace(cmd.Context(), plan); err != nil {
+	if err := p.details(cmd.Context(), plan); err != nil {
 		return err
 	}
 	if p.out != "" {
@@ -245,27 +245,6 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation
 		d.Enforce, d.Protects, d.Waves = judge.Enforce(ctx), judge.Protects(ctx), judge.Waves(ctx)
 	}
 	return w.Plan(d), nil
-}
-
-const (
-	// mostPodNamespaces and mostPods bound what is read to tell how long pods have to stop. Of others that is not told.
-	mostPodNamespaces = 3
-	mostPods          = 500
-)
-
-// grace reads how long pods have to stop. What cannot be read is not told; an error is Ctrl-C.
-func (a *asking) grace(ctx context.Context, p *insight.Plan) error {
-	namespaces := p.PodNamespaces()
-	client, err := a.client()
-	if err != nil || len(namespaces) > mostPodNamespaces {
-		return nil
-	}
-	for _, namespace := range namespaces {
-		if list, err := client.Resource(podKind).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostPods}); err == nil {
-			p.Grace(list.Items)
-		}
-	}
-	return ctx.Err()
 }
 
 // told is all that there is to say about a plan.

@@ -270,6 +270,9 @@ func (i *Item) note(style Style) string {
 		}
 		if others := slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool { return i.Brake != "" && f == v1alpha1.Finalizer }); len(others) > 0 {
 			notes = append(notes, "waits until "+whoTakesOff(others))
+			if i.Deserted != "" {
+				notes = append(notes, i.Deserted)
+			}
 		} else if i.Brake == "" && i.Stage > 0 {
 			notes = append(notes, "after that")
 		}

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -71,9 +70,8 @@ type Writer struct {
 	Time    string // RFC 3339; empty if it is not told
 }
 
-// writer tells who put a finalizer on an object; false if nothing tells.
-func (w *World) writer(uid types.UID, finalizer string) (Writer, bool) {
-	m := w.Meta(uid)
+// writer tells who put a finalizer on an object, whose metadata may be nil; false if nothing tells.
+func writer(m *metav1.PartialObjectMetadata, finalizer string) (Writer, bool) {
 	if m == nil {
 		return Writer{}, false
 	}

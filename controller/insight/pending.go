@@ -303,7 +303,7 @@ func (w *World) finalizer(v *graph.View, name string) Cause {
 		}
 		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(look)
 	}
-	if by, ok := w.writer(v.UID, name); ok {
+	if by, ok := writer(w.Meta(v.UID), name); ok {
 		c.manager = by.Manager
 		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s", by.Manager, cmp.Or(by.Time, "an unknown time")))
 	}

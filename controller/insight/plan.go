@@ -72,7 +72,9 @@ type Item struct {
 	// Stage counts how often finalizers that others must take off have to come off before that; 0: it happens at once.
 	Stage int `json:"stage,omitempty"`
 	// Finalizers are those that others must take off before it goes.
-	Finalizers  []string                   `json:"finalizers,omitempty"`
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Deserted is why nothing may be left that takes them off; empty if nothing tells that.
+	Deserted    string                     `json:"deserted,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
 	Policy      string                     `json:"policy,omitempty"` // that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
@@ -93,6 +95,7 @@ type Item struct {
 	owners     []types.UID
 	keepers    []types.UID // owners that go, of which a policy keeps it
 	controller types.UID   // the one of them that makes it; empty if none does
+	removers   []string    // names of the components that are to take finalizers off
 	via        types.UID   // what takes it along without owning it: its namespace, its definition
 }
 
@@ -195,12 +198,22 @@ type part struct {
 	item        *Item
 	view        graph.View
 	propagation metav1.DeletionPropagation
+
+	begun, over bool
+	waves       []wave         // that are still to begin
+	open        []graph.Handle // what it takes along, and what is not gone yet
+}
+
+// wave are objects that a namespace or a definition takes along at once.
+type wave struct {
+	why     string
+	objects []graph.View
 }
 
 // Plan plays a deletion. The World is used up by it.
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
-	c.protects = d.Protects
+	c.protects, c.waves = d.Protects, d.Waves
 	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
 	c.step = 1
 	for _, uid := range d.Roots {
@@ -219,107 +232,115 @@ func (w *World) Plan(d Deletion) *Plan {
 		i.Why = "asked for"
 		switch v.Kind {
 		case namespaces, definitions:
-			c.later = append(c.later, part{i, v, d.Propagation})
+			c.takesAlong(i, &v, d.Propagation)
 		default:
 			c.delete(i, &v, d.Propagation)
 		}
 	}
 	c.run()
-	for len(c.later) > 0 {
-		l := c.later[0]
-		if c.later = c.later[1:]; l.view.Kind == namespaces {
-			c.drain(l.item, &l.view, d.Waves)
-		} else {
-			c.instances(l.item, &l.view, l.propagation)
-		}
-	}
 	p.Items = c.end()
+	w.removers(p.Items)
 	p.Unread = w.Unread() // policies may have missed something on the way
 	return p
 }
 
-// drain deletes what is in a namespace, wave by wave, and then the namespace.
-func (c *playing) drain(i *Item, ns *graph.View, waves func(string) func(graph.View) int) {
+// drain sorts what is in a namespace into the waves in which it goes.
+func (c *playing) drain(l *part) {
 	of := func(v graph.View) int {
 		if v.Kind == pods {
 			return 0
 		}
 		return 1
 	}
-	if waves != nil {
-		if f := waves(ns.Name); f != nil {
+	if c.waves != nil {
+		if f := c.waves(l.view.Name); f != nil {
 			of = f
 		}
 	}
-	i.Outcome, i.Stage = Deleted, c.stage
-	c.draining = ns.Name
+	c.draining[l.view.Name] = true
 	byWave := map[int][]graph.View{}
-	for _, v := range c.content(ns.Name) {
-		wave := of(v)
-		byWave[wave] = append(byWave[wave], v)
+	for _, v := range c.content(l.view.Name) {
+		n := of(v)
+		byWave[n] = append(byWave[n], v)
 	}
-	for _, wave := range slices.Sorted(maps.Keys(byWave)) {
-		c.step++
-		c.takeAlong(ns.UID, fmt.Sprintf("in the namespace, wave %d", wave+1), byWave[wave])
-		c.run()
+	for _, n := range slices.Sorted(maps.Keys(byWave)) {
+		l.waves = append(l.waves, wave{fmt.Sprintf("in the namespace, wave %d", n+1), byWave[n]})
 	}
-	c.finish(i, ns, ns.Finalizers, len(c.content(ns.Name)))
 }
 
-// instances deletes all objects of a definition, and then the definition.
-func (c *playing) instances(i *Item, crd *graph.View, propagation metav1.DeletionPropagation) {
-	i.Outcome, i.Stage, i.Propagation = Deleted, c.stage, propagation
-	var all []graph.View
-	kind := schema.ParseGroupResource(crd.Name) // by which a definition is named
+// instances are all objects of a definition, which go at once.
+func (c *playing) instances(l *part) {
+	l.item.Propagation = l.propagation
+	all := wave{why: "of the definition"}
+	kind := schema.ParseGroupResource(l.view.Name) // by which a definition is named
 	for v := range c.world.objects() {
 		if v.Kind == kind {
-			all = append(all, *v)
+			all.objects = append(all.objects, *v)
 		}
 	}
-	c.takeAlong(crd.UID, "of the definition", all)
-	c.run()
-	left := 0
-	for v := range c.world.objects() {
-		if v.Kind == kind {
-			left++
-		}
-	}
-	c.finish(i, crd, slices.DeleteFunc(slices.Clone(crd.Finalizers), func(f string) bool { return f == cleanup }), left)
+	l.waves = []wave{all}
 }
 
-// takeAlong deletes objects that go because they are in something, or of it.
-func (c *playing) takeAlong(via types.UID, why string, all []graph.View) {
-	for _, v := range all {
+// advance has each namespace and definition go on with its next wave whose last one is gone, or with its own end, and tells whether
+// any did. Stuck: nothing goes any more, so the next waves begin although objects are left.
+func (c *playing) advance(stuck bool) (goesOn bool) {
+	step := c.step + 1
+	for n := 0; n < len(c.later); n++ { // further ones come meanwhile
+		l := c.later[n]
+		if l.over {
+			continue
+		}
+		if !l.begun {
+			l.begun = true
+			if l.view.Kind == namespaces {
+				c.drain(l)
+			} else {
+				c.instances(l)
+			}
+		}
+		for len(l.open) > 0 && !c.world.Graph.Has(l.open[len(l.open)-1]) {
+			l.open = l.open[:len(l.open)-1]
+		}
+		if len(l.open) > 0 && (!stuck || len(l.waves) == 0) {
+			continue
+		}
+		goesOn, c.step = true, step
+		if len(l.waves) > 0 {
+			c.takeAlong(l)
+			continue
+		}
+		l.over = true
+		now, ok := c.world.Graph.FindAt(l.item.at)
+		if !ok {
+			continue
+		}
+		c.write(l.item, &now, slices.DeleteFunc(slices.Clone(now.Finalizers), func(f string) bool { return f == cleanup && now.Kind == definitions }))
+	}
+	return goesOn
+}
+
+// takeAlong deletes the objects of the next wave of a namespace or a definition.
+func (c *playing) takeAlong(l *part) {
+	next := l.waves[0]
+	l.waves = l.waves[1:]
+	for _, v := range next.objects {
 		at := c.world.Graph.Handle(v.UID)
 		now, ok := c.world.Graph.FindAt(at)
 		if !ok {
 			continue // it went with an owner
 		}
+		l.open = append(l.open, at)
 		i := c.item(at)
 		c.meet(i, &now)
-		i.via = via
+		i.via = l.view.UID
 		if !now.Deleting {
-			i.Why = why
+			i.Why = next.why
 			c.delete(i, &now, metav1.DeletePropagationBackground)
 		} else {
 			i.Outcome, i.Stage = Deleted, c.stage
 			c.write(i, &now, now.Finalizers) // goes when what holds it comes off
 		}
 	}
-}
-
-// finish ends what had to wait for all that it takes along, unless some of that is left, which never goes.
-func (c *playing) finish(i *Item, v *graph.View, finalizers []string, left int) {
-	c.step++
-	v.Deleting = true
-	if left > 0 {
-		i.stuck = "waits for " + words.Count(left, "object that never goes as things are", "objects that never go as things are")
-		c.observe(i, v, ownersOf(v), v.Finalizers)
-		c.run()
-		return
-	}
-	c.write(i, v, finalizers)
-	c.run()
 }
 
 // content is all that is in a namespace.
@@ -341,6 +362,11 @@ func (c *playing) content(namespace string) (all []graph.View) {
 
 // end looks at what is left when nothing happens any more, and sorts everything by when it happens.
 func (c *playing) end() []*Item {
+	for _, l := range c.later {
+		if l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) }); len(l.open) > 0 {
+			l.item.stuck = "waits for " + words.Count(len(l.open), "object that never goes as things are", "objects that never go as things are")
+		}
+	}
 	for _, i := range c.order {
 		if i.Outcome == "" { // only met on the way
 			continue

@@ -33,11 +33,12 @@ type playing struct {
 	held    map[types.UID]*Item
 	rv      uint64
 
-	later    []part                               // namespaces and definitions that are deleted, whose content has not heard of it
-	protects func(graph.View) (why, doubt string) // nil: nothing is known of policies
+	later    []*part                                     // namespaces and definitions that are deleted
+	protects func(graph.View) (why, doubt string)        // nil: nothing is known of policies
+	waves    func(namespace string) func(graph.View) int // see Deletion
 
 	approved map[types.UID]bool   // objects that no brake holds: a person has decided
-	draining string               // the namespace that is being drained: no brake holds what is in it
+	draining map[string]bool      // namespaces that are being drained: no brake holds what is in them
 	braked   map[types.UID]braked // what brakes hold, and how it goes on then
 
 	told    []graph.Handle       // room for what the graph tells
@@ -66,7 +67,7 @@ type Enforcement struct {
 
 func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
 	return &playing{world: w, enforce: enforce, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62,
-		approved: map[types.UID]bool{}, braked: map[types.UID]braked{}}
+		approved: map[types.UID]bool{}, draining: map[string]bool{}, braked: map[types.UID]braked{}}
 }
 
 // manyItems is for how many items room is made at once.
@@ -129,7 +130,8 @@ func (c *playing) run() {
 			}
 			c.done = now
 		}
-		if !c.removeFinalizers() {
+		// Finalizers come off once nothing else happens, in whichever of the namespaces and definitions that go.
+		if !c.advance(false) && !c.removeFinalizers() && !c.advance(true) {
 			return
 		}
 	}
@@ -241,7 +243,7 @@ func (c *playing) do(i *Item, d *decision) {
 func (c *playing) takesAlong(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	now, _ := c.world.Graph.Find(v.UID) // v is room for others
 	i.Outcome, i.Stage = Deleted, c.stage
-	c.later = append(c.later, part{i, now, propagation})
+	c.later = append(c.later, &part{item: i, view: now, propagation: propagation})
 	v.Deleting = true
 	c.observe(i, v, ownersOf(v), v.Finalizers)
 }
@@ -296,7 +298,7 @@ type braked struct {
 
 // brake holds a deletion with which more goes than a policy lets go, and tells whether it does. Nothing follows from it before a person has decided.
 func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav1.DeletionPropagation) bool {
-	if s.Limit == nil || c.approved[v.UID] || v.Namespace != "" && v.Namespace == c.draining {
+	if s.Limit == nil || c.approved[v.UID] || c.draining[v.Namespace] {
 		return false
 	}
 	n := c.world.alongWith(v, s)

@@ -1,0 +1,79 @@
+package insight
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// workloads are the kinds that run the components which take finalizers off.
+var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
+
+// removers notes by which names the components are known that are to take finalizers off, where workloads go, too.
+func (w *World) removers(items []*Item) {
+	if !slices.ContainsFunc(items, (*Item).isWorkload) {
+		return
+	}
+	for _, i := range items {
+		if i.Outcome != Deleted {
+			continue
+		}
+		for _, f := range i.Finalizers {
+			known, _ := KnownFinalizer(f)
+			name := known.Workload
+			if by, ok := writer(w.metaAt(i.at), f); ok && name == "" {
+				name = by.Manager
+			}
+			if telling(name) && !slices.Contains(i.removers, name) {
+				i.removers = append(i.removers, name)
+			}
+		}
+	}
+}
+
+func (i *Item) isWorkload() bool {
+	return i.Outcome == Deleted && slices.Contains(workloads, i.Kind)
+}
+
+// WorkloadNamespaces are those in which workloads go, sorted, where one of them may be what takes a finalizer off.
+func (p *Plan) WorkloadNamespaces() (out []string) {
+	if !slices.ContainsFunc(p.Items, func(i *Item) bool { return len(i.removers) > 0 }) {
+		return nil
+	}
+	for _, i := range p.Items {
+		if i.isWorkload() && !slices.Contains(out, i.Namespace) {
+			out = append(out, i.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Workloads takes in whole workloads. What waits for one that goes before it may wait for ever.
+func (p *Plan) Workloads(all []unstructured.Unstructured) {
+	goes := map[types.UID]*Item{}
+	for _, i := range p.Items {
+		if i.isWorkload() {
+			goes[i.UID] = i
+		}
+	}
+	running := map[string]*Item{} // the workload that goes first, by the name of a component
+	for _, i := range p.Items {
+		for _, name := range i.removers {
+			first, met := running[name]
+			if !met {
+				for n := range all {
+					if w := goes[all[n].GetUID()]; w != nil && runs(&all[n], name) && (first == nil || w.Stage < first.Stage) {
+						first = w
+					}
+				}
+				running[name] = first
+			}
+			if first != nil && first.Stage < i.Stage {
+				i.Deserted = fmt.Sprintf("%s, which runs something that is named %q, is deleted before that: nothing may be left that removes it", first.Short(i.Namespace), name)
+			}
+		}
+	}
+}
