@@ -4,6 +4,7 @@ package plane_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -18,12 +19,20 @@ import (
 // TestAddedAPIServerServesTheSameAndCanBeBehind: while its watch caches are held back, what is read from them is old, what is
 // read consistently is not, and what it writes is written; and it goes and comes alone.
 func TestAddedAPIServerServesTheSameAndCanBeBehind(t *testing.T) {
-	p := start(t, plane.Options{})
+	p, err := plane.Start(t.Context(), plane.Options{Out: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Stop() }() // which the end of the test's context does as well
 	s, err := p.AddAPIServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := clientFor(t, p).CoreV1().ConfigMaps("default")
+	one, err := kubernetes.NewForConfig(p.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := one.CoreV1().ConfigMaps("default")
 	other, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		t.Fatal(err)
