@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +30,7 @@ func TestPolicyThatFailsAtRunTimeSaysSo(t *testing.T) {
 		w.delete(object, background)
 		w.awaitGone(object)
 	}
-	w.awaitEventOn(kind, name, "PolicyError", "no such key: gracePeriodSeconds", "failurePolicy decides")
+	w.awaitEventOn(kind, name, "PolicyError", "at-once\": no such key", "failurePolicy decides")
 	w.until("both requests are counted", func(ctx context.Context) (bool, error) {
 		m, err := w.hook.Metrics(ctx)
 		return m.Sum("weir_policy_errors_total", "policy", kind+"/"+name) == 2, err
@@ -40,5 +42,38 @@ func TestPolicyThatFailsAtRunTimeSaysSo(t *testing.T) {
 	}
 	if n := told(list.Items); n != 1 || list.Items[0].Type != "Warning" || list.Items[0].InvolvedObject.UID != w.policyNow(kind, name).GetUID() {
 		t.Errorf("%d Events: %+v", n, list.Items)
+	}
+}
+
+// TestWhoWritesPoliciesReadsNoSecrets: the status of policies and Events on them are read by people
+// who may not read Secrets. Neither quotes one, and no number there answers what a condition asks.
+func TestWhoWritesPoliciesReadsNoSecrets(t *testing.T) {
+	t.Parallel()
+	w := newEnforced(t, companion)
+	const kind, value = "DeletionPolicy", "aHVudGVyMg==" // as it is stored
+	w.mustKubectl("create", "secret", "generic", "keys", "--from-literal=password=hunter2")
+	name := w.policy(kind, `
+  match:
+    resources: [{apiGroups: [""], resources: [secrets]}]
+    HERE
+    conditions: [{name: asks, expression: "ip(string(oldObject.data.password)).family() == 4"}]
+  propagation: {default: Orphan}
+  protection: {confirmation: Required}`)
+	w.awaitCondition(kind, name, "Evaluates", metav1.ConditionUnknown)
+	w.awaitCondition(kind, name, "BackFilled", metav1.ConditionTrue)
+	w.awaitCondition(kind, name, "Enforced", metav1.ConditionTrue)
+	w.mustKubectl("delete", "secret", "keys")
+	w.awaitEventOn(kind, name, "PolicyError", `condition "asks"`, "not shown")
+	if status := w.policyNow(kind, name).Object["status"].(map[string]any); status["matched"] != nil || status["stamped"] != nil || strings.Contains(fmt.Sprint(status), value) {
+		t.Errorf("the status tells of a Secret: %v", status)
+	}
+	list, err := w.typed.CoreV1().Events(metav1.NamespaceDefault).List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if strings.Contains(e.Message, value) {
+			t.Errorf("an Event tells of a Secret: %s", e.Message)
+		}
 	}
 }

@@ -188,7 +188,7 @@ func (w *fixture) brokenPolicies() {
 	w.awaitDeletable("old", false)
 	w.awaitDeletable("keys", false)
 	w.mustRefuse([]string{`"fail.delete.weir.dev" denied the request`, "cannot be judged, and the policy's failurePolicy is Fail",
-		`DeletionPolicy "fails-closed"`, `condition "cond": no such key: data`, "Fix the policy, or set its failurePolicy to Ignore."},
+		`DeletionPolicy "fails-closed"`, `condition "cond": no such key`, "Fix the policy, or set its failurePolicy to Ignore."},
 		"delete", "secret", "keys")
 	w.alive("keys")
 	w.mustCall("a delete that cannot be judged", 1, func() { w.mustKubectl("delete", "rs", "web", "--wait=false") })

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -14,11 +15,9 @@ import (
 type Census struct {
 	// All are policies that are about every object.
 	All []PolicyKey
-	// Some are those that have to be asked about each object that Selector selects; nil is every one. Full tells that they
-	// look at more than metadata.
+	// Some are those that have to be asked about each object that Selector selects; nil is every one.
 	Some     []PolicyKey
 	Selector *metav1.LabelSelector
-	Full     bool
 }
 
 // CensusOf is that of a resource. Policies that are broken count nothing.
@@ -32,7 +31,6 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 		}
 		out.Some = append(out.Some, c.key)
 		selectors = append(selectors, c.objects)
-		out.Full = out.Full || c.looksBeyondMetadata()
 	}
 	if len(out.Some) > 0 {
 		out.Selector = common(selectors)
@@ -46,10 +44,11 @@ func (s *Set) SameCensus(gr schema.GroupResource, other *Set) bool {
 	return slices.Equal(s.counting(gr), other.counting(gr))
 }
 
-// counting are the policies whose objects are of a resource; of a DrainPolicy these are namespaces.
+// counting are the policies whose objects are of a resource, and may be counted; of a DrainPolicy
+// these are namespaces.
 func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	out := slices.Concat(s.deletion.about(gr), s.owners.about(gr))
-	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() })
+	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() || c.uncounted() })
 	if gr == (schema.GroupResource{Resource: "namespaces"}) {
 		out = append(out, s.drains...)
 	}
@@ -80,6 +79,12 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 		drained = drained || c.waves != nil && ok
 	}
 	return keys, errs
+}
+
+// uncounted tells that it is not told about how many objects the policy is: whoever wrote its
+// conditions could read there what objects hold.
+func (c *compiled) uncounted() bool {
+	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
 }
 
 // asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it depends on the others.

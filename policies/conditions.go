@@ -62,7 +62,9 @@ type evaluation struct {
 }
 
 func evaluate(q *Question, shared cel.Shared) evaluation {
-	return evaluation{q: q, Evaluation: cel.Evaluate(variables{q}, shared)}
+	e := evaluation{q: q, Evaluation: cel.Evaluate(variables{q}, shared)}
+	e.Quotes = q.Quotes
+	return e
 }
 
 // sharedBy are the expressions that more than one of the policies have.

@@ -74,6 +74,8 @@ type Question struct {
 	Answers map[Access]Answer
 	// Owners are those that Decision.Owners asked for; Unknown where one could not be read.
 	Owners map[OwnerRef]Owner
+	// Quotes: errors of conditions may quote the object, since who reads them wrote it.
+	Quotes bool
 }
 
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it

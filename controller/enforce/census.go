@@ -161,7 +161,7 @@ func (r *censusResult) list(ctx context.Context, c *census, k graph.KindStats, h
 		selector = metav1.FormatLabelSelector(how.Selector)
 	}
 	found := policyCounts{}
-	err := c.lister.EachOf(ctx, gvr, metav1.NamespaceAll, selector, how.Full, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
+	err := c.lister.EachOf(ctx, gvr, metav1.NamespaceAll, selector, false, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
 		judgeObject(r.set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
 		return ctx.Err()
 	})

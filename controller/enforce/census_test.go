@@ -31,6 +31,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	}
 	const head = "{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]%s}, %s}}"
 	for name, match := range map[string]string{
+		"looks": `, conditions: [{name: c, expression: "oldObject.data.password.startsWith('a')"}]`,
 		"fails": `, conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
 		"here": ", namespaceSelector: {matchLabels: {env: prod}}", "elsewhere": ", namespaceSelector: {matchLabels: {env: test}}",
 		"named": ", resourceNames: [one]", "scoped": ", scope: Cluster",
@@ -66,7 +67,8 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			got[key.String()] = fmt.Sprint(n.matched, " ", n.failed, " ", n.unknown, " ", n.last)
 		}
 		if diff := cmp.Diff(map[string]string{
-			`DeletionPolicy "fails"`:        `2 1 false condition "c": no such key: labels, at configmaps shop/three`,
+			`DeletionPolicy "fails"`:        `2 1 false condition "c": no such key, at configmaps shop/three`,
+			`DeletionPolicy "looks"`:        "0 0 false ",
 			`DeletionPolicy "kept"`:         "1 0 false ",
 			`DeletionPolicy "here"`:         "4 0 false ",
 			`DeletionPolicy "elsewhere"`:    "0 0 false ",
@@ -93,7 +95,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			return nil
 		})
 		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
-			if about := key.Kind != "DrainPolicy" && key.Name != "secrets" && key.Name != "prod"; n.unknown != about {
+			if about := key.Kind != "DrainPolicy" && key.Name != "looks" && key.Name != "secrets" && key.Name != "prod"; n.unknown != about {
 				t.Errorf("configmaps cannot be listed: %s is unknown: %t", key, n.unknown)
 			}
 		}

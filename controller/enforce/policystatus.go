@@ -182,18 +182,20 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 			set(backFilled(s, f.filled, generation))
 		}
 	case s.Policy.Kind == "DeletionPolicy" && counted && s.Propagates:
-		want.Matched, want.Stamped = &t.matched, &t.carrying
+		if !s.Uncounted {
+			want.Matched, want.Stamped = &t.matched, &t.carrying
+		}
 		set(backFilled(s, f.filled, generation))
 	case s.Brakes && f.filled.done:
 		set(backFilled(s, f.filled, generation))
 	}
 	want.withdraw(s)
 	if c, ok := f.counts[s.Policy]; ok {
-		if !c.unknown && !s.Propagates {
+		if !c.unknown && !s.Propagates && !s.Uncounted {
 			want.Matched = &c.matched
 		}
 		if s.Conditions {
-			set(evaluates(c, generation))
+			set(evaluates(s, c, generation))
 		}
 	}
 	if c, known := f.serves.resolved(s.Names, generation); known {
@@ -212,6 +214,9 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 func (want *anyStatus) withdraw(s policies.Status) {
 	if !s.Ready {
 		return
+	}
+	if s.Uncounted {
+		want.Matched, want.Stamped = nil, nil
 	}
 	if !s.Propagates {
 		want.Stamped = nil
@@ -258,10 +263,14 @@ func stateOf(s policies.Status) string {
 	return "broken"
 }
 
-func evaluates(c counted, generation int64) metav1.Condition {
+func evaluates(s policies.Status, c counted, generation int64) metav1.Condition {
 	out := metav1.Condition{Type: v1alpha1.ConditionEvaluates, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
-	if c.failed > 0 {
+	switch {
+	case s.Uncounted:
+		out.Status, out.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotCounted
+		out.Message = "its conditions look at more of objects than metadata, so objects are not counted: a number would tell everybody what they hold. The Event PolicyError tells of a condition that fails for a request"
+	case c.failed > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonConditionFails
 		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)
 	}
@@ -297,7 +306,10 @@ func backFilled(s policies.Status, now progress, generation int64) metav1.Condit
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotReady, notInForce
 	case !now.done:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonInProgress
-		c.Message = "the finalizer is being added to objects that existed before; status.stamped says how far"
+		c.Message = "the finalizer is being added to objects that existed before"
+		if !s.Uncounted {
+			c.Message += "; status.stamped says how far"
+		}
 		if s := now.speed.String(); s != "" {
 			c.Message += ": " + s
 		}

@@ -45,11 +45,13 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 		after string // the rest of its spec
 		want  string
 	}{
-		"its conditions":                   {orphan, ready + still + "|2 of 2"},
-		"its propagation":                  {failing + "protection: {confirmation: Required}", ready + "|Evaluates=False ConditionFails generation 2|2"},
-		"both":                             {"protection: {confirmation: Required}", ready + "|2"},
-		"both, but it has a brake":         {"brake: {maxObjects: 5}", ready + still + "|2"},
-		"both, but it cannot be compiled":  {"priority: 9999999, protection: {confirmation: Required}", "Ready=False Invalid generation 2|BackFilled=Unknown NotReady generation 2|Evaluates=False ConditionFails generation 1|Enforced=False NotReady generation 2|2 of 2"},
+		"its conditions":                  {orphan, ready + still + "|2 of 2"},
+		"its propagation":                 {failing + "protection: {confirmation: Required}", ready + "|Evaluates=False ConditionFails generation 2|2"},
+		"both":                            {"protection: {confirmation: Required}", ready + "|2"},
+		"both, but it has a brake":        {"brake: {maxObjects: 5}", ready + still + "|2"},
+		"both, but it cannot be compiled": {"priority: 9999999, protection: {confirmation: Required}", "Ready=False Invalid generation 2|BackFilled=Unknown NotReady generation 2|Evaluates=False ConditionFails generation 1|Enforced=False NotReady generation 2|2 of 2"},
+		"what may be counted": {strings.Replace(failing, "metadata.labels.x", "data.x", 1) + orphan,
+			ready + "|BackFilled=True Done generation 2|Evaluates=Unknown NotCounted generation 2"},
 		"nothing, but it fails closed now": {failing + "failurePolicy: Fail, " + orphan, ready + still + "|Evaluates=False ConditionFails generation 2|FailsSafely=True Bounded generation 2|2 of 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -186,7 +186,7 @@ func documents(data []byte) (n int) {
 
 // decide asks until nothing is needed any more, with the user's permissions as answers.
 func (c *Case) decide(set *policies.Set, q policies.Question) policies.Decision {
-	q.Answers = map[policies.Access]policies.Answer{}
+	q.Answers, q.Quotes = map[policies.Access]policies.Answer{}, true
 	for {
 		d := set.Decide(q)
 		asks := append(d.Needs, d.Discloses...)

@@ -22,6 +22,7 @@ type Condition struct {
 	// most is what the program costs at most, of one without a meter; 0 of one with.
 	most         uint64
 	metadataOnly bool
+	countable    bool
 }
 
 // MetadataOnly tells that it looks at nothing of objects but their metadata, without managedFields, and what names their kind.
@@ -49,6 +50,7 @@ func Compile(name, text, at string) (Condition, error) {
 		return Condition{}, errors.New(oneLine(r.Error.Detail))
 	}
 	c := Condition{Name: name, Expression: text, At: at, program: r.Program, metadataOnly: metadataOnly(text)}
+	c.countable = c.metadataOnly && countable(text)
 	if p := unmetered(text); p != nil {
 		c.program, c.most = p, uint64(len(text))
 	}
@@ -70,6 +72,10 @@ type Variables interface {
 
 // Evaluation asks conditions about the same variables.
 type Evaluation struct {
+	// Quotes has errors in CEL's own words, which quote what an object holds. It is for who wrote the
+	// object; everybody else is told of which class an error is.
+	Quotes bool
+
 	variables Variables
 	request   map[string]any
 	full      bool // what the condition that is asked needs of objects
@@ -133,7 +139,7 @@ func (e *Evaluation) run(c *Condition) outcome {
 	e.full = !c.metadataOnly
 	// Eval needs no context: the limit of cost in the program ends what would run for long.
 	val, details, err := c.program.Eval(e)
-	o := outcome{holds: err == nil && val == types.True, err: failureOf(err), cost: c.most}
+	o := outcome{holds: err == nil && val == types.True, err: e.failureOf(err), cost: c.most}
 	if details != nil && details.ActualCost() != nil {
 		o.cost = *details.ActualCost()
 	}
@@ -143,15 +149,36 @@ func (e *Evaluation) run(c *Condition) outcome {
 // ErrCost is a condition that costs too much. How much it costs the object decides, and so does whoever wrote that.
 var ErrCost = errors.New("the object is too large for it")
 
+// The other classes of errors.
+var (
+	errNoKey     = errors.New("no such key")
+	errWrongType = errors.New("a value is of the wrong type for it")
+	errOther     = errors.New("it fails, and with what is not shown: it may quote the object")
+)
+
+// classes tells the class of an error by how CEL's words for it begin.
+var classes = map[string]error{
+	"no such key": errNoKey, "no such attribute": errNoKey, "no such field": errNoKey,
+	"no such overload": errWrongType, "type conversion error": errWrongType, "unsupported conversion": errWrongType,
+}
+
 // failureOf is the error of an expression, in one line.
-func failureOf(err error) error {
+func (e *Evaluation) failureOf(err error) error {
 	if err == nil {
 		return nil
 	}
+	words, class := oneLine(err.Error()), errOther
 	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		return fmt.Errorf("%w: %s", ErrCost, oneLine(err.Error()))
+		class = fmt.Errorf("%w: %s", ErrCost, words) // which are of the cost alone
+	} else if e.Quotes {
+		return errors.New(words)
 	}
-	return errors.New(oneLine(err.Error()))
+	for begins, is := range classes {
+		if strings.HasPrefix(words, begins) {
+			return is
+		}
+	}
+	return class
 }
 
 // SharedIn are the expressions that more than one of the conditions have.

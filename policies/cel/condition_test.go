@@ -98,8 +98,39 @@ func TestOnlyAConditionThatNeedsAllOfAnObjectGetsIt(t *testing.T) {
 func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
 	for _, text := range []string{"object == null", "oldObject == null", "oldObject.spec.n == 1"} {
 		e := Evaluate(&values{err: errors.New("is nested too deep")}, nil)
+		e.Quotes = true
 		if ok, err := e.All([]Condition{mustCompile(t, text)}); ok || err == nil || !strings.Contains(err.Error(), "nested too deep") {
 			t.Errorf("%s: %t, %v", text, ok, err)
+		}
+	}
+}
+
+// Who is told of an error may not be allowed to read the object: of CEL's words, which quote it, the
+// class is told.
+func TestErrorsQuoteNothingOfTheObject(t *testing.T) {
+	const secret = "hunter2"
+	v := values{oldObject: map[string]any{"kind": secret, "metadata": map[string]any{"name": secret}, "data": map[string]any{"password": secret}}}
+	for text, class := range map[string]error{
+		"ip(string(oldObject.data.password)).family() == 4":     errOther,
+		"int(oldObject.data.password) == 1":                     errWrongType,
+		"timestamp(oldObject.metadata.name) == timestamp(0)":    errOther,
+		"quantity(oldObject.data.password).isInteger()":         errOther,
+		"oldObject.data[oldObject.data.password] == 'x'":        errNoKey,
+		"{'a': 1}[oldObject.kind] == 1":                         errNoKey,
+		"oldObject.data.password == 'x' || oldObject.none == 1": errNoKey,
+		"oldObject.data.password > 1":                           errWrongType,
+		"oldObject.data.password.a == 1":                        nil,
+		"[1][int(size(oldObject.data.password))] == 1":          errOther,
+		"matches('a', oldObject.data.password + '(')":           errOther,
+	} {
+		e := Evaluate(&v, nil)
+		_, err := e.All([]Condition{mustCompile(t, text)})
+		if err == nil || strings.Contains(err.Error(), secret) || class != nil && !errors.Is(err, class) {
+			t.Errorf("%s: %v, want %v", text, err, class)
+		}
+		e.Quotes = true
+		if _, quoted := e.All([]Condition{mustCompile(t, text)}); quoted == nil || errors.Is(quoted, class) {
+			t.Errorf("%s: %v, want what CEL says", text, quoted)
 		}
 	}
 }

@@ -247,7 +247,8 @@ type Brake struct {
 type DeletionPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been counted yet.
+	// stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been
+	// counted yet, or are not, as matched says.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -60,11 +60,16 @@ const (
 
 	// ConditionEvaluates is True while no object that exists makes a condition of the policy fail. Of what does, failurePolicy
 	// decides. All are looked at when a policy changes, and every half hour. A policy without conditions has none.
+	// It is Unknown where conditions look at more than metadata, or at all annotations: these are
+	// asked about requests only.
 	ConditionEvaluates = "Evaluates"
 	// ReasonEvaluated: none does.
 	ReasonEvaluated = "Evaluated"
-	// ReasonConditionFails: the message names an object, and the error.
+	// ReasonConditionFails: the message names an object, and the class of the error.
 	ReasonConditionFails = "ConditionFails"
+
+	// ReasonNotCounted: what the policy's conditions look at may be secret, so objects are not counted.
+	ReasonNotCounted = "NotCounted"
 
 	// ConditionResolved is True while every resource that the policy names is served. Where none is, be it that its
 	// CustomResourceDefinition is not installed yet, the policy is about nothing; of what is served it holds.
@@ -89,7 +94,8 @@ type PolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, they have
-	// not been counted yet.
+	// not been counted yet, or are not: its conditions look at more of objects than metadata, and a
+	// number would tell what they hold.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
