@@ -260,7 +260,6 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 var sleepers = map[string]string{
 	"controller/beside/lag_test.go TestWhatTheBuiltInCollectorTakesIsObserved":       "a step of its table, which runs by that clock",
 	"controller/beside/migration_test.go work":                                       "work that takes its time to end",
-	"controller/beside/spaces_test.go TestWhatTheNamespaceControllerTakesIsObserved": "a step of its table, which runs by that clock",
 	"controller/brake/guard_test.go lets":                                            "another collector, which asks again later and later",
 	"controller/metaonly/conn_test.go Read":                                          "a connection on which bytes come later",
 }

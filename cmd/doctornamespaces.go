@@ -2,11 +2,12 @@ package cmd
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/doctor"
 )
 
@@ -20,7 +21,7 @@ func (p *patient) waiting(ctx context.Context) error {
 	found := []doctor.Waiting{}
 	for i := range list.Items {
 		ns := &list.Items[i]
-		if ns.DeletionTimestamp == nil || beside.HasBegun(ns) {
+		if ns.DeletionTimestamp == nil || isBegun(ns) {
 			continue
 		}
 		if age := time.Since(ns.DeletionTimestamp.Time); age > begins {
@@ -29,4 +30,19 @@ func (p *patient) waiting(ctx context.Context) error {
 	}
 	p.facts.Waiting = &found
 	return nil
+}
+
+// ofNamespaceController are the conditions of a namespace that only a namespace controller writes,
+// while it empties it.
+var ofNamespaceController = []corev1.NamespaceConditionType{
+	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure, corev1.NamespaceDeletionContentFailure,
+	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
+}
+
+// isBegun tells whether a namespace controller has begun with a namespace that is being deleted: its
+// first pass writes conditions, and its last takes the finalizer off.
+func isBegun(ns *corev1.Namespace) bool {
+	return !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) || slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+		return slices.Contains(ofNamespaceController, c.Type)
+	})
 }

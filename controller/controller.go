@@ -107,7 +107,6 @@ type Controller struct {
 	drainer  *namespaces.Drainer // nil: another controller empties namespaces
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: it is not watched whether another collector works
-	spaces   *beside.Spaces      // nil: it is not watched whether a namespace controller works
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
 	began    atomic.Bool         // Lead has
@@ -156,9 +155,7 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	if o.Companion && c.canary != nil {
-		if err := c.observe(&told, rep); err != nil {
-			return nil, err
-		}
+		c.observe(&told)
 	}
 	told.Showing = o.leasesShown(told.Showing)
 	c.workers = collect.New(workers)
@@ -286,15 +283,10 @@ func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, erro
 	if !o.Companion {
 		left = func(uid types.UID) { c.workers.Requeue(uid) }
 	}
-	var alone time.Duration
-	var other func(bool)
-	if c.canary != nil && o.Migration == nil {
-		alone, other = c.canary.Stands, c.canary.OtherNamespaceController
-	}
 	return namespaces.New(namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
 		Namespaces: spaces.Namespaces(), Leases: leases, Webhooks: admission, Clock: c.clients.clock,
-		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Alone: alone, Other: other, Left: left, Log: o.Log,
+		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Left: left, Log: o.Log,
 	}), nil
 }
 
@@ -385,7 +377,6 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	case c.canary == nil:
 	case c.options.Companion:
 		wg.Go(func() { c.canary.Measure(ctx) })
-		wg.Go(func() { c.spaces.Run(ctx) })
 	default:
 		err = c.canary.Watch(ctx)
 		end()

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -45,37 +44,4 @@ func TestCompanionTellsWhetherTheBuiltInCollectorWorks(t *testing.T) {
 		return m.Sum("weir_builtin_collector_alive") == 1 && m.Sum("weir_builtin_collector_delete_lag_seconds") == 2 && m.Sum("weir_builtin_collector_oldest_garbage_seconds") == 0
 	})
 	w.awaitCanaryEvent("BuiltinCollectorWorks", "works again")
-}
-
-// TestReplaceModeLeavesNamespacesToAnotherController, of which the first namespace that is deleted tells, until that is off.
-func TestReplaceModeLeavesNamespacesToAnotherController(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.NamespaceOnly})
-	w.startWeir("--canary-time", "8s")
-	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool {
-		return m.Sum("weir_other_collector", "of", "garbage") == 0 && len(m["weir_other_collector"].GetMetric()) == 1
-	})
-	first := w.beside()
-	first.make("cm conf")
-	uid := first.drop()
-	first.awaitDropped(uid)
-	for _, r := range first.audit(weirUser) {
-		if writes(r.Verb) && r.Object.Resource != "events" {
-			t.Errorf("weir sent %s %s %s", r.Verb, r.Object.Resource, r.Object.Name)
-		}
-	}
-	w.awaitMetrics("another namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 1 })
-	w.awaitSaid(w.weir, "another namespace controller works in this cluster", first.namespace)
-	w.until("there is an Event on the namespace", func(context.Context) (bool, error) {
-		return len(w.namespaceEvents(uid, "OtherNamespaceController")) > 0, nil
-	})
-
-	if err := w.plane.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	second := w.beside()
-	second.make("cm conf")
-	uid = second.drop()
-	w.awaitMetricsIn(3*patience, "no other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "namespaces") == 0 })
-	second.awaitDropped(uid)
 }

@@ -4,8 +4,8 @@ package e2e
 
 import (
 	"context"
-	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +26,12 @@ func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	w.startWeir("--canary-time", "8s")
-	w.awaitMetrics("it leads", func(m weir.Metrics) bool { return len(m["weir_other_collector"].GetMetric()) == 1 })
+	w.awaitMetrics("it leads", func(m weir.Metrics) bool { return m.Has("weir_other_collector") })
+	began, empty := time.Now(), w.beside()
+	empty.awaitDropped(empty.drop())
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the first namespace took %s to go: nothing is to be waited for", took)
+	}
 	config := rest.CopyConfig(w.plane.Config)
 	config.UserAgent = "namespace-operator"
 	operator, err := kubernetes.NewForConfig(config)
@@ -56,23 +61,7 @@ func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 			ns.finalize()
 		}
 		ns.awaitDropped(uid)
-		if told := w.namespaceEvents(uid, "OtherNamespaceController"); len(told) > 0 {
-			t.Errorf("Events: %q", told)
-		}
 	}
-	said, err := w.weir.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(said) {
-		if strings.Contains(line, "another namespace controller works") {
-			t.Errorf("weir took the operator for a namespace controller: %s", line)
-		}
-	}
-	if n := strings.Count(said, "no other namespace controller works"); n != 1 {
-		t.Errorf("weir left %d namespaces alone, want the first only", n)
-	}
-	w.awaitMetrics("no other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector") == 0 })
 }
 
 // condition writes a condition into the status of the fixture's namespace.

@@ -69,9 +69,6 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	beside := *w
 	beside.weir = companion
 	beside.awaitMetricsIn(collectorBegins, "the other collector works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_collector_alive") == 1 })
-	left := w.beside()
-	left.awaitDropped(left.drop()) // which it observes, since it leads by now
-	beside.awaitMetrics("the other namespace controller works", func(m weir.Metrics) bool { return m.Sum("weir_builtin_namespace_controller_alive") == 1 })
 
 	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
 	beside.weir = shadow

@@ -77,9 +77,6 @@ func New(o Options) *Canary {
 	return &Canary{Options: o, metrics: newMetrics(o.Registry)}
 }
 
-// OtherNamespaceController takes in whether another namespace controller works, which the canary cannot tell.
-func (c *Canary) OtherNamespaceController(works bool) { c.metrics.seen(namespaces, works) }
-
 // Waits tells whether Await waits for the end of another collector, which it has found.
 func (c *Canary) Waits() bool { return c.other.Load() }
 

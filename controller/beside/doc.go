@@ -6,9 +6,8 @@
 // Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
 // what Weir keeps because it is in doubt the other deletes, and no user finds out why.
 //
-// Spaces observes the built-in namespace controller in companion mode, by what it does to namespaces that are deleted anyway. A Migration is the
-// Lease under which Weir and a kube-controller-manager take turns.
+// A Migration is the Lease under which Weir and a kube-controller-manager take turns.
 //
-// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure run until their context ends, one caller at a time, and
-// so does Spaces.Run. Spaces' and Lag's locks guard what they have seen; nothing that can block runs under them.
+// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure run until their context ends, one caller at a time.
+// Lag's lock guards what it has seen; nothing that can block runs under it.
 package beside

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -180,20 +179,6 @@ func TestWhatIsNotKnownOfTheBuiltInCollectorIsNotShown(t *testing.T) {
 		end()
 		<-ended
 	})
-}
-
-func TestAnotherNamespaceControllerIsShownByItself(t *testing.T) {
-	k := newCage(t, -1)
-	for _, works := range []bool{true, false} {
-		k.OtherNamespaceController(works)
-		want := map[string]float64{"namespaces": 1}
-		if !works {
-			want = map[string]float64{}
-		}
-		if diff := cmp.Diff(want, fixture.Counts(t, k.registry, "weir_other_collector")); diff != "" {
-			t.Errorf("works %t (-want +got):\n%s", works, diff)
-		}
-	}
 }
 
 func TestALeaseOfNoTimeIsRefused(t *testing.T) {

@@ -37,16 +37,11 @@ const (
 	ReasonOtherCollector   = "OtherCollector"
 	ReasonPolicyError      = v1alpha1.ReasonPolicyError
 
-	ReasonOtherNamespaceController = "OtherNamespaceController"
-
 	ReasonCollectionHeld = "CollectionHeld"
 	ReasonDecision       = "Decision"
 
 	ReasonCollectorSilent = "BuiltinCollectorSilent"
 	ReasonCollectorWorks  = "BuiltinCollectorWorks"
-
-	ReasonNamespaceControllerSilent = "NamespaceControllerSilent"
-	ReasonNamespaceControllerWorks  = "NamespaceControllerWorks"
 )
 
 // failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
@@ -190,11 +185,6 @@ func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
 	r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonOtherCollector, text)
 }
 
-// OtherNamespaceController says on a namespace that another namespace controller works.
-func (r *Reporter) OtherNamespaceController(namespace graph.Ref, text string) {
-	r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonOtherNamespaceController, text)
-}
-
 // CollectorSilent says on the canary that the built-in collector does not work, and that it does again.
 func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 	if silent {
@@ -202,15 +192,6 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 		return
 	}
 	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
-}
-
-// NamespaceControllerSilent says on a namespace that the built-in namespace controller does not work, and that it does again.
-func (r *Reporter) NamespaceControllerSilent(namespace graph.Ref, silent bool, text string) {
-	if silent {
-		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonNamespaceControllerSilent, text)
-		return
-	}
-	r.events.Event(r.object(namespace), corev1.EventTypeNormal, ReasonNamespaceControllerWorks, text)
 }
 
 // CollectionHeld says on a HeldCollection that it holds something, or what became of a decision about that.

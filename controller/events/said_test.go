@@ -110,9 +110,6 @@ func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
 	r.CollectorSilent(web, true, "silent")
 	r.CollectorSilent(web, false, "works")
 	expect(t, "the built-in collector", own, "Warning BuiltinCollectorSilent Pod/web shop: silent", "Normal BuiltinCollectorWorks Pod/web shop: works")
-	r.NamespaceControllerSilent(web, true, "silent")
-	r.NamespaceControllerSilent(web, false, "works")
-	expect(t, "the built-in namespace controller", own, "Warning NamespaceControllerSilent Pod/web shop: silent", "Normal NamespaceControllerWorks Pod/web shop: works")
 	r.CollectionHeld("pods", "h", true, "holds 3")
 	r.CollectionHeld("pods", "h", false, "decided")
 	expect(t, "a HeldCollection", own, "Warning CollectionHeld HeldCollection/pods : holds 3", "Normal Decision HeldCollection/pods : decided")
@@ -167,9 +164,8 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 		"an owner that cannot be resolved": {func(r *Reporter) {
 			r.Decided(graph.Action{Object: pod, Unresolvable: graph.UnservedKind, Why: "Team a is not served"})
 		}, "Warning OwnerRefUnresolvable Pod/web shop: Team a is not served", onPod},
-		"a hold":             {func(r *Reporter) { r.OnHold(pod, "waits") }, "Warning DeletionHeld Pod/web shop: waits", onPod},
-		"another collector":  {func(r *Reporter) { r.OtherCollector(pod, "both") }, "Warning OtherCollector Pod/web shop: both", onPod},
-		"another controller": {func(r *Reporter) { r.OtherNamespaceController(pod, "both") }, "Warning OtherNamespaceController Pod/web shop: both", onPod},
+		"a hold":            {func(r *Reporter) { r.OnHold(pod, "waits") }, "Warning DeletionHeld Pod/web shop: waits", onPod},
+		"another collector": {func(r *Reporter) { r.OtherCollector(pod, "both") }, "Warning OtherCollector Pod/web shop: both", onPod},
 		"a namespace that is drained": {func(r *Reporter) { r.Drained(pod, "deleted 3") },
 			"Normal " + ReasonCascade + " Pod/web shop: deleted 3", onPod},
 		"whose request it was": {func(r *Reporter) { r.Requested(view, "by ada") }, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",

@@ -63,10 +63,6 @@ type Options struct {
 	Policies   *live.State // nil: there are none
 	Home       string      // the namespace that is not drained: Weir's own; empty for none
 	Companion  bool        // the namespace controller runs too
-	// Alone is for how long the first namespace that is deleted is left alone, to see whether another controller works; 0: it is not
-	// looked for. Other is told of one, and that there is none.
-	Alone time.Duration
-	Other func(works bool)
 	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir does not collect.
 	Left func(types.UID)
 	Log  logr.Logger
@@ -90,7 +86,6 @@ type Drainer struct {
 	records *rate.Limiter            // of Events that tell what was deleted
 	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
 	recentlyDeleted map[string]time.Time
-	others          others
 	servers         struct {
 		several bool
 		until   time.Time // when to look again
@@ -108,8 +103,6 @@ type progress struct {
 	why      string    // what it waits for, and since when
 	whyAt    time.Time
 	requeued time.Time
-	// finalizing: it was finalized, and that was not refused. The watch may show its end before the answer comes.
-	finalizing bool
 	// relisted is when what it waits for was last compared with the API.
 	relisted relisted
 	// outside: what it waits for is not in it, but in what the cluster serves.
@@ -148,7 +141,6 @@ func New(o Options) *Drainer {
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
 	d.failed, d.recentlyDeleted = map[string]failure{}, map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
-	d.others.left = map[string]types.UID{}
 	return d
 }
 
@@ -190,7 +182,7 @@ func (d *Drainer) signal(name string) <-chan struct{} {
 func (d *Drainer) Run(ctx context.Context, n int) {
 	d.Store.Drain(d.changed)
 	d.mu.Lock()
-	d.leading, d.others.since = true, d.Clock.Now()
+	d.leading = true
 	if len(d.ending) > 0 {
 		d.rediscover()
 	}

@@ -58,7 +58,6 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 	name, uid := ns.Name, ns.UID
 	for range 5 {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-		d.finalizing(name, true)
 		_, err := d.Namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
 		switch {
 		case err == nil:
@@ -66,10 +65,8 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 			d.ended(name, uid)
 			return finished, nil
 		case request.NoSuchObject(err, kinds.Namespaces, name):
-			d.awaitNext()
 			return finished, nil
 		}
-		d.finalizing(name, false)
 		if !apierrors.IsConflict(err) {
 			return pending, fmt.Errorf("finalize namespace %s: %w", name, err)
 		}
@@ -78,13 +75,4 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 		}
 	}
 	return pending, fmt.Errorf("finalize namespace %s: it changes all the time", name)
-}
-
-// finalizing notes that a namespace is finalized, or that this was refused.
-func (d *Drainer) finalizing(name string, asked bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p := d.begun[name]; p != nil {
-		p.finalizing = asked
-	}
 }

@@ -64,9 +64,6 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 		return finished, err
 	}
 	seen := d.firstSeen(name, ns.UID)
-	if wait := d.alone(ns, seen); wait > 0 {
-		return recheck(wait), nil
-	}
 	if wait := d.agreement(ctx, seen); wait > 0 {
 		return recheck(wait), nil
 	}

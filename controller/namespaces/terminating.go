@@ -39,7 +39,6 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 		}
 		d.queue.Add(name)
 	case how == follow.Went:
-		d.wentByOthers(name, !known)
 		d.departs(name)
 		d.end(name)
 	case comesAgain && leading:
