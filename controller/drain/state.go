@@ -32,8 +32,9 @@ func DefaultWave(kind schema.GroupResource) int {
 type Kind struct {
 	Kind schema.GroupResource
 	Wave int // index in State.Waves
-	// Complete: the counts come from the graph, and the graph follows the kind. Listed: they come from a
-	// live list made after the namespace began to terminate.
+	// Complete: the counts come from the graph, and the graph follows the kind, or did until its API
+	// was not available any more. Listed: they come from a live list made after the namespace began to
+	// terminate.
 	Complete, Listed bool
 	// Blind kinds can be deleted but not listed: what is left of them cannot be known.
 	Blind bool

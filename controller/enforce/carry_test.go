@@ -95,7 +95,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			}, nil},
 			{"which is seen to when its time has come", func() { <-time.After(backFillEvery) }, []string{"secrets"}},
 			{"time, and a kind that cannot be followed", func() {
-				b.store.Apply(graph.Behind{Kind: fixture.ConfigMaps, Reason: "conversion fails"})
+				b.store.Apply(graph.FellBehind{Kind: fixture.ConfigMaps, Reason: "conversion fails"})
 				<-time.After(backFillEvery)
 				b.store.Apply(graph.CaughtUp{Kind: fixture.ConfigMaps})
 			}, []string{"configmaps"}},

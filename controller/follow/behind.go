@@ -28,6 +28,7 @@ func (f *follower) level(listed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.behindNow.Store(false)
+	f.cutOff.Store(false)
 	f.broken, f.mute, f.denied = false, false, time.Time{}
 	if listed {
 		f.listed, f.ended = true, true
@@ -47,6 +48,9 @@ func (f *follower) trying() {
 
 // tried takes in how an attempt to list or to watch ended.
 func (f *follower) tried(ctx context.Context, err error) {
+	if err == nil {
+		f.cutOff.Store(false)
+	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -62,6 +66,7 @@ func (f *follower) failed(err error) {
 	defer f.mu.Unlock()
 	f.err = err
 	f.breakLocked()
+	f.cutOff.Store(apierrors.IsServiceUnavailable(err) && (f.lag == "" || f.cutOff.Load()))
 	f.behindLocked(err.Error())
 }
 
@@ -190,5 +195,5 @@ func (f *follower) behindLocked(why string) {
 		return
 	}
 	f.lag = why
-	f.Store.Apply(graph.Behind{Kind: f.Kind, Reason: why})
+	f.Store.Apply(graph.FellBehind{Kind: f.Kind, Reason: why})
 }

@@ -37,12 +37,12 @@ func TestListWithoutAWatchIsBehind(t *testing.T) {
 		e.start()
 		e.untilState(5*time.Second, "configmaps", graph.Synced)
 		e.configMap("late", "")
-		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.kind("configmaps").Behind != "" })
-		if why := e.kind("widgets.example.com").Behind; why != "" {
+		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.behind("configmaps") != "" })
+		if why := e.behind("widgets.example.com"); why != "" {
 			t.Errorf("widgets are watched, and behind: %s", why)
 		}
 		answer()
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 		if n := e.kind("configmaps").Objects; n != 1 {
 			t.Errorf("%d objects, want the one that came meanwhile", n)
 		}
@@ -75,8 +75,8 @@ func (s *scripted) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 // behind is why ConfigMaps are, in a store.
 func behind(s *Store) string {
 	for _, k := range s.Stats().Kinds {
-		if k.GroupResource() == fixture.ConfigMaps {
-			return k.Behind
+		if k.GroupResource() == fixture.ConfigMaps && k.State == graph.Behind {
+			return k.Reason
 		}
 	}
 	return ""
@@ -174,12 +174,12 @@ func TestWatchThatIsRefusedIsNotListedInstead(t *testing.T) {
 		e.api.Down()
 		e.api.Up()
 		e.pass(30 * time.Second)
-		if why := e.kind("configmaps").Behind; why == "" || why == errMute.Error() {
+		if why := e.behind("configmaps"); why == "" || why == errMute.Error() {
 			t.Errorf("behind: %q", why)
 		}
 		e.configMap("late", "")
 		e.fail(nil)
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 		if have := e.listsOf("configmaps") - lists; have != 0 {
 			t.Errorf("%d lists more, want none: the watch goes on", have)
 		}

@@ -39,6 +39,9 @@ type Feed struct {
 	// behindNow is set when the watch broke. It is level again when it has reached until.
 	behindNow atomic.Bool
 	until     atomic.Uint64
+	// cutOff is set while the kind is behind, and no request has been answered since its watch ended
+	// but with 503.
+	cutOff atomic.Bool
 	// first is the first list while it comes; the reflector's alone.
 	first *firstList
 }

@@ -18,7 +18,7 @@ func TestWatchThatEndsWhenItWasAskedToIsNotBehind(t *testing.T) {
 		lists := e.listsOf("configmaps")
 		for range 200 { // each watch takes 5 to 10 minutes
 			e.pass(6 * time.Second)
-			if why := e.kind("configmaps").Behind; why != "" {
+			if why := e.behind("configmaps"); why != "" {
 				t.Fatal(why)
 			}
 		}
@@ -36,20 +36,20 @@ func TestKindIsBehindUntilItsWatchHasShownThatItGoesOn(t *testing.T) {
 		lists := e.listsOf("configmaps")
 		e.api.Down()
 		e.until(time.Second, "ConfigMaps are behind", func() bool {
-			return strings.Contains(e.kind("configmaps").Behind, "connection refused")
+			return strings.Contains(e.behind("configmaps"), "connection refused")
 		})
 		e.configMap("new", "")
 		e.pass(time.Minute)
-		if e.kind("configmaps").Behind == "" {
+		if e.behind("configmaps") == "" {
 			t.Error("not behind any more, with nobody there")
 		}
 		e.api.Up()
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 		if n := e.kind("configmaps").Objects; n != 2 {
 			t.Errorf("%d objects, want both", n)
 		}
 		// The widgets, which were never written, have a bookmark to go by.
-		e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+		e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
 		if have := e.listsOf("configmaps"); have != lists {
 			t.Errorf("%d lists more, want none: the watch goes on", have-lists)
 		}
@@ -69,9 +69,9 @@ func TestMuteServerIsListedOnceMore(t *testing.T) {
 		e.whole()
 		lists := e.listsOf("widgets")
 		e.api.Down()
-		e.until(time.Second, "widgets are behind", func() bool { return e.kind("widgets.example.com").Behind != "" })
+		e.until(time.Second, "widgets are behind", func() bool { return e.behind("widgets.example.com") != "" })
 		e.api.Up()
-		e.until(2*mostRetry+shortWatch+2*time.Second, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+		e.until(2*mostRetry+shortWatch+2*time.Second, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
 		e.pass(5 * time.Minute)
 		if have := e.listsOf("widgets") - lists; have != 1 {
 			t.Errorf("%d lists more, want 1", have)
@@ -88,7 +88,7 @@ func TestWatchFromTooLongAgoIsListedAgain(t *testing.T) {
 		lists := e.listsOf("configmaps")
 		e.api.Remove("configmaps/shop/leaving")
 		e.api.Cut()
-		e.until(5*time.Second, "ConfigMaps are listed anew", func() bool { return e.listsOf("configmaps") > lists && e.kind("configmaps").Behind == "" })
+		e.until(5*time.Second, "ConfigMaps are listed anew", func() bool { return e.listsOf("configmaps") > lists && e.behind("configmaps") == "" })
 		if n := e.kind("configmaps").Objects; n != 1 {
 			t.Errorf("%d objects, want 1", n)
 		}
@@ -184,9 +184,9 @@ func TestKindThatIsSentAwayFails(t *testing.T) {
 				e.fail(away)
 				e.api.Down()
 				e.api.Up()
-				e.until(unwatchedFor, "widgets are behind", func() bool { return e.kind("widgets.example.com").Behind != "" })
+				e.until(unwatchedFor, "widgets are behind", func() bool { return e.behind("widgets.example.com") != "" })
 				e.fail(nil)
-				e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.kind("widgets.example.com").Behind == "" })
+				e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
 			})
 		})
 	}
@@ -205,9 +205,9 @@ func TestWatchThatIsNotAnsweredIsBehind(t *testing.T) {
 		})
 		e.api.Down()
 		e.api.Up() // the connection broke, and a new one hangs
-		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.kind("configmaps").Behind != "" })
+		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.behind("configmaps") != "" })
 		close(answer)
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.kind("configmaps").Behind == "" })
+		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 	})
 }
 

@@ -43,8 +43,7 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	st := m.stats()
-	const behind = "behind"
-	states := map[string]int{behind: 0}
+	states := map[string]int{}
 	for s := graph.Listing; s <= graph.Forbidden; s++ {
 		states[s.String()] = 0
 	}
@@ -52,11 +51,7 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 		if k.State == graph.Unwatched || !m.follows(k.GroupResource()) {
 			continue
 		}
-		if k.Behind != "" {
-			states[behind]++
-		} else {
-			states[k.State.String()]++
-		}
+		states[k.State.String()]++
 		gauge(m.objects, float64(k.Objects), k.Group, k.Resource.Resource)
 	}
 	for s, n := range states {

@@ -391,6 +391,15 @@ func (w *Watcher) left(kind schema.GroupResource) {
 	w.ask()
 }
 
+// CutOff tells whether a kind is behind because its API went: since its watch ended, the API server
+// has answered nothing about it but 503.
+func (w *Watcher) CutOff(kind schema.GroupResource) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.running[kind]
+	return k != nil && k.feed.cutOff.Load()
+}
+
 // Undiscovered are the group versions that do not answer and of which nothing is known.
 func (w *Watcher) Undiscovered() []string {
 	w.mu.Lock()

@@ -218,6 +218,15 @@ func (e *watching) kind(resource string) graph.KindStats {
 	return graph.KindStats{}
 }
 
+// behind is why a kind is; "" if it is not.
+func (e *watching) behind(resource string) string {
+	e.Helper()
+	if k := e.kind(resource); k.State == graph.Behind {
+		return k.Reason
+	}
+	return ""
+}
+
 // until lets time go by until something holds, at most for a time, and returns how long that took.
 func (e *watching) until(most time.Duration, what string, holds func() bool) time.Duration {
 	e.Helper()

@@ -75,7 +75,7 @@ func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds [
 		if slot.nodes > 0 && wanted(s.Instances) {
 			kinds = append(kinds, Caught{Ref{Kind: s.Instances}, slot.Version, slot.Kind})
 		}
-		return kinds, g.resolved != nil && (!slot.served || slot.state == Synced)
+		return kinds, g.complete(s.Instances)
 	}
 	complete = g.resolved != nil && g.listingKinds(true) == ""
 	inv := g.inventories[g.namespaces.ids[s.Namespace]]

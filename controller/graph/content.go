@@ -23,12 +23,11 @@ var passing = map[schema.GroupResource]bool{
 // Instances counts the objects of a kind. False: it is at least that many, since the kind is served and its
 // list is not complete, or nothing is known of what is served. The names are some.
 func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
-	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
-	complete := g.resolved != nil && (!s.served || s.state == Synced)
-	slotID := g.slotIDs[kind]
+	slotID := g.slotIDs[kind] // the first is no kind's
+	s := &g.slots[slotID]
 	return Counted{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
 		return nsName(g.namespaces.val(n.namespace), n.name), n.slot == slotID
-	})}, complete
+	})}, g.complete(kind)
 }
 
 // Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each,

@@ -215,7 +215,7 @@ func newStage(kinds string) *stage {
 	case "slow":
 		st.g.Apply(graph.ListSlow{Kind: gizmoKind, Reason: "it is the test's wish"})
 	case "behind":
-		st.g.Apply(graph.Behind{Kind: gizmoKind, Reason: "it is the test's wish"})
+		st.g.Apply(graph.FellBehind{Kind: gizmoKind, Reason: "it is the test's wish"})
 	}
 	keeper := &graph.Object{Kind: podKind, UID: "keeper", Namespace: "x", Name: "keeper", ResourceVersion: "1"}
 	for i := range classes {

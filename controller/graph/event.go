@@ -72,7 +72,7 @@ type (
 	// this does not prove that they are absent, so references to them are looked up.
 	ListEnds struct{ Kind schema.GroupResource }
 
-	// ListFailed says why a kind could not be listed. It changes nothing once the kind is synced.
+	// ListFailed says why a kind could not be listed. It changes nothing once the kind was listed.
 	ListFailed struct {
 		Kind      schema.GroupResource
 		Forbidden bool
@@ -85,9 +85,9 @@ type (
 		Reason string
 	}
 
-	// Behind says that a kind which was listed cannot be followed now: there may be objects of it that the graph
+	// FellBehind says that a kind which was listed cannot be followed now: there may be objects of it that the graph
 	// has not seen. CaughtUp ends that, and so does a list.
-	Behind struct {
+	FellBehind struct {
 		Kind   schema.GroupResource
 		Reason string
 	}
@@ -188,7 +188,7 @@ func (ListBegins) event()     {}
 func (ListEnds) event()       {}
 func (ListFailed) event()     {}
 func (ListSlow) event()       {}
-func (Behind) event()         {}
+func (FellBehind) event()     {}
 func (CaughtUp) event()       {}
 func (NotFound) event()       {}
 func (Rewound) event()        {}

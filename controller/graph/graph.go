@@ -150,10 +150,10 @@ func (g *Graph) apply(ev Event) {
 		g.listFailed(ev)
 	case ListSlow:
 		g.listSlow(ev)
-	case Behind:
-		g.behind(ev.Kind, ev.Reason)
+	case FellBehind:
+		g.fellBehind(ev)
 	case CaughtUp:
-		g.behind(ev.Kind, "")
+		g.caughtUp(ev.Kind)
 	case NotFound:
 		if ev.History == g.history {
 			g.gone(ev.Kind, ev.UID, true)

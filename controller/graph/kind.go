@@ -39,11 +39,12 @@ const (
 	Listing                    // the first list is under way
 	Slow                       // the first list is under way, for longer than others wait to begin their work
 	Synced                     // listed at least once; a watch follows it
+	Behind                     // listed at least once, and its watch is broken: there may be objects that it has not shown
 	Failing                    // never listed, and the last attempt failed
 	Forbidden                  // never listed, because we may not: not ours to collect
 )
 
-var listStateNames = [...]string{"unwatched", "listing", "slow", "synced", "failing", "forbidden"}
+var listStateNames = [...]string{"unwatched", "listing", "slow", "synced", "behind", "failing", "forbidden"}
 
 func (s ListState) String() string { return listStateNames[s] }
 
@@ -52,8 +53,7 @@ type slot struct {
 	Resource
 	served bool      // in the last Serving event
 	state  ListState // Unwatched exactly when no node may exist
-	reason string    // why Slow, Failing or Forbidden
-	behind string    // Synced, and cannot be followed now: why; else ""
+	reason string    // why Slow, Behind, Failing or Forbidden
 	nodes  int
 	near   uint32 // the node that came last: there, or near it, are examples
 	usual  string // the object of this kind that Kubernetes puts into every namespace
@@ -71,7 +71,13 @@ type slot struct {
 // it was. followed is false if the kind cannot be, or is not seen yet.
 func (g *Graph) Changes(kind schema.GroupResource) (n uint64, followed bool) {
 	s := &g.slots[g.slotIDs[kind]]
-	return s.changes, s.state == Synced && s.behind == ""
+	return s.changes, s.state == Synced
+}
+
+// complete tells whether the graph has every object of a kind. Of one that is not served there are none.
+func (g *Graph) complete(kind schema.GroupResource) bool {
+	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
+	return g.resolved != nil && (!s.served || s.state == Synced)
 }
 
 // listing tells whether the first list of the kind is still expected.
@@ -82,7 +88,7 @@ func (s *slot) listing() bool {
 // incomplete tells whether dependents of this kind may exist that the graph has not seen, although it
 // should in time.
 func (s *slot) incomplete() bool {
-	return s.listing() || s.served && s.Collected && (s.state == Failing || s.behind != "") || s.away()
+	return s.listing() || s.served && s.Collected && (s.state == Failing || s.state == Behind) || s.away()
 }
 
 // typeKey is what an owner reference says about the kind of the owner.
@@ -214,8 +220,8 @@ func (s *slot) missing() string {
 	switch {
 	case s.away():
 		return name + " (it is not served now, and objects of it referred to the owner when it was)"
-	case s.behind != "":
-		return name + " (its watch is broken: " + s.behind + ")"
+	case s.state == Behind:
+		return name + " (its watch is broken: " + s.reason + ")"
 	case s.state == Failing:
 		return name + " (it cannot be listed: " + s.reason + ")"
 	}

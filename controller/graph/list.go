@@ -15,7 +15,7 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	if s.state == Unwatched {
 		return
 	}
-	s.state, s.reason, s.behind = Synced, "", ""
+	s.state, s.reason = Synced, ""
 	s.lists++
 	g.showDependents(slotID)
 	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch }, g.unlist)
@@ -62,7 +62,7 @@ func (g *Graph) unlisted(ev Unlisted) {
 
 func (g *Graph) listFailed(ev ListFailed) {
 	s := &g.slots[g.slotOf(ev.Kind)]
-	if s.state == Synced || s.state == Unwatched {
+	if s.state == Synced || s.state == Behind || s.state == Unwatched {
 		return
 	}
 	s.state, s.reason = Failing, ev.Reason
@@ -81,14 +81,19 @@ func (g *Graph) listSlow(ev ListSlow) {
 	g.incompleteChanged()
 }
 
-// behind notes why a kind that was listed cannot be followed now; "" when it can again.
-func (g *Graph) behind(kind schema.GroupResource, reason string) {
-	s := &g.slots[g.slotOf(kind)]
-	if s.state != Synced || s.behind == reason {
-		return
+func (g *Graph) fellBehind(ev FellBehind) {
+	s := &g.slots[g.slotOf(ev.Kind)]
+	if s.state == Synced || s.state == Behind {
+		s.state, s.reason = Behind, ev.Reason
+		g.incompleteChanged()
 	}
-	s.behind = reason
-	g.incompleteChanged()
+}
+
+func (g *Graph) caughtUp(kind schema.GroupResource) {
+	if s := &g.slots[g.slotOf(kind)]; s.state == Behind {
+		s.state, s.reason = Synced, ""
+		g.incompleteChanged()
+	}
 }
 
 func (g *Graph) stopped(kind schema.GroupResource) {
@@ -96,7 +101,7 @@ func (g *Graph) stopped(kind schema.GroupResource) {
 	s := &g.slots[slotID]
 	g.hideDependents(slotID)
 	g.sweep(slotID, func(*node) bool { return true }, g.lose)
-	s.state, s.reason, s.behind = Unwatched, "", ""
+	s.state, s.reason = Unwatched, ""
 	if s.served && s.Collected {
 		s.state = Listing // stopped to be started again
 	}

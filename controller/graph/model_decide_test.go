@@ -116,7 +116,7 @@ func (m *model) leads(o *mObject, members []*mObject) bool {
 // incomplete tells whether a kind that could have dependents of o is in one of the states, or behind.
 func (m *model) incomplete(o *mObject, behind bool, states ...graph.ListState) bool {
 	for _, k := range m.kinds {
-		missing := slices.Contains(states, k.state) || behind && k.behind
+		missing := slices.Contains(states, k.state) || behind && k.state == graph.Synced && !k.level
 		if k.served && k.Collected && missing && (k.Namespaced || !m.kind(o.Kind).Namespaced) {
 			return true
 		}

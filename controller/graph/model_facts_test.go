@@ -103,7 +103,7 @@ func (m *model) instances(kind schema.GroupResource) (objects []*mObject, ok boo
 		}
 	}
 	k := m.kind(kind)
-	return objects, m.discovered && (!k.served || k.state == graph.Synced)
+	return objects, m.discovered && (!k.served || k.level)
 }
 
 var uncounted = []string{"configmaps/kube-root-ca.crt", "serviceaccounts/default", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}

@@ -33,7 +33,7 @@ type mKind struct {
 	graph.Resource
 	served bool
 	state  graph.ListState
-	behind bool
+	level  bool // everything has come that its last list and the watch since had to bring
 	lists  uint32
 
 	undefined bool // its definition went, or is going
@@ -170,17 +170,17 @@ func (m *model) apply(ev graph.Event) {
 		if k := m.kind(ev.Kind); k.state == graph.Listing {
 			k.state = graph.Slow
 		}
-	case graph.Behind:
-		k := m.kind(ev.Kind)
-		k.behind = k.behind || k.state == graph.Synced
+	case graph.FellBehind:
+		m.kind(ev.Kind).level = false
 	case graph.CaughtUp:
-		m.kind(ev.Kind).behind = false
+		k := m.kind(ev.Kind)
+		k.level = k.state == graph.Synced
 	case graph.Rewound:
 		m.objects, m.claims, m.orphaned, m.recentlyDeleted = nil, nil, nil, nil
 		m.history, m.relisting = m.history+1, true
 		for i := range m.kinds {
 			k := &m.kinds[i]
-			if k.behind = false; k.served && k.Collected {
+			if k.level = false; k.served && k.Collected {
 				k.state = graph.Listing
 			} else {
 				k.state = graph.Unwatched
@@ -212,7 +212,7 @@ func (m *model) apply(ev graph.Event) {
 		m.hide(ev.Kind)
 		m.lose(func(o *mObject) bool { return o.Kind == ev.Kind })
 		k := m.kind(ev.Kind)
-		k.state, k.behind = graph.Unwatched, false
+		k.state, k.level = graph.Unwatched, false
 		if k.served && k.Collected {
 			k.state = graph.Listing
 		}
@@ -467,7 +467,7 @@ func (m *model) listEnds(gr schema.GroupResource) {
 	if k.state == graph.Unwatched {
 		return
 	}
-	k.state, k.behind = graph.Synced, false
+	k.state, k.level = graph.Synced, true
 	k.lists++
 	m.back(gr.String())
 	m.unlist(func(o *mObject) bool { return o.Kind == gr && !o.shown })

@@ -25,7 +25,7 @@ func (g *Graph) rewind(reason string) {
 		if s.state == Unwatched {
 			continue
 		}
-		s.state, s.reason, s.behind = Unwatched, "", ""
+		s.state, s.reason = Unwatched, ""
 		if s.served && s.Collected {
 			s.state = Listing
 		}

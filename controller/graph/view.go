@@ -148,8 +148,7 @@ type KindStats struct {
 	Resource
 	Served  bool
 	State   ListState
-	Reason  string // why it is slow, failing or forbidden
-	Behind  string // why it cannot be followed now, although it is synced; "" if it can
+	Reason  string // why it is slow, behind, failing or forbidden
 	Objects int
 }
 
@@ -169,7 +168,7 @@ func (g *Graph) Stats() Stats {
 		st.Claims[verdict(v).String()] = n
 	}
 	for _, s := range g.slots[1:] {
-		st.Kinds = append(st.Kinds, KindStats{s.Resource, s.served, s.state, s.reason, s.behind, s.nodes})
+		st.Kinds = append(st.Kinds, KindStats{s.Resource, s.served, s.state, s.reason, s.nodes})
 	}
 	slices.SortFunc(st.Kinds, func(a, b KindStats) int {
 		return cmp.Compare(a.GroupResource().String(), b.GroupResource().String())

@@ -39,7 +39,7 @@ func (p *pass) count(ctx context.Context) error {
 		}
 		gr := k.GroupResource()
 		p.served[gr] = k.Resource
-		if k.State == graph.Synced {
+		if k.State == graph.Synced || k.State == graph.Behind && p.Watcher.CutOff(gr) {
 			p.followed.Insert(gr)
 		}
 		waves := p.order.wavesOf(gr)

@@ -63,13 +63,13 @@ func (s *sight) into(r *report.Report) {
 // of them: Weir works without.
 func notSeen(served []graph.KindStats, undiscovered []string) (out []report.Unseen) {
 	for _, k := range served {
-		if !k.Served || !k.Collected || k.State == graph.Synced && k.Behind == "" {
+		if !k.Served || !k.Collected || k.State == graph.Synced {
 			continue
 		}
 		why := "it is not listed yet"
 		switch k.State {
-		case graph.Synced:
-			why = "its watch is broken: " + k.Behind
+		case graph.Behind:
+			why = "its watch is broken: " + k.Reason
 		case graph.Failing:
 			why = "it cannot be listed: " + k.Reason
 		case graph.Forbidden:

@@ -67,8 +67,8 @@ func TestNothingIsComparedBeforeAllIsListed(t *testing.T) {
 
 // TestEachKindThatIsNotSeenIsNamed with the reason, and no kind that the graph never has.
 func TestEachKindThatIsNotSeenIsNamed(t *testing.T) {
-	behind, events, former := served("pods", graph.Synced), served("events", graph.Unwatched), served("widgets", graph.Failing)
-	behind.Behind, events.Collected, former.Served = "Unauthorized", false, false
+	behind, events, former := served("pods", graph.Behind), served("events", graph.Unwatched), served("widgets", graph.Failing)
+	behind.Reason, events.Collected, former.Served = "Unauthorized", false, false
 	got := notSeen([]graph.KindStats{served("configmaps", graph.Synced), behind, events, former, served("a", graph.Listing), served("b", graph.Slow), served("c", graph.Failing),
 		served("d", graph.Forbidden), served("e", graph.Unwatched)}, []string{"metrics.k8s.io/v1"})
 	want := []report.Unseen{
@@ -100,7 +100,7 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 		if got, want := gate(), "it has compared for 9s, and not for 10s yet"; got != want {
 			t.Errorf("after 9 s: %s, want %s", got, want)
 		}
-		st.Store.Apply(graph.Behind{Kind: configMaps, Reason: "Unauthorized"})
+		st.Store.Apply(graph.FellBehind{Kind: configMaps, Reason: "Unauthorized"})
 		pass(3600)
 		if got := gate(); !strings.HasPrefix(got, "it has compared for 9s, and not for 10s yet\ncannot see configmaps (its watch is broken: Unauthorized), ") {
 			t.Errorf("behind: %s", got)

@@ -129,7 +129,7 @@ func (r *Runner) outage(verb string, words []string) ([]graph.Event, error) {
 	case "rewind-kind":
 		return []graph.Event{graph.KindRewound{Kind: gr}}, nil
 	case "behind":
-		return []graph.Event{graph.Behind{Kind: gr, Reason: cmp.Or(reason, "broken")}}, nil
+		return []graph.Event{graph.FellBehind{Kind: gr, Reason: cmp.Or(reason, "broken")}}, nil
 	case "caughtup":
 		return []graph.Event{graph.CaughtUp{Kind: gr}}, nil
 	case "notfound":

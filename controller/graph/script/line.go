@@ -32,7 +32,7 @@ func Line(ev graph.Event, who, label string) string {
 		return w + " reason=" + escapePath(ev.Reason)
 	case graph.ListSlow:
 		return "list " + kindWord(ev.Kind) + " slow reason=" + escapePath(ev.Reason)
-	case graph.Behind:
+	case graph.FellBehind:
 		return "behind " + kindWord(ev.Kind) + " reason=" + escapePath(ev.Reason)
 	case graph.CaughtUp:
 		return "caughtup " + kindWord(ev.Kind)

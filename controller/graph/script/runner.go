@@ -233,9 +233,6 @@ func (r *Runner) stats() string {
 		if k.Reason != "" {
 			b.WriteString(": " + k.Reason)
 		}
-		if k.Behind != "" {
-			b.WriteString(", behind: " + k.Behind)
-		}
 		b.WriteByte('\n')
 	}
 	return b.String()

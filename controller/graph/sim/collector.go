@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,15 +63,31 @@ func newCollector(name string, s *server) *collector {
 	return c
 }
 
-// unfollowed are the kinds that may hide objects, as far as the collector knows.
+// unfollowed are the kinds that may hide objects: as far as the collector knows they are served, and
+// it may list them, and their watches have not brought everything. The graph is not asked.
 func (c *collector) unfollowed() map[schema.GroupResource]bool {
 	kinds := map[schema.GroupResource]bool{}
-	for _, k := range c.graph.Stats().Kinds {
-		if k.Served && k.Collected && k.State != graph.Forbidden && (k.State != graph.Synced || k.Behind != "") {
-			kinds[k.GroupResource()] = true
+	for _, w := range c.watches {
+		if c.knows(w.kind) && w.kind.Collected && !w.level() && (w.broken || !w.kind.forbidden) {
+			kinds[w.kind.GroupResource()] = true
 		}
 	}
 	return kinds
+}
+
+// knows tells whether the collector was told last that a kind is served.
+func (c *collector) knows(k *kind) bool {
+	return slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == k.GroupResource() })
+}
+
+// overrated finds a kind of which the graph says that it has everything, and its watch has not brought that.
+func (c *collector) overrated() error {
+	for kind := range c.unfollowed() {
+		if _, complete := c.graph.Instances(kind); complete {
+			return fmt.Errorf("%s: all instances of %s are known, and the watch has not brought them", c.name, kind)
+		}
+	}
+	return nil
 }
 
 // told is how much of each kind's log the collector has been told, its last list included.
@@ -142,7 +159,7 @@ func (c *collector) apply(ev graph.Event, who types.UID, label string) error {
 	if c.events%64 == 0 {
 		return c.graph.Check()
 	}
-	return nil
+	return c.overrated()
 }
 
 // discover tells the graph which kinds the server serves, and starts and ends watches accordingly.
@@ -168,8 +185,7 @@ func (c *collector) discover(s *server) error {
 // not they have shown all.
 func (c *collector) leave() error {
 	for _, w := range c.watches {
-		gone := !slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == w.kind.GroupResource() })
-		if w.running && gone {
+		if w.running && !c.knows(w.kind) {
 			w.running = false
 			if err := c.apply(graph.Stopped{Kind: w.kind.GroupResource()}, "", ""); err != nil {
 				return err
@@ -182,8 +198,7 @@ func (c *collector) leave() error {
 // stale tells whether discovery has something to tell.
 func (c *collector) stale(s *server) bool {
 	for _, k := range s.kinds {
-		told := slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == k.GroupResource() })
-		if told != k.served {
+		if c.knows(k) != k.served {
 			return true
 		}
 	}

@@ -26,6 +26,11 @@ func (w *watch) start() {
 	*w = watch{kind: w.kind, running: true, broken: true, next: w.next, lost: w.lost}
 }
 
+// level tells whether everything that was listed or happened until now has come, or will.
+func (w *watch) level() bool {
+	return w.running && w.synced && !w.broken && !w.paused && len(w.list) == 0
+}
+
 // relist takes a list: as the kind is now or, from a server that lags, was at some time since the watch
 // saw it last.
 func (w *watch) relist(d dice) {
@@ -109,7 +114,7 @@ func (w *watch) fail(d dice) graph.Event {
 		w.broken, w.list = true, nil
 	}
 	if w.synced {
-		return graph.Behind{Kind: w.kind.GroupResource(), Reason: "broken"}
+		return graph.FellBehind{Kind: w.kind.GroupResource(), Reason: "broken"}
 	}
 	return graph.ListFailed{Kind: w.kind.GroupResource(), Reason: "broken"}
 }
