@@ -327,7 +327,7 @@ func (s *propagator) after(a graph.Action, err error) error {
 		s.reporter.Refused(a, o, err, s.queue.NumRequeues(a.Object.UID))
 	case request.OK, request.Throttled, request.Cancelled:
 	}
-	return fmt.Errorf("%s %s: %w", a.Verb, a.Object, err)
+	return fmt.Errorf("%s: %w", a.Words(a.Object.String()), err)
 }
 
 // rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the object.

@@ -97,7 +97,7 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	if o == request.Failed && tries < failuresBeforeEvent {
 		return
 	}
-	text := fmt.Sprintf("cannot %s (%s): %v", a.Verb, a.Why, err)
+	text := fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err)
 	if r.first(a.Object.UID, ReasonRefused, text) {
 		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonRefused, text)
 	}

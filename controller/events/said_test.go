@@ -91,12 +91,24 @@ func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 	r, own, _ := newReporter()
 	r.Refused(a, request.Refused, errors.New("no"), 1)
 	r.Refused(a, request.Refused, errors.New("no"), 2)
-	expect(t, "the same", own, "Warning CollectionRefused Pod/web shop: cannot "+graph.Delete.String()+" (its owner is gone): no")
+	expect(t, "the same", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): no")
 	r.Refused(a, request.Refused, errors.New("not now"), 3)
-	expect(t, "another", own, "Warning CollectionRefused Pod/web shop: cannot "+graph.Delete.String()+" (its owner is gone): not now")
+	expect(t, "another", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): not now")
 	r.Succeeded(a)
 	r.Refused(a, request.Refused, errors.New("not now"), 1)
-	expect(t, "after success", own, "Warning CollectionRefused Pod/web shop: cannot "+graph.Delete.String()+" (its owner is gone): not now")
+	expect(t, "after success", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): not now")
+}
+
+// What is refused is told in words, and not as the verbs are counted by.
+func TestRefusalsAreToldInWords(t *testing.T) {
+	for verb, want := range map[graph.Verb]string{
+		graph.Delete: "delete it", graph.Release: "take owner references off it",
+		graph.Unblock: "keep it from blocking its owners", graph.Unfinalize: "take the finalizer orphan off it",
+	} {
+		r, own, _ := newReporter()
+		r.Refused(graph.Action{Verb: verb, Object: web, Finalizer: "orphan", Why: "why"}, request.Refused, errors.New("no"), 1)
+		expect(t, verb.String(), own, "Warning CollectionRefused Pod/web shop: cannot "+want+" (why): no")
+	}
 }
 
 // What is well is Normal, and what is not known is not told.

@@ -31,6 +31,20 @@ var verbNames = [...]string{"keep", "wait", "look", "delete", "release", "unbloc
 
 func (v Verb) String() string { return verbNames[v] }
 
+// Words say what is to be done with an object, which is called so: "delete it".
+func (a *Action) Words(object string) string {
+	switch a.Verb {
+	case Release:
+		return "take owner references off " + object
+	case Unblock:
+		return "keep " + object + " from blocking its owners"
+	case Unfinalize:
+		return "take the finalizer " + a.Finalizer + " off " + object
+	case Keep, Wait, Lookup, Delete:
+	}
+	return a.Verb.String() + " " + object
+}
+
 // Ref names one object at one version: what a request needs, and what a person can read.
 type Ref struct {
 	Kind            schema.GroupResource
