@@ -32,8 +32,10 @@ type fault struct {
 // faults are those that any object can have, and with each other. Webhooks and rights are those of newFaulty.
 func faults(w *fixture) []fault {
 	in := w.namespace + "/"
-	hook := wanted{"who runs the admission webhook " + w.namespace + ".example.com", []string{
-		"Weir's controller is refused at ConfigMap " + in + "refused-OWNER: ", "denied the request: not today", "the Event CollectionRefused on ConfigMap " + in + "refused-OWNER"}}
+	hook := func(more ...string) []wanted {
+		return []wanted{{"who runs the admission webhook " + w.namespace + ".example.com", append(more,
+			"Weir's controller is refused at ConfigMap "+in+"refused-OWNER: ", "denied the request: not today", "the Event CollectionRefused on ConfigMap "+in+"refused-OWNER")}}
+	}
 	return []fault{
 		{name: "load balancer", finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}, causes: []wanted{{"the cloud's service controller", []string{
 			"the finalizer service.kubernetes.io/load-balancer-cleanup holds it: ", "takes it off when the load balancer is deleted",
@@ -45,14 +47,12 @@ func faults(w *fixture) []fault {
 		{name: "leaf held", dependents: "sec middle-OWNER owners=(OWNER!block)\ncm leaf-held-OWNER owners=(middle-OWNER!block) finalizers=(example.com/hold)", propagation: foreground,
 			causes: []wanted{{"the component behind the finalizer example.com/hold", []string{
 				"foreground deletion: it waits for configmaps/" + in + "leaf-held-OWNER", "configmaps/leaf-held-OWNER has the finalizer example.com/hold"}}}},
-		{name: "leaf refused", dependents: "cm refused-OWNER owners=(OWNER!block)", propagation: foreground, causes: []wanted{hook,
-			{"the garbage collector", []string{"foreground deletion: it waits for ", "configmaps/" + in + "refused-OWNER", " is not being deleted: "}}}},
+		{name: "leaf refused", dependents: "cm refused-OWNER owners=(OWNER!block)", propagation: foreground, causes: hook("foreground deletion: it waits for configmaps/"+in+"refused-OWNER", " is not being deleted: ")},
 		{name: "leaf not permitted", dependents: "limits may-not-OWNER owners=(OWNER!block)", propagation: foreground, causes: []wanted{
-			{"the garbage collector", []string{"foreground deletion: it waits for ", "limitranges/" + in + "may-not-OWNER", " is not being deleted: "}},
 			{"who grants the user " + weirUser + " its rights (RBAC)", []string{
+				"foreground deletion: it waits for limitranges/" + in + "may-not-OWNER", " is not being deleted: ",
 				"Weir's controller is refused at LimitRange " + in + "may-not-OWNER: ", "the Event CollectionRefused on LimitRange " + in + "may-not-OWNER"}}}},
-		{name: "orphaning refused", dependents: "cm refused-OWNER owners=(OWNER)", propagation: orphan, causes: []wanted{hook,
-			{"the garbage collector", []string{"its dependents are being orphaned: configmaps/" + in + "refused-OWNER still refers to it"}}}},
+		{name: "orphaning refused", dependents: "cm refused-OWNER owners=(OWNER)", propagation: orphan, causes: hook("its dependents are being orphaned: configmaps/" + in + "refused-OWNER still refers to it")},
 	}
 }
 

@@ -26,3 +26,22 @@ func TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock(t *testing.T) {
 		}
 	}
 }
+
+// TestPendingNamesWhoRefuses: what the collector is refused does not wait for the collector.
+func TestPendingNamesWhoRefuses(t *testing.T) {
+	w := newTown(t)
+	w.put("owner", "", ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [foregroundDeletion]")
+	w.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: below, namespace: shop, uid: below, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: uid-owner, blockOwnerDeletion: true}]}}")
+	w.api.Put("events", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: shop}, reason: CollectionRefused, source: {component: weir}, involvedObject: {uid: below},
+		message: 'cannot delete it: admission webhook "guard.example.com" denied the request: no'}`)
+	for _, args := range []string{"pending -n shop", "pending -A"} {
+		got := w.run(strings.Fields(args)...)
+		if got.failed != nil || !strings.HasPrefix(got.out, "1 waits for who runs the admission webhook guard.example.com:\n  configmaps/shop/owner for ") {
+			t.Errorf("%s: %v\n%s%s", args, got.failed, got.out, got.err)
+		}
+	}
+	w.refuse("/events", 403, "Forbidden", "you may not")
+	if got := w.run("pending", "-n", "shop"); !strings.HasPrefix(got.out, "1 waits for the garbage collector:\n") || !strings.Contains(got.err, "incomplete: events in the namespace shop could not be read") {
+		t.Errorf("%s%s", got.out, got.err)
+	}
+}

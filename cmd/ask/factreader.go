@@ -99,6 +99,18 @@ func (r *factReader) events(ctx context.Context, namespaces []string) (out []cor
 	return out
 }
 
+// heard has the World know who refuses what Weir's controller asks for, in a namespace or in all, where something is being deleted.
+func (r *factReader) heard(ctx context.Context, in string) {
+	if !r.world.Ends() {
+		return
+	}
+	events, _, err := r.eventsOf(ctx, in, "source=weir,reason="+v1alpha1.ReasonCollectionRefused)
+	if err != nil {
+		r.missed(eventKind, in, "", err)
+	}
+	r.world.Heard(events)
+}
+
 // eventsOf are those that a field selector selects, and whether they are all.
 func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}

@@ -19,7 +19,19 @@ func pendingCommand() *cobra.Command {
 can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
-	}, func(_ context.Context, _ *asking, w *insight.World) (findings, error) {
+	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+		client, err := a.client()
+		if err != nil {
+			return findings{}, err
+		}
+		namespace, err := a.namespace()
+		if err != nil {
+			return findings{}, err
+		}
+		(&factReader{client: client, world: w}).heard(ctx, namespace)
+		if ctx.Err() != nil {
+			return findings{}, ctx.Err()
+		}
 		groups := w.Pending(time.Now())
 		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
 		met := map[types.UID]bool{}

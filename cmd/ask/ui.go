@@ -87,6 +87,9 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 			askPolicies(ctx, judge, w, kind, object, &f)
 			return f
 		},
+		Heard: func(ctx context.Context, w *insight.World, in string) {
+			(&factReader{client: client, world: w}).heard(ctx, in)
+		},
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -34,14 +35,14 @@ func (w *explanation) shares(all []graph.View, deleter string) []*share {
 	byActor := map[string]*share{}
 	var out []*share
 	for _, v := range all {
-		causes := []Cause{{Actor: deleter}}
+		causes := []Cause{w.acting(v.UID, deleter)}
 		if v.Deleting {
 			causes = w.of(&v)
 		}
 		for _, c := range causes {
 			s := byActor[c.Actor]
 			if s == nil {
-				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, shared: true, endless: c.endless}}
+				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, holder: c.holder, refused: c.refused, shared: true, endless: c.endless}}
 				byActor[c.Actor] = s
 				out = append(out, s)
 			}
@@ -61,6 +62,14 @@ func (w *explanation) shares(all []graph.View, deleter string) []*share {
 	return out
 }
 
+// acting is a cause on which a controller has to act: or who refuses it, where one does.
+func (w *World) acting(uid types.UID, usual string) Cause {
+	if by, ok := w.refused[uid]; ok {
+		return Cause{Actor: by.actor, refused: by}
+	}
+	return Cause{Actor: usual}
+}
+
 // draining is a terminating namespace: a cause for each who has to act on what is left in it.
 func (w *explanation) draining(v *graph.View) []Cause {
 	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name, about: aboutContent}
@@ -76,6 +85,9 @@ func (w *explanation) draining(v *graph.View) []Cause {
 		total += k.Total
 	}
 	if total == 0 {
+		if len(v.Finalizers) > 0 {
+			return nil // these hold it: the namespace controller has no say about them
+		}
 		c.What = "nothing is left in the namespace that can be seen"
 		return []Cause{c}
 	}
@@ -130,7 +142,8 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 // left makes a cause for each who has to act on objects. The first also has what like says.
 func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
 	for n, s := range w.shares(all, like.Actor) {
-		s.cause.What, s.cause.Look, s.cause.about = what+kindsOf(s.objects), like.Look, like.about
+		s.cause.What, s.cause.about = what+kindsOf(s.objects), like.about
+		s.cause.Look = cmp.Or(s.cause.refused.look, like.Look)
 		if n == 0 {
 			s.cause.Evidence = like.Evidence
 		}
@@ -138,7 +151,7 @@ func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cau
 		case s.cause.endless:
 			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
 		case s.first.Deleting && s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", objectOf(&s.first), s.cause.finalizer))
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder, s.cause.finalizer))
 		}
 		out = append(out, s.cause)
 	}

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -25,7 +25,7 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
 	}
 	if c.finalizer == v1alpha1.Finalizer && f.Held != nil {
-		f.held(c, v)
+		f.held(c, v, now)
 	}
 	if c.finalizer == v1alpha1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", f.Enforcement.By, f.Enforcement.Propagation))
@@ -40,6 +40,8 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 			node, _, _ := unstructured.NestedString(f.Attachments[i].Object, "spec", "nodeName")
 			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s", f.Attachments[i].GetName(), words.Printable(node)))
 		}
+	case v.Kind == resourceClaims && c.finalizer == "resource.kubernetes.io/delete-protection":
+		f.reserved(c)
 	case c.about == aboutStopping && f.NodeGone != nil && *f.NodeGone:
 		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm that the pod has stopped")
 		c.Actor = "kube-controller-manager (pod garbage collection), or you: kubectl delete pod --force"
@@ -47,30 +49,33 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 }
 
 // held says that a person has to decide. A HeldCollection names some of what it holds only.
-func (f Facts) held(c *Cause, v *graph.View) {
+func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	var h v1alpha1.HeldCollection
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
 		return
 	}
-	c.Actor, c.Look = "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
-	for _, s := range h.Status.Samples {
-		if s.Object == v.Ref.String() {
-			c.What += ", before a person has decided: " + words.Printable(s.Why)
+	named := slices.IndexFunc(h.Status.Samples, func(s v1alpha1.HeldSample) bool { return s.Object == v.Ref.String() })
+	if named < 0 && int(h.Status.Held) <= len(h.Status.Samples) {
+		return // all are named
+	}
+	c.braked, c.Actor, c.Look = true, "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
+	if named >= 0 {
+		c.What += ", and does not begin with that before a person has decided: " + words.Printable(h.Status.Samples[named].Why)
+	} else {
+		c.What += fmt.Sprintf(", and perhaps does not begin with that before a person has decided: %d deletions of %s are held", h.Status.Held, v.Kind)
+	}
+	for _, s := range saidOf(f.Events, map[types.UID]bool{v.UID: true}, v) {
+		if s.uid == v.UID && s.reason == v1alpha1.ReasonDeletionHeld {
+			c.Evidence = append(c.Evidence, s.evidence(now)+": "+s.message)
 			return
 		}
-	}
-	if int(h.Status.Held) > len(h.Status.Samples) {
-		c.What += fmt.Sprintf(", perhaps before a person has decided: %d deletions of %s are held", h.Status.Held, v.Kind)
 	}
 }
 
 // used tells which pods use a claim.
 func (f Facts) used(c *Cause, claim string) {
 	if users := usersOf(f.Pods, claim); len(users) > 0 {
-		c.Evidence = append(c.Evidence, "pods that use the claim: "+strings.Join(users[:min(len(users), someNames)], ", "))
-		if more := len(users) - someNames; more > 0 {
-			c.Evidence[len(c.Evidence)-1] += fmt.Sprintf(" and %d more", more)
-		}
+		c.Evidence = append(c.Evidence, "pods that use the claim: "+someOf(users))
 		c.Actor = "who runs " + users[0]
 	}
 }
@@ -91,6 +96,26 @@ func (f Facts) bound(c *Cause) {
 	f.used(c, name)
 }
 
+// reserved tells for what a resource claim is reserved, which need not be pods.
+func (f Facts) reserved(c *Cause) {
+	if f.Object == nil {
+		return
+	}
+	var users []string
+	list, _, _ := unstructured.NestedSlice(f.Object.Object, "status", "reservedFor")
+	for _, one := range list {
+		user, _ := one.(map[string]any)
+		group, _ := user["apiGroup"].(string)
+		resource, _ := user["resource"].(string)
+		name, _ := user["name"].(string)
+		users = append(users, words.Printable(schema.GroupResource{Group: group, Resource: resource}.String()+"/"+name))
+	}
+	if len(users) > 0 {
+		c.Evidence = append(c.Evidence, "its status says that it is reserved for "+someOf(users))
+		c.Actor = "who runs " + users[0]
+	}
+}
+
 // refused is what a policy says about the delete of an object that is not being deleted.
 func (f Facts) refused() []Cause {
 	if f.Verdict == nil || !f.Verdict.Refused {
@@ -105,8 +130,9 @@ func (f Facts) refused() []Cause {
 
 // told are the refusals of which Weir's controller has told on the objects of causes, one for each who refuses.
 func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) {
-	about := map[types.UID]bool{}
+	about, braked := map[types.UID]bool{}, false
 	for i := range causes {
+		braked = braked || causes[i].braked
 		for _, uid := range causes[i].uids {
 			about[uid] = true
 		}
@@ -119,13 +145,25 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 		}
 	}
 	for _, s := range saidOf(f.Events, about, v) {
-		evidence := fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
+		evidence := s.evidence(now)
 		if s.reason == v1alpha1.ReasonDeletionHeld {
+			if braked && s.uid == v.UID {
+				continue // it is evidence of that
+			}
 			add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
 			continue
 		}
 		actor, look := refuser("", s.message)
-		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, "whoever the message names"), look, evidence)
+		what := fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message)
+		actor = cmp.Or(actor, unnamed)
+		if at := slices.IndexFunc(causes, func(c Cause) bool { return c.refused.actor == actor }); at >= 0 {
+			if !met[actor] { // it is evidence of that
+				met[actor] = true
+				causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")")
+			}
+			continue
+		}
+		add(what, actor, look, evidence)
 	}
 	if f.Object != nil && v.Kind == namespaces {
 		for _, text := range failures(f.Object) {
@@ -151,6 +189,11 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 			}
 		}
 	}
+	return out
+}
+
+// unavailable are the APIs of which it is not known whether a namespace has objects.
+func (f Facts) unavailable() (out []Cause) {
 	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
 		out = append(out, Cause{
 			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),

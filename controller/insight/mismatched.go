@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -107,4 +108,19 @@ func (w *World) strayed(o graph.OwnerView, namespace string) string {
 		return owner.Namespace
 	}
 	return w.elsewhere[o.UID]
+}
+
+// misnamed are objects that have the uid of an owner whose kind cannot be resolved: the reference names another API group or kind than
+// theirs, as one does that was written when the API was an older one.
+func (w *World) misnamed(v *graph.View) (out []string) {
+	for _, o := range v.Owners {
+		if o.Verdict != "unresolvable" {
+			continue
+		}
+		if owner, ok := w.Graph.Find(o.UID); ok {
+			out = append(out, fmt.Sprintf("%s has that uid: a reference to it has the kind %s and the apiVersion %s",
+				objectOf(&owner), owner.KindName, schema.GroupVersion{Group: owner.Group, Version: owner.Version}))
+		}
+	}
+	return out
 }

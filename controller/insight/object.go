@@ -55,8 +55,15 @@ func countedOf(all []Object, n int) string {
 	for _, o := range all[:min(len(all), someNames)] {
 		names = append(names, o.String())
 	}
+	return andMore(names, n)
+}
+
+// someOf names some of many.
+func someOf(names []string) string { return andMore(names[:min(len(names), someNames)], len(names)) }
+
+func andMore(names []string, of int) string {
 	text := strings.Join(names, ", ")
-	if more := n - min(len(all), someNames); more > 0 {
+	if more := of - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -67,7 +67,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	case a.Verb == graph.Release:
 		o.Fate = "release"
 	case a.Unresolvable != graph.Resolvable:
-		o.Fate = "keep"
+		o.Fate, o.Why = "keep", strings.Join(append([]string{a.Why}, w.misnamed(v)...), "; ")
 	default:
 		return Orphan{}, false
 	}

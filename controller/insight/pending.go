@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
 // Ending is an object that is being deleted.
@@ -64,6 +65,16 @@ func (w *World) Pending(now time.Time) []Group {
 	return out
 }
 
+// Ends tells whether anything is being deleted.
+func (w *World) Ends() bool {
+	for v := range w.surveyed() {
+		if v.Deleting {
+			return true
+		}
+	}
+	return false
+}
+
 func older(a, b Ending) int {
 	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.String(), b.String()), cmp.Compare(a.UID, b.UID))
 }
@@ -97,9 +108,12 @@ type Cause struct {
 	Look    string   `json:"look,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
 
-	finalizer string      // that it is about
+	finalizer string      // that it is about,
+	holder    Object      // and what carries it
 	manager   string      // the field manager that wrote it
 	about     subject     // what else it is about
+	refused   refusal     // who refuses what a controller asks for
+	braked    bool        // a person has to decide first
 	shared    bool        // it is one of many for the same thing that the object waits for
 	endless   bool        // what it waits for waits for it
 	uids      []types.UID // of all that it is about, as far as that matters: what was said about these belongs to it
@@ -155,11 +169,15 @@ func (w *explanation) waits(v *graph.View) (out []Cause) {
 		case f == metav1.FinalizerDeleteDependents:
 			out = append(out, w.blocked(v)...)
 		case f == metav1.FinalizerOrphanDependents:
-			out = append(out, w.orphaning(v))
+			out = append(out, w.orphaning(v)...)
 		case f == cleanup && v.Kind == definitions:
 			out = append(out, w.instancesLeft(v)...)
 		default:
-			out = append(out, w.finalizer(v, f))
+			c := w.finalizer(v, f)
+			if by, ok := w.refused[v.UID]; ok && f == v1alpha1.Finalizer {
+				c.Actor, c.Look, c.refused = by.actor, cmp.Or(by.look, c.Look), by
+			}
+			out = append(out, c)
 		}
 	}
 	if v.Kind == namespaces {
@@ -196,7 +214,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	leaves := w.blockers(v.UID)
 	look := treeCommand(v)
 	if len(leaves) == 0 {
-		c := Cause{Actor: "the garbage collector", Look: look, What: "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off"}
+		c := w.acting(v.UID, "the garbage collector")
+		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off", cmp.Or(c.refused.look, look)
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
@@ -213,7 +232,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	}
 	var out []Cause
 	for _, s := range w.shares(views, "the garbage collector") {
-		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), look
+		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), cmp.Or(s.cause.refused.look, look)
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
 		}
@@ -224,7 +243,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 		case !first.Deleting:
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s", objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
 		case s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", objectOf(first).Short(v.Namespace), s.cause.finalizer))
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder.Short(v.Namespace), s.cause.finalizer))
 		}
 		out = append(out, s.cause)
 	}
@@ -271,30 +290,46 @@ func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	return out
 }
 
-func (w *World) orphaning(v *graph.View) Cause {
-	c := Cause{Actor: "the garbage collector", Look: treeCommand(v)}
-	var left []Object
-	for _, d := range w.Graph.Dependents(v.UID) {
-		left = append(left, objectOf(&d))
-		c.uids = append(c.uids, d.UID)
+// orphaning is an object whose dependents are being orphaned: a cause for each who has to act on the references that are left.
+func (w *explanation) orphaning(v *graph.View) (out []Cause) {
+	dependents := w.Graph.Dependents(v.UID)
+	if len(dependents) == 0 {
+		c := w.acting(v.UID, "the garbage collector")
+		c.Look = cmp.Or(c.refused.look, treeCommand(v))
+		if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
+			c.What = "its dependents are being orphaned: whether some are left is not known, because these could not be read: " + kinds
+		} else {
+			c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
+		}
+		return []Cause{c}
 	}
-	c.Objects = left[:min(len(left), someNames)]
-	switch kinds := w.Graph.Incomplete(v.UID); {
-	case len(left) == 0 && kinds != "":
-		c.What = "its dependents are being orphaned: whether some are left is not known, because these could not be read: " + kinds
-	case len(left) == 0:
-		c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
-	case len(left) == 1:
-		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refers to it", left[0])
-	default:
-		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left))
+	at := map[string]int{}
+	left := [][]Object{}
+	for _, d := range dependents {
+		c := w.acting(d.UID, "the garbage collector")
+		n, met := at[c.Actor]
+		if !met {
+			n, at[c.Actor] = len(out), len(out)
+			c.Look = cmp.Or(c.refused.look, treeCommand(v))
+			out, left = append(out, c), append(left, nil)
+		}
+		left[n] = append(left[n], objectOf(&d))
+		out[n].uids = append(out[n].uids, d.UID)
 	}
-	return c
+	for n := range out {
+		c := &out[n]
+		c.Objects = left[n][:min(len(left[n]), someNames)]
+		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left[n]))
+		if len(left[n]) == 1 {
+			c.What = fmt.Sprintf("its dependents are being orphaned: %s still refers to it", left[n][0])
+		}
+	}
+	return out
 }
 
 // finalizer is one that neither the collector nor Weir's graph takes off.
 func (w *World) finalizer(v *graph.View, name string) Cause {
-	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name}
+	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name, holder: objectOf(v)}
 	if f, ok := KnownFinalizer(name); ok {
 		c.What += ": " + f.Component + " takes it off when " + f.WaitsFor
 		look := f.Look

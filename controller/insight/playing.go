@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -234,7 +235,7 @@ func (c *playing) do(i *Item, d *decision) {
 		c.write(i, v, d.whole.Finalizers)
 	case graph.Keep:
 		if !v.Deleting {
-			i.happens(Unknown, d.why, c)
+			i.happens(Unknown, strings.Join(append([]string{d.why}, c.world.misnamed(v)...), "; "), c)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package insight
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -16,6 +18,7 @@ import (
 // saying is what Weir's controller has said in an Event about an object that does not go.
 type saying struct {
 	object, reason, message string
+	uid                     types.UID
 	at                      time.Time
 }
 
@@ -29,10 +32,36 @@ func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out
 			!about[on.UID] && (v.Kind != namespaces || on.Namespace != v.Name) {
 			continue
 		}
-		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message), e.LastTimestamp.Time})
+		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message), on.UID, e.LastTimestamp.Time})
 	}
 	slices.SortStableFunc(out, func(a, b saying) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.object, b.object)) })
 	return out
+}
+
+// refusal is who refuses what Weir's controller asks for about an object, and a command that shows more.
+type refusal struct{ actor, look string }
+
+// Heard takes in Events in which Weir's controller says that it is refused: who refuses has to act, and not the controller.
+func (w *World) Heard(events []corev1.Event) {
+	at := map[types.UID]time.Time{}
+	for i := range events {
+		e := &events[i]
+		uid := e.InvolvedObject.UID
+		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCollectionRefused || e.LastTimestamp.Time.Before(at[uid]) {
+			continue
+		}
+		if w.refused == nil {
+			w.refused = map[types.UID]refusal{}
+		}
+		at[uid] = e.LastTimestamp.Time
+		actor, look := refuser("", words.Printable(e.Message))
+		w.refused[uid] = refusal{cmp.Or(actor, unnamed), look}
+	}
+}
+
+// evidence names the Event.
+func (s saying) evidence(now time.Time) string {
+	return fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
 }
 
 // named is an object by its kind, as owner references and Events name one.

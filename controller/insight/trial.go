@@ -113,6 +113,7 @@ var (
 	policyDenied = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)
 	conversion   = regexp.MustCompile(`conversion webhook for (.+?) failed`)
 	noDryRun     = regexp.MustCompile(`does not support dry run`)
+	invalid      = regexp.MustCompile(`([\w.-]+ "[^"]*") is invalid: `)
 	mayNot       = regexp.MustCompile(`User "([^"]*)" cannot \w+ resource`)
 )
 
@@ -144,6 +145,9 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 // NoAnswer is the reason of a request that the API server did not answer.
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
+// unnamed is who has to act where a message does not say who refuses.
+const unnamed = "not known: the message does not say who refuses"
+
 // refuser is who is behind a message of the API server about objects of a kind, and a command that shows more; empty if the
 // message names no user.
 func refuser(kind, message string) (actor, look string) {
@@ -154,6 +158,7 @@ func refuser(kind, message string) (actor, look string) {
 		{deniedBy, "who runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
+		{invalid, "who makes %s valid again: its writer, or who writes the schema of its kind", ""},
 		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
 		{mayNot, "who grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
 	} {
@@ -171,7 +176,7 @@ func (t *Trial) Cause() (Cause, bool) {
 	}
 	c := Cause{
 		What:     fmt.Sprintf("the API server refuses what has to be accepted first, %s: %s", t.words(), t.Message),
-		Actor:    "whoever the message names",
+		Actor:    unnamed,
 		Evidence: []string{"the request was tried without effect; whoever is to send it may be answered otherwise"},
 	}
 	if actor, look := refuser(t.Kind, t.Message); actor != "" {

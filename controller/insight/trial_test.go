@@ -35,7 +35,8 @@ func TestRefusalsNameWhoRefuses(t *testing.T) {
 		{reason: metav1.StatusReasonInvalid, message: `configmaps "x" is forbidden: ValidatingAdmissionPolicy 'no-edits' with binding 'b' denied request: no`, refused: true, actor: "who wrote the ValidatingAdmissionPolicy no-edits", isTold: "refused"},
 		{reason: metav1.StatusReasonInternalError, message: `conversion webhook for example.com/v1, Kind=Gizmo failed: Post "https://c.example.svc:443/": no endpoints`, refused: true,
 			actor: "who runs the conversion webhook of example.com/v1, Kind=Gizmo", isTold: "refused"},
-		{reason: metav1.StatusReasonInvalid, message: `Gizmo "x" is invalid: spec.size: Required value`, refused: true, actor: "whoever the message names", isTold: "refused"},
+		{reason: metav1.StatusReasonInvalid, message: `Gizmo "x" is invalid: spec.size: Required value`, refused: true,
+			actor: `who makes Gizmo "x" valid again: its writer, or who writes the schema of its kind`, isTold: "refused"},
 		{reason: metav1.StatusReasonForbidden, message: `configmaps "x" is forbidden: User "eve" cannot patch resource "configmaps" in API group "" in the namespace "shop"`, isTold: "not permitted, so not tried: configmaps"},
 		{reason: metav1.StatusReasonBadRequest, message: `admission webhook "old.example.com" does not support dry run`, isTold: "cannot be tried: admission webhook"},
 		{reason: metav1.StatusReasonNotFound, message: "not found", isTold: "it has changed meanwhile, or is gone"},
@@ -43,7 +44,7 @@ func TestRefusalsNameWhoRefuses(t *testing.T) {
 		{reason: metav1.StatusReasonTooManyRequests, message: "too many requests", isTold: "not answered: too many"},
 		{reason: NoAnswer, message: "connection refused", isTold: "not answered: connection refused"},
 		{reason: metav1.StatusReasonConflict, message: `admission webhook "guard.example.com" denied the request: not found here`, refused: true, actor: "who runs the admission webhook guard.example.com", isTold: "refused"},
-		{message: "an answer without a reason", refused: true, actor: "whoever the message names", isTold: "refused"},
+		{message: "an answer without a reason", refused: true, actor: unnamed, isTold: "refused"},
 	} {
 		trial := Trial{Object: Object{Kind: "configmaps", Namespace: "shop", Name: "x"}, Request: Unfinalize}
 		trial.Answered(c.reason, c.message)

@@ -122,11 +122,13 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if !ok {
 		return Answer{}, false
 	}
+	w.Heard(facts.Events)
 	a := Answer{Object: objectOf(&v), Deleting: v.Deleting}
 	if !v.Deleting {
 		a.State = "is not being deleted"
-		a.Causes = append(w.stays(&v), facts.refused()...)
-		a.Causes = append(a.Causes, facts.told([]Cause{{uids: []types.UID{uid}}}, &v, now)...)
+		causes := append([]Cause{{uids: []types.UID{uid}}}, w.stays(&v)...)
+		told := facts.told(causes, &v, now)
+		a.Causes = slices.Concat(causes[1:], facts.refused(), told)
 		a.Causes = append(a.Causes, w.recreated(&v, facts.Events, now)...)
 		return a, true
 	}
@@ -142,10 +144,10 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if i := slices.IndexFunc(a.Causes, func(c Cause) bool { return c.about == aboutContent }); i >= 0 && facts.Object != nil {
 		a.Causes[i].Evidence = append(a.Causes[i].Evidence, conditions(facts.Object)...)
 	}
-	told := facts.told(append([]Cause{{uids: []types.UID{uid}}}, a.Causes...), &v, now)
-	a.Causes = append(a.Causes, told...)
-	a.Causes = append(a.Causes, facts.besides(&v)...)
-	a.Causes = append(a.Causes, w.hidden(&v)...)
+	causes := append([]Cause{{uids: []types.UID{uid}}}, a.Causes...)
+	told := facts.told(causes, &v, now)
+	// What cannot be seen comes first: no other cause is known to be all.
+	a.Causes = slices.Concat(w.hidden(&v), facts.unavailable(), causes[1:], told, facts.besides(&v))
 	return a, true
 }
 
@@ -176,21 +178,26 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
 	look, mismatched := treeCommand(v), w.mismatched(v)
+	collects := func(what string, evidence ...string) {
+		c := w.acting(v.UID, "the garbage collector")
+		c.What, c.Look, c.Evidence = what+a.Why, cmp.Or(c.refused.look, look), evidence
+		out = append(out, c)
+	}
 	switch {
 	case a.Verb == graph.Delete && mismatched != "":
-		out = append(out, Cause{What: "no owner that it names is in its namespace, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look})
+		collects("no owner that it names is in its namespace, and it is to be deleted: ")
 	case a.Verb == graph.Delete:
-		out = append(out, Cause{What: "its owners are gone, and it is to be deleted: " + a.Why, Actor: "the garbage collector", Look: look, Evidence: w.successors(v)})
+		collects("its owners are gone, and it is to be deleted: ", w.successors(v)...)
 	case a.Verb == graph.Release:
-		out = append(out, Cause{What: "some of its owners are gone or going, and the references to them come off: " + a.Why, Actor: "the garbage collector", Look: look})
+		collects("some of its owners are gone or going, and the references to them come off: ")
 	case a.Unresolvable != graph.Resolvable:
-		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look})
+		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
 	case w.keptBecause(v) != "":
 		out = append(out, Cause{What: "a policy kept it when its owners went, and Weir released it from them: " + w.keptBecause(v), Actor: "who may confirm its delete"})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
-		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look})
+		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look, Evidence: w.misnamed(v)})
 	}
 	if mismatched != "" {
 		where := "owners are looked for in its own only"
@@ -269,6 +276,9 @@ func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) [
 var (
 	claims  = schema.GroupResource{Resource: "persistentvolumeclaims"}
 	storage = schema.GroupResource{Resource: "persistentvolumes"}
+
+	resourceClaims = schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}
+
 	// inWords are the conditions that say what a deletion waits for.
 	inWords = map[string]string{
 		"NamespaceDeletionDiscoveryFailure":           "the API server does not tell all kinds that there are",

@@ -34,6 +34,8 @@ type World struct {
 	aggregated map[string]bool // API groups that another API server serves
 
 	elsewhere map[types.UID]string // owners that are in another namespace than the one that was read: where
+
+	refused map[types.UID]refusal // objects about which Weir's controller is refused
 }
 
 // Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of it. Or it is something else that
@@ -64,6 +66,7 @@ func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
 		unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round, aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
+		refused: maps.Clone(w.refused),
 	}
 }
 

@@ -90,7 +90,8 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 		if continues && str(meta(o), "namespace")+"/"+str(meta(o), "name") <= after {
 			continue
 		}
-		if !field.Matches(fields.Set{"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace")}) {
+		source, _ := o["source"].(object) // of an Event
+		if !field.Matches(fields.Set{"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace"), "reason": str(o, "reason"), "source": str(source, "component")}) {
 			continue
 		}
 		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {

@@ -42,10 +42,12 @@ type Options struct {
 	// context becomes another.
 	Cluster, Flags string
 	Follower       *snapshot.Follower
-	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say.
+	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say. Heard has a World know who refuses
+	// what Weir's controller asks for, in a namespace or in all; nil: that is not read.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
+	Heard    func(context.Context, *insight.World, string)
 }
 
 // Page is a server of the page.

@@ -17,6 +17,9 @@ type group struct {
 // pending is all that is being deleted, by who has to act.
 func (p *Page) pending(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "groups", func(w *insight.World) any {
+		if p.Heard != nil {
+			p.Heard(ctx, w, q.Get("namespace"))
+		}
 		groups := []group{}
 		for _, g := range w.Pending(time.Now()) {
 			one := group{g, len(g.Items)}
