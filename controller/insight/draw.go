@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -103,7 +104,7 @@ func (p *Plan) said(style Style) string {
 
 func (v *Verdict) draw(b *strings.Builder, style Style) {
 	if v.Refused {
-		b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: a policy refuses the delete: %s", v.Object, v.Message)) + "\n")
+		b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: %s refuses the delete: %s", v.Object, cmp.Or(v.By, "a policy"), v.Message)) + "\n")
 		if v.Confirm != "" {
 			b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
 		}
@@ -157,10 +158,16 @@ func (p *Plan) Summary() string {
 	}
 	s := "Plan: "
 	switch {
-	case t.Refused == len(p.Roots) && t.Refused > 0:
+	case t.Forbidden == len(p.Roots) && t.Forbidden > 0:
+		s += "the API server refuses it: "
+	case t.Forbidden > 0:
+		s += fmt.Sprintf("the API server refuses %d of %d deletes; ", t.Forbidden, len(p.Roots))
+	}
+	switch refused := t.Refused - t.Forbidden; {
+	case refused == len(p.Roots) && refused > 0:
 		s += "policies refuse it; without them "
-	case t.Refused > 0:
-		s += fmt.Sprintf("policies refuse %d of %d deletes; without them ", t.Refused, len(p.Roots))
+	case refused > 0:
+		s += fmt.Sprintf("policies refuse %d of %d deletes; without them ", refused, len(p.Roots))
 	}
 	s += strings.Join(parts, ", ") + "."
 	if len(p.Unread) > 0 {

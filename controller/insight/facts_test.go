@@ -193,3 +193,28 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingConfirmsWhatTheAPIServerRefuses: a policy that asks for a confirmation has no say.
+func TestNothingConfirmsWhatTheAPIServerRefuses(t *testing.T) {
+	w := placeOf(t, "namespaces name: kube-public\nnamespaces name: mine")
+	asks := func(name string) Verdict {
+		return Verdict{Object: Object{Kind: "namespaces", Name: name, UID: types.UID(name)}, Refused: true, Message: "confirm it", Confirm: "kubectl annotate"}
+	}
+	p := w.Plan(Deletion{Roots: []types.UID{"kube-public", "mine"}, Verdicts: []Verdict{asks("kube-public"), asks("mine")}})
+	var out strings.Builder
+	if err := p.Draw(&out, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `✗ namespaces/mine: a policy refuses the delete: confirm it
+To confirm exactly what this plan shows: kubectl annotate
+
+✗ namespaces/kube-public: the API server refuses the delete: nobody may delete this namespace
+
+- namespaces/mine
+
+Plan: the API server refuses 1 of 2 deletes; policies refuse 1 of 2 deletes; without them 1 object is deleted.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -20,6 +20,18 @@ var (
 	pods        = schema.GroupResource{Resource: "pods"}
 )
 
+// undeletable are the namespaces that the API server lets nobody delete, whatever a policy says.
+var undeletable = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
+
+const (
+	theAPIServer = "the API server"
+	nobodyMay    = "nobody may delete this namespace"
+)
+
+func isUndeletable(v *graph.View) bool {
+	return v.Kind == namespaces && slices.Contains(undeletable, v.Name)
+}
+
 // cleanup is the finalizer by which a definition waits for its instances.
 const cleanup = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -99,10 +111,12 @@ type Item struct {
 	via        types.UID   // what takes it along without owning it: its namespace, its definition
 }
 
-// Verdict is what policies say about the delete of one of the objects that are asked about.
+// Verdict is what policies, or the API server, say about the delete of one of the objects that are asked about.
 type Verdict struct {
-	Object   Object   `json:"object"`
-	Refused  bool     `json:"refused"`
+	Object  Object `json:"object"`
+	Refused bool   `json:"refused"`
+	// By is who refuses; empty: a policy.
+	By       string   `json:"by,omitempty"`
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Confirm is a command that confirms the delete for exactly what goes with it now, without flags that say which cluster; empty where that is
@@ -141,7 +155,8 @@ type Totals struct {
 	CreatedAgain int `json:"anew"` // of Deleted: their controllers live on
 	Released     int `json:"released"`
 	Unknown      int `json:"unknown"`
-	Refused      int `json:"refused"` // of the objects that are asked about
+	Refused      int `json:"refused"`             // of the objects that are asked about
+	Forbidden    int `json:"forbidden,omitempty"` // of Refused: by the API server
 	Stuck        int `json:"stuck"`
 	Doubtful     int `json:"doubtful"` // it is not known what policies say about their deletion
 	// Contested are those of which it depends on what comes first whether they go.
@@ -155,6 +170,9 @@ func (p *Plan) Totals() (t Totals) {
 	for _, v := range p.Verdicts {
 		if v.Refused {
 			t.Refused++
+			if v.By != "" {
+				t.Forbidden++
+			}
 		}
 		if v.Doubt != "" {
 			doubtful[v.Object.UID] = true
@@ -214,7 +232,7 @@ type wave struct {
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
 	c.protects, c.waves = d.Protects, d.Waves
-	p := &Plan{Propagation: d.Propagation, Verdicts: d.Verdicts}
+	p := &Plan{Propagation: d.Propagation, Verdicts: slices.Clone(d.Verdicts)}
 	c.step = 1
 	for _, uid := range d.Roots {
 		v, ok := w.Graph.Find(uid)
@@ -222,6 +240,11 @@ func (w *World) Plan(d Deletion) *Plan {
 			continue
 		}
 		p.Roots = append(p.Roots, objectOf(&v))
+		if isUndeletable(&v) {
+			p.Verdicts = slices.DeleteFunc(p.Verdicts, func(of Verdict) bool { return of.Object.UID == uid })
+			p.Verdicts = append(p.Verdicts, Verdict{Object: objectOf(&v), Refused: true, By: theAPIServer, Message: nobodyMay})
+			continue
+		}
 		c.approved[uid] = d.Decided
 		i := c.item(w.Graph.Handle(uid))
 		if d.Garbage {

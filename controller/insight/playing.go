@@ -220,6 +220,10 @@ func (c *playing) do(i *Item, d *decision) {
 			}
 			i.Doubt = doubt
 		}
+		if isUndeletable(v) {
+			i.happens(Stuck, theAPIServer+" refuses: "+nobodyMay, c)
+			return
+		}
 		i.Why = d.why
 		if v.Kind == namespaces || v.Kind == definitions {
 			c.takesAlong(i, v, d.propagation)

@@ -128,7 +128,15 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		a.State = "is not being deleted"
 		causes := append([]Cause{{uids: []types.UID{uid}}}, w.stays(&v)...)
 		told := facts.told(causes, &v, now)
-		a.Causes = slices.Concat(causes[1:], facts.refused(), told)
+		if isUndeletable(&v) {
+			if len(v.Owners) == 0 {
+				causes = causes[:1] // no user and no controller deletes it
+			}
+			causes = append(causes, Cause{What: theAPIServer + " refuses its delete, whoever asks: " + nobodyMay})
+		} else {
+			causes = append(causes, facts.refused()...)
+		}
+		a.Causes = append(causes[1:], told...)
 		a.Causes = append(a.Causes, w.recreated(&v, facts.Events, now)...)
 		return a, true
 	}

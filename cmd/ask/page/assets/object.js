@@ -87,7 +87,7 @@ export function object(named, params) {
       el("h2", {}, "What its delete does"),
       choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
       ...(plan.verdicts || []).flatMap((d) => [
-        d.refused ? el("p", { class: "refused" }, `A policy refuses the delete: ${d.message}`) : null,
+        d.refused ? el("p", { class: "refused" }, `${d.by ? "The API server" : "A policy"} refuses the delete: ${d.message}`) : null,
         d.doubt ? el("p", { class: "warned" }, `Whether a policy refuses the delete is not known: ${d.doubt}`) : null,
         d.confirm ? el("div", {}, "To confirm exactly what this plan shows:", commandBox(d.confirm)) : null,
         ...(d.warnings || []).map((w) => el("p", { class: "warned" }, w)),
