@@ -143,7 +143,7 @@ func TestAnAPIServerThatIsSlowIsWaitedForAsLongAsIsAsked(t *testing.T) {
 		return nil
 	}
 	for args, out := range map[string]string{
-		"tree cm leaf -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", "pending": "Nothing is being deleted",
+		"tree cm leaf -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", "pending": "Nothing is being deleted in the namespace ",
 		"plan cm boss --exit-code": "? secrets could not be read: ",
 	} {
 		s := w.run(append(strings.Fields(args), "--request-timeout", "200ms")...)

@@ -108,6 +108,8 @@ configmaps/shop/held is being deleted, for 0s.
 
 1. The finalizer example.com/hold holds it.
    Who has to act: the component behind the finalizer example.com/hold.
+
+Whether a webhook refuses what has to be accepted first is not known. To try that, without effect: kubectl weir why -n shop configmaps held --try
 `,
 	"why cm leaf": `
 configmaps/shop/leaf is not being deleted.
@@ -121,6 +123,8 @@ configmaps/shop/lost is not being deleted.
 1. Its owners are gone, and it is to be deleted: owner is gone: ConfigMap shop/never.
    Who has to act: the garbage collector.
    To see more: kubectl weir tree -n shop configmaps lost
+
+Whether a webhook refuses what has to be accepted first is not known. To try that, without effect: kubectl weir why -n shop configmaps lost --try
 `,
 	"history": `
 No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour

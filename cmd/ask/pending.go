@@ -43,7 +43,9 @@ can go. Nothing has to be installed in the cluster.`,
 				}
 			}
 		}
-		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawPending(out, groups, style) }
+		f.draw = func(out io.Writer, style insight.Style) error {
+			return insight.DrawPending(out, groups, namespace, style)
+		}
 		return f, nil
 	})
 }
@@ -64,8 +66,9 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 		for _, o := range all {
 			f.objects = append(f.objects, o.Object)
 		}
-		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawOrphans(out, all, style) }
-		return f, nil
+		namespace, err := a.namespace()
+		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawOrphans(out, all, namespace, style) }
+		return f, err
 	})
 }
 

@@ -45,6 +45,8 @@ With --as the requests are tried as another user, such as the garbage collector.
 				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
 				if try {
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))
+				} else {
+					answer.Offer(w.Trials(whole(o).GetUID()))
 				}
 				if ctx.Err() != nil {
 					return ctx.Err()

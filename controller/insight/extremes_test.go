@@ -87,7 +87,7 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 		},
 		"tree":    func(w *World, out io.Writer) error { return DrawTree(out, w.Tree("stray", Both, time.Time{}), Style{}) },
 		"up":      func(w *World, out io.Writer) error { return DrawTree(out, w.Tree(asked, Both, time.Time{}), Style{}) },
-		"orphans": func(w *World, out io.Writer) error { return DrawOrphans(out, w.Orphans(), Style{}) },
+		"orphans": func(w *World, out io.Writer) error { return DrawOrphans(out, w.Orphans(), "", Style{}) },
 		"why": func(w *World, out io.Writer) error {
 			a, _ := w.Why("below", Facts{}, time.Time{})
 			return a.Draw(out, Style{})

@@ -218,3 +218,23 @@ Plan: the API server refuses 1 of 2 deletes; policies refuse 1 of 2 deletes; wit
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestWhatIsTriedIsOffered: unless there is nothing to try, or it is known who refuses it.
+func TestWhatIsTriedIsOffered(t *testing.T) {
+	refused := Cause{refused: refusal{actor: "a webhook"}}
+	for name, c := range map[string]struct {
+		a      Answer
+		trials []Trial
+		want   string
+	}{
+		"nothing to try":  {Answer{}, nil, ""},
+		"something":       {Answer{Object: Object{Kind: "configmaps", Namespace: "x", Name: "c"}}, []Trial{{}}, "kubectl weir why -n x configmaps c --try --context=d"},
+		"in no namespace": {Answer{Object: Object{Kind: "nodes", Name: "n"}}, []Trial{{}}, "kubectl weir why nodes n --try --context=d"},
+		"what is refused": {Answer{Causes: []Cause{refused}}, []Trial{{}}, ""},
+	} {
+		c.a.Offer(c.trials)
+		if c.a.WithFlags(" --context=d"); c.a.Try != c.want {
+			t.Errorf("%s: %q, want %q", name, c.a.Try, c.want)
+		}
+	}
+}

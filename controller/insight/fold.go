@@ -75,7 +75,7 @@ func (f *folding) alike(all []*branch) []*branch {
 				bySign[b.sign] = b
 				return false
 			}
-			first.names = append(first.names, b.names...)
+			first.join(b)
 			return true
 		})
 	}
@@ -84,14 +84,21 @@ func (f *folding) alike(all []*branch) []*branch {
 	return all
 }
 
+// join takes in a sibling that is alike, and with it what is below that.
+func (b *branch) join(other *branch) {
+	b.names = append(b.names, other.names...)
+	for i, d := range other.below {
+		b.below[i].join(d)
+	}
+}
+
 // drawn are the lines of branches. Those for which there is no room in some lines of the terminal are only counted.
 func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
 	rows := 0
-	var walk func(b *branch, depth, times int)
-	walk = func(b *branch, depth, times int) {
-		times *= len(b.names)
+	var walk func(b *branch, depth int)
+	walk = func(b *branch, depth int) {
 		line := ""
 		if more == 0 {
 			line = strings.Repeat("  ", depth) + style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title()))
@@ -99,17 +106,17 @@ func drawn(branches []*branch, style Style, most int) []string {
 		}
 		if style.Full || more == 0 && (rows <= most || len(lines) == 0) {
 			lines = append(lines, line)
-			last = times
+			last = len(b.names)
 		} else {
 			more++
-			objects += times
+			objects += len(b.names)
 		}
 		for _, d := range b.below {
-			walk(d, depth+1, times)
+			walk(d, depth+1)
 		}
 	}
 	for _, b := range branches {
-		walk(b, 0, 1)
+		walk(b, 0)
 	}
 	if more == 0 {
 		return lines
@@ -132,7 +139,7 @@ func (b *branch) title() string {
 		text += fmt.Sprintf(" and %d more", len(names)-someNames)
 	}
 	if len(b.below) > 0 && len(names) > 1 {
-		text += ", each with"
+		text += ", each with its own"
 	}
 	if b.note != "" {
 		text += ": " + b.note

@@ -104,7 +104,7 @@ func TestWhySaysWhatItDoesNotKnow(t *testing.T) {
 func TestWhatWaitsForOneActorTwiceIsOneObject(t *testing.T) {
 	w := clusterOf([]metav1.PartialObjectMetadata{ending(object(configMaps, "x", "v"), "external-attacher/a", "external-attacher/b")}, nil)
 	var out strings.Builder
-	if err := DrawPending(&out, w.Pending(noon), Style{}); err != nil {
+	if err := DrawPending(&out, w.Pending(noon), "", Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "1 waits for the CSI driver's external-attacher:\n") || strings.Count(out.String(), "configmaps/x/v") != 2 {

@@ -81,8 +81,8 @@ func isCanary(v *graph.View) bool {
 	return v.Name == v1alpha1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1alpha1.CollectorCanaryOwner
 }
 
-// DrawOrphans writes them by what becomes of them.
-func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
+// DrawOrphans writes them by what becomes of them. Where there are none it says of what, as DrawPending does.
+func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) error {
 	const most = 10 // of a fate
 	var b strings.Builder
 	for _, fate := range []struct{ name, title string }{
@@ -116,7 +116,7 @@ func DrawOrphans(out io.Writer, all []Orphan, style Style) error {
 		}
 	}
 	if len(all) == 0 {
-		b.WriteString("No object names an owner that is gone or cannot be determined.\n")
+		fmt.Fprintf(&b, "No object %s names an owner that is gone or cannot be determined.\n", scope(namespace))
 	}
 	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err

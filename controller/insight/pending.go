@@ -360,8 +360,16 @@ func treeCommand(v *graph.View) string {
 	return fmt.Sprintf("kubectl weir tree -n %s %s", v.Namespace, words.Object(v.Kind.String(), v.Name))
 }
 
-// DrawPending writes groups.
-func DrawPending(out io.Writer, groups []Group, style Style) error {
+// scope says where an answer looked, and how to look elsewhere.
+func scope(namespace string) string {
+	if namespace == "" {
+		return "in the cluster"
+	}
+	return fmt.Sprintf("in the namespace %s (-A asks about the cluster)", namespace)
+}
+
+// DrawPending writes groups. Where there are none it says of what: of the namespace, or of the cluster if that is empty.
+func DrawPending(out io.Writer, groups []Group, namespace string, style Style) error {
 	const most = 10 // of a group
 	var b strings.Builder
 	for n, g := range groups {
@@ -389,7 +397,7 @@ func DrawPending(out io.Writer, groups []Group, style Style) error {
 		}
 	}
 	if len(groups) == 0 {
-		b.WriteString("Nothing is being deleted.\n")
+		fmt.Fprintf(&b, "Nothing is being deleted %s.\n", scope(namespace))
 	}
 	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err

@@ -159,11 +159,11 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), style)
 	},
 	"pending": func(w *World, _ []string, style Style, out *strings.Builder) error {
-		return DrawPending(out, w.Pending(time.Time{}), style)
+		return DrawPending(out, w.Pending(time.Time{}), "", style)
 	},
 	"orphans": func(w *World, args []string, style Style, out *strings.Builder) error {
 		style.Full = len(args) > 0
-		return DrawOrphans(out, w.Orphans(), style)
+		return DrawOrphans(out, w.Orphans(), "", style)
 	},
 	"trials": func(w *World, args []string, _ Style, out *strings.Builder) error {
 		for _, trial := range w.Trials(types.UID(args[0])) {

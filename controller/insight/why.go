@@ -27,6 +27,20 @@ type Answer struct {
 	Causes   []Cause `json:"causes"`
 	// Tried are requests that were tried without effect; none if that was not asked for.
 	Tried []Trial `json:"tried,omitempty"`
+	// Try is a command that would try some; empty if there is nothing to try, or it was tried.
+	Try string `json:"-"`
+}
+
+// Offer says that a request could be tried, and how, where it is not known yet who refuses one.
+func (a *Answer) Offer(trials []Trial) {
+	if len(trials) == 0 || slices.ContainsFunc(a.Causes, func(c Cause) bool { return c.refused.actor != "" }) {
+		return
+	}
+	in := ""
+	if a.Namespace != "" {
+		in = " -n " + a.Namespace
+	}
+	a.Try = fmt.Sprintf("kubectl weir why%s %s --try", in, words.Object(a.Kind, a.Name))
 }
 
 // Take adds what was tried, with a cause for each request that is refused.
@@ -41,6 +55,9 @@ func (a *Answer) Take(tried []Trial) {
 
 // WithFlags has the commands that are shown carry flags, which say of which cluster they are.
 func (a *Answer) WithFlags(flags string) {
+	if a.Try != "" {
+		a.Try += flags
+	}
 	for i := range a.Causes {
 		if c := &a.Causes[i]; c.Look != "" {
 			c.Look += flags
@@ -320,6 +337,9 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 	}
 	for i := range a.Tried {
 		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
+	}
+	if a.Try != "" {
+		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to be accepted first is not known. To try that, without effect: %s\n", a.Try)
 	}
 	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err

@@ -263,7 +263,7 @@ func TestOwnersAreFoundInOtherNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		if err := insight.DrawOrphans(&out, w.Orphans(), insight.Style{Full: true}); err != nil {
+		if err := insight.DrawOrphans(&out, w.Orphans(), "", insight.Style{Full: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, owner := range []string{"configmap x/boss (an object with that uid is in the namespace y)", "secret x/key (an object with that uid is in the namespace z)"} {

@@ -81,10 +81,10 @@ func answers(t *testing.T, w *insight.World) string {
 	var out strings.Builder
 	uids := w.Graph.UIDs()
 	now := time.Unix(2000, 0)
-	if err := insight.DrawOrphans(&out, w.Clone().Orphans(), insight.Style{Full: true}); err != nil {
+	if err := insight.DrawOrphans(&out, w.Clone().Orphans(), "", insight.Style{Full: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := insight.DrawPending(&out, w.Clone().Pending(now), insight.Style{}); err != nil {
+	if err := insight.DrawPending(&out, w.Clone().Pending(now), "", insight.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	lines := map[types.UID]string{}
