@@ -1,4 +1,4 @@
-// Package policies_test proves on a real API server what the schemas of Weir's policies hold: each rule by an object
+// Package policies_test proves on a real API server what the schemas of Weir's policies hold: each rule of its own by an object
 // that breaks exactly that one, the defaults, and what kubectl get shows. It knows the policies as their users do, by
 // the YAML of their CustomResourceDefinitions.
 package policies_test
