@@ -129,43 +129,6 @@ func TestBuiltInCollectorIsHeldAfterARestore(t *testing.T) {
 	w.mustStand(crd, left)
 }
 
-// TestBuiltInCollectorIsHeldForWhatARestoreBringsBack: a person lets 600 objects go whose owners are not there, and when they have gone etcd is put back to a
-// backup in which they are there. They are held once more.
-func TestBuiltInCollectorIsHeldForWhatARestoreBringsBack(t *testing.T) {
-	t.Parallel()
-	w, _, crd := newHoldableCompanion(t, plane.Collectors)
-	owned := w.ownedByWidgets()
-	if err := w.plane.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	w.hook.Kill() // which would have seen them go
-	w.weir.Kill()
-	w.deleteAll("widget")
-	w.restartBoth()
-	snapshot := filepath.Join(t.TempDir(), "snapshot.db")
-	if err := w.plane.Snapshot(t.Context(), snapshot); err != nil {
-		t.Fatal(err)
-	}
-	w.startCollector()
-	held := w.awaitCounted(crd.Name, owned)
-	w.proceed(crd.Name, status(held, "digest"))
-	w.awaitGone(w.stillThere(owned)...)
-
-	if err := w.plane.Restore(t.Context(), snapshot, plane.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.mustNotice(time.Now())
-	held = w.awaitCounted(crd.Name, owned)
-	if gone := len(owned) - w.countLeft(owned); gone > mostByInference {
-		t.Errorf("%d objects were deleted after the restore, and %d are the limit", gone, mostByInference)
-	}
-	w.delete("boss", background)
-	w.awaitGoneIn(collectorBegins, "leaf")
-	w.proceed(crd.Name, status(held, "digest"))
-	w.awaitGone(owned...)
-	w.awaitNotHeld(crd.Name)
-}
-
 // TestBuiltInCollectorIsHeldForARenamedKind: while neither it nor Weir runs, the definition of 600 owners is replaced by one whose resource has another name.
 // Some of what they own is repaired, and a person decides about the rest.
 func TestBuiltInCollectorIsHeldForARenamedKind(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
-	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // TestWhatAWatchDidNotShowIsFoundAndRepaired keeps events from weir: a deletion, an
@@ -53,35 +52,5 @@ func TestWhatAWatchDidNotShowIsFoundAndRepaired(t *testing.T) {
 	}
 	if n := m.Sum("weir_graph_faults_total"); n != 3 {
 		t.Errorf("%.0f faults in all, want 3", n)
-	}
-}
-
-// TestGraphOfABusyClusterIsFoundLevel compares without a pause while objects come
-// and go: what is on its way is no fault.
-func TestGraphOfABusyClusterIsFoundLevel(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
-	w.startWeir("--compare-graph-every", "2s")
-	const comparisons, rounds, n = 20, 200, 100
-	var m weir.Metrics
-	round, equal := 0, 0.0
-	for ; equal < comparisons && round < rounds; round++ {
-		leaves := numbered("leaf", n)
-		w.make("cm boss")
-		w.make(dependents("cm", leaves, "boss"))
-		w.delete("boss", foreground)
-		w.awaitGone(append(leaves, "boss")...)
-		var err error
-		if m, err = w.weir.Metrics(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		equal = m.Sum("weir_graph_comparisons_total", "result", "equal")
-	}
-	t.Logf("%d rounds, %.0f comparisons found no difference, %.0f could not be made", round, equal, m.Sum("weir_graph_comparisons_total", "result", "skipped"))
-	if equal < comparisons {
-		t.Errorf("%.0f comparisons only", equal)
-	}
-	if n := m.Sum("weir_graph_faults_total"); n != 0 {
-		t.Errorf("%.0f faults", n)
 	}
 }

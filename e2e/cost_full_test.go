@@ -3,16 +3,12 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -64,46 +60,6 @@ func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
 				t.Errorf("%d deletes of %d objects, want %d at most", deletes, len(all), most)
 			}
 		})
-	}
-}
-
-// TestBackFillReadsWhatAPolicySelects: what else there is of a kind costs no request. 500 objects are a page. The cluster is the test's
-// own: policies of other tests have ConfigMaps listed again.
-func TestBackFillReadsWhatAPolicySelects(t *testing.T) {
-	t.Parallel()
-	w, _ := newPaired(t, replace, plane.Options{Controllers: plane.WithoutCollectors, Audit: true})
-	const n, selected, most = 3_000, 100, 4
-	var making errgroup.Group
-	making.SetLimit(16)
-	for i := range n {
-		making.Go(func() error {
-			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i)}}
-			if i%(n/selected) == 0 {
-				m.Labels = map[string]string{"kept": "yes"}
-			}
-			_, err := w.typed.CoreV1().ConfigMaps(w.namespace).Create(w.Context(), m, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := making.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	name := w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    objectSelector: {matchLabels: {kept: "yes"}}
-    HERE
-  propagation: {default: Orphan}`)
-	w.until("the finalizer is added, and the policy says so", func(ctx context.Context) (bool, error) {
-		o, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		matched, _, _ := unstructured.NestedInt64(o.Object, "status", "matched")
-		return matched == selected && w.requests(weirUser)["patch"] >= selected, nil
-	})
-	if have := w.requests(weirUser); have["patch"] != selected || have["list"] == 0 || have["list"] > most || have["get"] > 0 {
-		t.Errorf("requests by verb: %v, want %d patches and at most %d lists", have, selected, most)
 	}
 }
 

@@ -81,13 +81,6 @@ func (h *hook) called() bool {
 	return err != nil
 }
 
-// judgeAll has it decide about everybody's requests.
-func (h *hook) judgeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = true
-}
-
 // allow stops deciding: the webhook stays, and allows everything.
 func (h *hook) allow() {
 	h.mu.Lock()

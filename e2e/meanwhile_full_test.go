@@ -17,29 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What terminates can be written, and finalizers of others can still come off, but none can be put back.
-func TestEnforcedObjectThatIsWrittenAllTheTimeEnds(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitFinalizerAdded("cm")
-		w.make(`
-			cm  written
-			sec kept owners=(written!block)
-		`)
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		writes := make(chan int)
-		go func() { writes <- w.keepWriting(ctx, "written") }()
-		w.until("it is written", func(context.Context) (bool, error) { return w.get("written").GetAnnotations()["n"] > "2", nil })
-		w.delete("written", background)
-		w.awaitGone("written")
-		stop()
-		t.Logf("it was written %d times", <-writes)
-		w.mustStay("kept")
-		w.awaitOwners("kept", "")
-	})
-}
-
 // A controller that puts Weir's finalizer back, whenever it is not there, holds nothing up: the API server takes no finalizer for what terminates.
 func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {

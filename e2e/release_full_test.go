@@ -229,26 +229,3 @@ func TestReleaseWaitsForTheControllerToBeStopped(t *testing.T) {
 	}
 	goes("given-back")
 }
-
-// TestReleaseTellsOfWhoPutsTheFinalizerBack, instead of going on for ever.
-func TestReleaseTellsOfWhoPutsTheFinalizerBack(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	putBack := change([]map[string]any{{"op": "add", "path": "/metadata/finalizers", "value": []string{finalizer}}})
-	h := w.newHook(true, named("stubborn", putBack))
-	w.make("cm stubborn finalizers=(" + finalizer + ")\nsec other finalizers=(" + finalizer + ")")
-	if r := w.release(kubeconfig); r.err == "" || !strings.Contains(r.log, "release configmaps: ") || !strings.Contains(r.log, "puts it back") {
-		t.Errorf("%q does not tell of it:\n%s", r.err, r.log)
-	}
-	if diff := cmp.Diff([]string{"stubborn"}, w.withFinalizer([]string{"other", "stubborn"})); diff != "" {
-		t.Errorf("left (-want +have):\n%s", diff)
-	}
-	h.allow()
-	if r := w.release(kubeconfig); r.err != "" {
-		t.Errorf("once nobody does: %s\n%s", r.err, r.log)
-	}
-}

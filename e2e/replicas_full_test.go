@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,44 +21,6 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
-
-// TestRolloutRefusesNothing ends and starts both replicas of a webhook that fails
-// closed, one after the other, while objects are made and deleted.
-func TestRolloutRefusesNothing(t *testing.T) {
-	t.Parallel()
-	w, service := newReplicated(t, replace, plane.Options{})
-	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  failurePolicy: Fail")
-	w.awaitFinalizerAdded("cm")
-
-	load := w.startStream()
-	for i, r := range service.replicas {
-		other := service.replicas[1-i]
-		before, asked := load.done.Load(), other.asked(t)
-		if err := syscall.Kill(r.Pid(), syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		// The API server stays with whom it talks to, unless it is sent away in time.
-		w.until("the other replica is asked", func(context.Context) (bool, error) {
-			select {
-			case <-r.Exited():
-				return false, errors.New("the one that goes is gone already")
-			default:
-				return other.asked(t) > asked, nil
-			}
-		})
-		<-r.Exited()
-		if load.done.Load() == before {
-			t.Error("nothing was made and deleted while a replica went")
-		}
-		if err := r.Restart(context.WithoutCancel(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if refused := load.stop(); len(refused) > 0 {
-		t.Errorf("%d of %d requests were refused, the first: %v", len(refused), load.done.Load(), refused[0])
-	}
-	t.Logf("%d objects were made and deleted during the rollout", load.done.Load())
-}
 
 // newReplicated is a cluster of its own with weir's controller and two replicas of its webhook.
 func newReplicated(t *testing.T, m mode, o plane.Options) (*fixture, *service) {
@@ -89,59 +50,6 @@ func newReplicated(t *testing.T, m mode, o plane.Options) (*fixture, *service) {
 	t.Cleanup(w.weir.Kill)
 	w.hook, w.mode = service.replicas[0].Process, m
 	return w, service
-}
-
-// stream makes and deletes ConfigMaps until it is stopped.
-type stream struct {
-	done    atomic.Int64
-	end     context.CancelFunc
-	workers sync.WaitGroup
-
-	mu      sync.Mutex
-	refused []error
-}
-
-func (w *fixture) startStream() *stream {
-	s := &stream{}
-	ctx, end := context.WithCancel(w.Context())
-	s.end = end
-	for worker := range 8 {
-		s.workers.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				err := w.makeAndDelete(fmt.Sprintf("stream-%d-%d", worker, i))
-				s.done.Add(1)
-				if err != nil {
-					s.mu.Lock()
-					s.refused = append(s.refused, err)
-					s.mu.Unlock()
-				}
-			}
-		})
-	}
-	return s
-}
-
-// stop returns what was refused.
-func (s *stream) stop() []error {
-	s.end()
-	s.workers.Wait()
-	return s.refused
-}
-
-func (w *fixture) makeAndDelete(name string) error {
-	k := w.kinds["cm"]
-	manifest, err := k.manifest(name, nil, nil)
-	if err != nil {
-		return err
-	}
-	at := w.at(object{kind: k, namespace: w.namespace, name: name})
-	if _, err := at.Create(w.Context(), manifest, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	if err := at.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	return nil
 }
 
 // service does what a Service does: new connections go to replicas that are ready,
