@@ -78,7 +78,6 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 	$(RACING) test $(RACE) $(TAGS) -timeout 30m $(filter-out $(PURE),$(shell $(GO) list ./...))
 ifneq ($(RING),)
 	cd e2e/cmd/image && $(GO) test ./...
-	cd e2e/cmd/chart && $(GO) test ./...
 endif
 
 # A whole control plane is built once, some minutes. Certificates wait for minutes that an API server counts, so their tests run beside the others.
@@ -153,15 +152,8 @@ bench-process: build ## CPU and memory of Weir's processes, and the time of kube
 OBJECTS ?= 1000000
 SCALE_ARGS ?=
 SCALE = bin/bench-scale
-CHART = cd e2e/cmd/chart && $(GO) run . --table=$(CURDIR)/$(SCALE).csv
-bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md and charts beside it: SCALE_ARGS=--limit=20m
-	rm -f $(SCALE).csv
-	@status=0; (cd e2e && $(GO) run ./cmd/scale --weir=$(CURDIR)/bin/weir --objects=$(OBJECTS) --out=$(CURDIR)/$(SCALE).md --samples=$(CURDIR)/$(SCALE).csv $(SCALE_ARGS)) || status=$$?; \
-	test ! -f $(SCALE).csv || { \
-	  ($(CHART) --columns=made,changed,deleted --title='Objects made, changed and deleted' --unit='a second' --out=$(CURDIR)/$(SCALE)-rate.svg) && \
-	  ($(CHART) --columns='weir,weir heap,standby' --title="Memory of Weir" --unit=MB --out=$(CURDIR)/$(SCALE)-memory.svg) && \
-	  ($(CHART) --columns=kube-apiserver,etcd --title='Memory of the control plane' --unit=MB --out=$(CURDIR)/$(SCALE)-plane.svg) || status=$$?; }; \
-	exit $$status
+bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md, and a sample a second beside it: SCALE_ARGS=--limit=20m
+	cd e2e && $(GO) run ./cmd/scale --weir=$(CURDIR)/bin/weir --objects=$(OBJECTS) --out=$(CURDIR)/$(SCALE).md --samples=$(CURDIR)/$(SCALE).csv $(SCALE_ARGS)
 
 # Tests of the full ring that go on for longer than it lets them.
 LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0
@@ -223,7 +215,6 @@ generate: ## write what is generated: the references of commands, metrics, value
 verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l certs charts cmd controller e2e main.go policies webhook | tee /dev/stderr)"
 	cd e2e/cmd/image && $(GO) mod tidy -diff
-	cd e2e/cmd/chart && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
@@ -249,5 +240,4 @@ lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the
 	cd e2e && $(LINT)
 	cd charts && $(LINT)
 	cd e2e/cmd/image && $(LINT)
-	cd e2e/cmd/chart && $(LINT)
 	cd e2e/certs && $(LINT)
