@@ -43,7 +43,9 @@ type Case struct {
 	Request admissionv1.AdmissionRequest `json:"request"`
 	// NamespaceObject is the live namespace; left out, one with the request's name and no labels.
 	NamespaceObject *runtime.RawExtension `json:"namespaceObject,omitempty"`
-	Facts           Facts                 `json:"facts,omitempty"`
+	// Pod is the pod that an eviction is about, as it is in the cluster.
+	Pod   *runtime.RawExtension `json:"pod,omitempty"`
+	Facts Facts                 `json:"facts,omitempty"`
 	// May are the permissions of the user, beside which there are none.
 	May    []policies.Access `json:"may,omitempty"`
 	Expect Expect            `json:"expect"`
@@ -218,6 +220,9 @@ func (c *Case) question() (policies.Question, error) {
 		q.Kind = schema.FromAPIVersionAndKind(o.GetAPIVersion(), o.GetKind())
 	}
 	if q.Resource.Empty() {
+		ofEviction(&q)
+	}
+	if q.Resource.Empty() {
 		q.Resource, _ = meta.UnsafeGuessKindToResource(q.Kind)
 	}
 	ofNamespace := q.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}
@@ -239,7 +244,7 @@ func (c *Case) question() (policies.Question, error) {
 	if q.Facts, q.Collector = c.Facts.facts(), policies.OthersCollect; c.Facts.WeirCollects {
 		q.Collector = policies.WeirCollects
 	}
-	return q, nil
+	return c.evicted(q)
 }
 
 func (f *Facts) facts() policies.Facts {
