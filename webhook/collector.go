@@ -40,7 +40,8 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	if !at.IsZero() && time.Since(at) < rememberCollector {
 		return last
 	}
-	ctx, cancel := context.WithTimeout(ctx, collectorTime)
+	// The answer is for all who ask within a second: a caller that goes away must not end it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectorTime)
 	defer cancel()
 	asked := time.Now()
 	now, err := c.read(ctx)

@@ -40,6 +40,14 @@ func TestWhoCollectsIsAskedOnceASecond(t *testing.T) {
 				t.Errorf("%+v: %v, asked %d times", step, got, asked)
 			}
 		}
+		// What is found out is for all: a caller that is gone by then must not make it unknown.
+		<-time.After(rememberCollector)
+		c.read = func(ctx context.Context) (policies.Collector, error) { return policies.WeirCollects, ctx.Err() }
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if first, next := c.who(gone), c.who(t.Context()); first != policies.WeirCollects || next != policies.WeirCollects {
+			t.Errorf("a caller goes away: %v, and then %v", first, next)
+		}
 		if got := newCollector(nil, nil).who(t.Context()); got != policies.CollectorUnknown {
 			t.Errorf("%v where nobody knows", got)
 		}
