@@ -112,8 +112,8 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return // no client waits for an event
 	}
 	wave := d.Wave(gr, q.OldObject)
-	now, since := d.Current(ns, q.serverTime(), q.Sealed)
-	if wave <= now || since.IsZero() && ns.deletedBefore(q.serverTime().Add(-unattended)) {
+	now, since := d.Current(ns, q.Now, q.Sealed)
+	if wave <= now || since.IsZero() && ns.deletedBefore(q.Now.Add(-unattended)) {
 		return
 	}
 	v.add(d.c, finding{code: 409,

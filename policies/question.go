@@ -57,11 +57,10 @@ type Question struct {
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
 	DryRun  bool
-	// Now is the time; the zero value is unknown. An object that gets the finalizer at an UPDATE is marked with it, because a
-	// DELETE may be on its way that has not seen the finalizer (RB 6.24).
+	// Now is the time by the API server's clock; the zero value is unknown. An object that gets the
+	// finalizer at an UPDATE is marked with it, because a DELETE may be on its way that has not seen the
+	// finalizer (RB 6.24), and another process may judge that.
 	Now time.Time
-	// ServerTime is the API server's, with which what it wrote is compared; left out, it is Now.
-	ServerTime time.Time
 	// Sealed tells what Weir wrote of a wave; nil where there is no key.
 	Sealed func(text, seal string) bool
 
@@ -262,13 +261,6 @@ func (q *Question) asDelete() *Question {
 	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
 	d.oldObject, d.object, d.anyUser = q.object, nil, true
 	return &d
-}
-
-func (q *Question) serverTime() time.Time {
-	if q.ServerTime.IsZero() {
-		return q.Now
-	}
-	return q.ServerTime
 }
 
 // judged is the object that a request is about.

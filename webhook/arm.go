@@ -63,7 +63,7 @@ const mostCollections = 8
 const atOnce = 16
 
 func newArmer(o Options, m *metrics) (*armer, error) {
-	writer, err := finalizers.New(o.Config)
+	writer, err := finalizers.New(o.Config, o.Policies.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 	wait := window - since
 	if q.Name == "" {
 		// Clients come again ten times at most: not once for each object that got the finalizer a little later.
-		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}, q.Now))
+		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}))
 	}
 	return wait
 }
@@ -239,7 +239,7 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 }
 
 // collectionSince is how long ago the last object of a collection got the finalizer here; long, if none was.
-func (a *armer) collectionSince(at place, now time.Time) time.Duration {
+func (a *armer) collectionSince(at place) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch c := a.collections[at]; {
@@ -248,7 +248,7 @@ func (a *armer) collectionSince(at place, now time.Time) time.Duration {
 	case c.last.IsZero():
 		return 0
 	default:
-		return now.Sub(c.last)
+		return time.Since(c.last)
 	}
 }
 

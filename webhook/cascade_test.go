@@ -60,7 +60,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 		"too many, and all of them":      {500, -1, "!has(oldObject.data)", unsure, readFull.Pages},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withFixtureOf(t, cascading(c.objects), func(b *fixture) {
+			withFixtureOf(t, apitest.New(), cascading(c.objects), func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, conditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
 				for i := range min(c.objects, 5000) {
 					b.api.Put("configmaps", fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%05d", "namespace": "shop", "labels": {"keep": "yes"}}}`, i))
@@ -88,7 +88,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 // An answer comes in time, though the API server takes its own; a user could make it. Of a namespace it is a refusal.
 func TestCascadeThatTakesLongEnds(t *testing.T) {
 	for request, says := range map[string]string{aWeb: "not all that depends on", aShop: "it holds more configmaps than are looked at"} {
-		withFixtureOf(t, cascading(300), func(b *fixture) {
+		withFixtureOf(t, apitest.New(), cascading(300), func(b *fixture) {
 			b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`)
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 				if strings.HasSuffix(r.Path, "/configmaps") {
@@ -107,7 +107,7 @@ func TestCascadeThatTakesLongEnds(t *testing.T) {
 func TestFewListsAreReadAtOnce(t *testing.T) {
 	const requests = 6
 	for condition, want := range map[string]int32{"true": mostLists, "has(oldObject.data)": 1} {
-		withFixtureOf(t, cascading(300), func(b *fixture) {
+		withFixtureOf(t, apitest.New(), cascading(300), func(b *fixture) {
 			b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "` + condition + `"}]}, protection: {confirmation: Required}}}`)
 			var now, most atomic.Int32
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -147,7 +147,7 @@ func TestCascadeThatCannotBeReadIsTheFailurePolicys(t *testing.T) {
 	for failure, want := range map[string]string{"Ignore": `"allowed":true`, "Fail": "configmaps that would be deleted cannot be read"} {
 		for _, request := range []string{aWeb, aShop} {
 			want := want
-			withFixtureOf(t, cascading(3), func(b *fixture) {
+			withFixtureOf(t, apitest.New(), cascading(3), func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}, failurePolicy: ` + failure + `}}`)
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 					if strings.Contains(r.Path, "/configmaps") {

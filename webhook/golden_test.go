@@ -47,14 +47,14 @@ func elapse(d time.Duration) {
 // withFixture runs a test, in a bubble, with a webhook whose policies are in force.
 func withFixture(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	withFixtureOf(t, someFacts(), test)
+	withFixtureOf(t, apitest.New(), someFacts(), test)
 }
 
-// withFixtureOf is withFixture, with other facts.
-func withFixtureOf(t *testing.T, facts policies.Facts, test func(*fixture)) {
+// withFixtureOf is withFixture, with another API server and other facts.
+func withFixtureOf(t *testing.T, api *apitest.Server, facts policies.Facts, test func(*fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &fixture{T: t, api: apitest.New()}
+		b := &fixture{T: t, api: api}
 		b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
 		b.api.Intercept(b.review)
 		state, err := live.New(live.Options{Config: b.api.Config(), Self: []string{"weir"}})

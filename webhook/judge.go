@@ -69,8 +69,7 @@ func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Q
 }
 
 func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
-	q.Asked, q.Facts, q.Now = asked, j.facts, time.Now()
-	q.ServerTime, q.Sealed = j.policies.Now(), j.sealed
+	q.Asked, q.Facts, q.Now, q.Sealed = asked, j.facts, j.policies.Now(), j.sealed
 	if q.Namespace != "" && q.Resource.GroupResource() != namespaces {
 		ns, err := j.namespace(ctx, q.Namespace)
 		if err != nil {

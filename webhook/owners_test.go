@@ -55,7 +55,7 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 		"for a warning, too":         {"dangling: Warn", owned(ownerNamed("none", "uid-none")), 0, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withFixtureOf(t, unknown, func(b *fixture) {
+			withFixtureOf(t, apitest.New(), unknown, func(b *fixture) {
 				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: lint}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, rules: {` + c.rules + `}}}`)
 				b.api.Put("deployments", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: uid-web}}`)
 				var reads atomic.Int32

@@ -52,7 +52,7 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := finalizers.New(api.Config())
+	writer, err := finalizers.New(api.Config(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

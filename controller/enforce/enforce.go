@@ -88,7 +88,7 @@ func New(o Options) (*Enforcer, error) {
 	}
 	guarded := rest.CopyConfig(limited)
 	guarded.Wrap(r.History.Guard)
-	writer, err := finalizers.New(guarded)
+	writer, err := finalizers.New(guarded, o.Policies.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (r *Release) work(config *rest.Config) (*releasing, error) {
 	if err != nil {
 		return nil, err
 	}
-	writer, err := finalizers.New(config)
+	writer, err := finalizers.New(config, nil) // it adds none
 	if err != nil {
 		return nil, err
 	}

@@ -42,33 +42,35 @@ const (
 // Writer adds the finalizer to objects, and removes it.
 type Writer struct {
 	client metadata.Interface
+	now    func() time.Time
 }
 
-// New makes a Writer. Its requests are bounded by config's rate limits.
-func New(config *rest.Config) (*Writer, error) {
+// New makes a Writer. Its requests are bounded by config's rate limits. now is the API server's time:
+// when a finalizer was added is written for other processes. Without it nothing can be added.
+func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for finalizers: %w", err)
 	}
-	return &Writer{client: client}, nil
+	return &Writer{client: client, now: now}, nil
 }
 
 // Put adds finalizers to an object, and says when: a DELETE that is under way now does not honour it (RB 6.24). A time that
 // cannot be believed is written again.
 func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
-	return s.change(ctx, gvr, m, adding(add), mostTries)
+	return s.change(ctx, gvr, m, s.adding(add), mostTries)
 }
 
 // PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
 // judged the object before.
 func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
-	return unchanged(s.change(ctx, gvr, m, adding(add), 1))
+	return unchanged(s.change(ctx, gvr, m, s.adding(add), 1))
 }
 
 // adding is the change that adds finalizers.
-func adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
+func (s *Writer) adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
-		now, missing := time.Now(), add.Missing(m.Finalizers)
+		now, missing := s.now(), add.Missing(m.Finalizers)
 		text := m.Annotations[v1alpha1.ArmedAtAnnotation]
 		if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
 			return nil

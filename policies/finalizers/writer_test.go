@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func seen(t *testing.T, api *apitest.Server, gvr schema.GroupVersionResource) *m
 
 func writer(t *testing.T, api *apitest.Server) *Writer {
 	t.Helper()
-	s, err := New(api.Config())
+	s, err := New(api.Config(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ const (
 func TestObjectWithoutUIDIsLeftAlone(t *testing.T) {
 	api := apitest.New()
 	api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}")
-	s, err := New(api.Config())
+	s, err := New(api.Config(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
