@@ -24,7 +24,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/klog/v2"
@@ -110,6 +113,9 @@ type asking struct {
 	all           bool
 	output        string
 	full          bool
+
+	goesOn  bool    // past objects that are not there, as long as one is
+	missing []error // these
 }
 
 func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlags(true)} }
@@ -148,6 +154,8 @@ func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.c
 func (a *asking) registerObjects(cmd *cobra.Command) {
 	a.registerNames(cmd)
 	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil, "files, directories or URLs that name the objects")
+	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "", "a directory with a kustomization that names the objects")
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "of all namespaces, with --selector or --all")
 	cmd.Flags().BoolVarP(&a.files.Recursive, "recursive", "R", false, "look into the subdirectories of --filename")
 	cmd.Flags().StringVarP(&a.selector, "selector", "l", "", "the objects that have these labels")
 	cmd.Flags().BoolVar(&a.all, "all", false, "all objects of the types that are named, in the namespace")
@@ -177,7 +185,7 @@ func (a *asking) style(w io.Writer) insight.Style {
 
 // objects are those that the arguments and flags mean, as they are now.
 func (a *asking) objects(ctx context.Context, args []string) ([]*resource.Info, error) {
-	if len(args) == 0 && len(a.files.Filenames) == 0 {
+	if len(args) == 0 && len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
 		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
 	}
 	namespace, enforce, err := a.flags.ToRawKubeConfigLoader().Namespace()
@@ -194,16 +202,23 @@ func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, 
 		err   error
 	}
 	find := func() found {
-		infos, err := resource.NewBuilder(a.flags).Unstructured().
-			NamespaceParam(namespace).DefaultNamespace().FilenameParam(false, &a.files).
+		b := resource.NewBuilder(a.flags).Unstructured().
+			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(false, &a.files).
 			LabelSelectorParam(a.selector).SelectAllParam(a.all).
-			ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten().Do().Infos()
-		if err == nil && enforce {
+			ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
+		if a.goesOn {
+			b.ContinueOnError()
+		}
+		infos, err := b.Do().Infos()
+		if a.goesOn && len(infos) > 0 {
+			a.missing, err = notThere(err)
+		}
+		if err == nil && enforce && !a.allNamespaces {
 			err = elsewhereThan(namespace, infos)
 		}
 		return found{infos, unanswered(err)}
 	}
-	if len(a.files.Filenames) == 0 {
+	if len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
 		f := find()
 		return f.infos, f.err
 	}
@@ -215,6 +230,21 @@ func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, 
 	case f := <-done:
 		return f.infos, f.err
 	}
+}
+
+// notThere takes out of an error those that say that an object, or its kind, is not there.
+func notThere(err error) (missing []error, rest error) {
+	is := func(err error) bool {
+		return apierrors.IsNotFound(err) || errors.As(err, new(*meta.NoKindMatchError)) || errors.As(err, new(*meta.NoResourceMatchError))
+	}
+	rest = utilerrors.FilterOut(err, func(err error) bool {
+		if !is(err) {
+			return false
+		}
+		missing = append(missing, err)
+		return true
+	})
+	return missing, rest
 }
 
 // elsewhereThan fails where a file says another namespace than --namespace does: it is not known which is meant.

@@ -96,5 +96,5 @@ func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Pl
 		}
 		objects = append(objects, found...)
 	}
-	return a.plan(ctx, objects, kept.Propagation)
+	return a.plan(ctx, objects, insight.Deletion{Propagation: kept.Propagation, GracePeriodSeconds: kept.GracePeriodSeconds})
 }

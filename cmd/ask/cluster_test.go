@@ -179,6 +179,8 @@ func TestFilesNameObjects(t *testing.T) {
 	write("cluster/void.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: void}\n")
 	w.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: void}}")
 	write("notes/readme.txt", "not an object")
+	write("kustom/kustomization.yaml", "resources: [boss.yaml]\nnamespace: shop\n")
+	write("kustom/boss.yaml", object("boss"))
 	for args, c := range map[string]struct{ out, err string }{
 		"plan -f $KEPT/files/boss.yaml -o name":                         {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
 		"plan -f $KEPT/files/two.yaml -o name":                          {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
@@ -195,6 +197,13 @@ func TestFilesNameObjects(t *testing.T) {
 		"plan -f $KEPT/files/none.yaml":                                 {"", "does not exist"},
 		"plan -f $KEPT/files/notes":                                     {"", "error reading ["},
 		"plan -f $KEPT/files/kind":                                      {"", `no matches for kind "Widget" in version "example.com/v1"`},
+		"plan -k $KEPT/files/kustom -o name":                            {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -k $KEPT/files/none":                                      {"", "unable to find one of 'kustomization.yaml'"},
+		"plan -k $KEPT/files/kustom -f $KEPT/files/boss.yaml":           {"", "only one of -f or -k can be specified"},
+		"plan cm -A --all -o name -n other":                             {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan cm boss -A":                                               {"", "a resource cannot be retrieved by name across all namespaces"},
+		"plan cm boss --force --grace-period=5":                         {"", "--force and a --grace-period of more than 0 cannot be given together"},
+		"plan --check $KEPT/plan.json --force":                          {"", "none of the others can be"},
 		"plan cm boss -f $KEPT/files/boss.yaml":                         {"", "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well"},
 		"plan -f $KEPT/files/boss.yaml --all -o name":                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
 		"plan --check $KEPT/plan.json -f $KEPT/files/boss.yaml":         {"", "none of the others can be"},

@@ -2,10 +2,12 @@ package ask
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/insight"
+	"github.com/weir-dev/weir/controller/snapshot"
 )
 
 const (
@@ -14,8 +16,11 @@ const (
 	mostPods          = 500
 )
 
-// details reads what a plan tells besides: how long pods have to stop, and whether the workloads go that are to take finalizers off.
-// What cannot be read is not told; an error is Ctrl-C.
+// mostVolumes bounds how many volumes are read to tell what becomes of those of claims.
+const mostVolumes = 5000
+
+// details reads what a plan tells besides: how long pods have to stop, whether the workloads go that are to take finalizers off, and
+// what becomes of volumes. What cannot be read is not told, but for the volumes, of which it is said then; an error is Ctrl-C.
 func (a *asking) details(ctx context.Context, p *insight.Plan) error {
 	client, err := a.client()
 	if err != nil {
@@ -35,6 +40,17 @@ func (a *asking) details(ctx context.Context, p *insight.Plan) error {
 					p.Workloads(list.Items)
 				}
 			}
+		}
+	}
+	if p.Claims() {
+		list, err := client.Resource(volumeKind).List(ctx, metav1.ListOptions{Limit: mostVolumes})
+		switch {
+		case err != nil:
+			p.Volumes(nil, snapshot.ReasonOf(err))
+		case list.GetContinue() != "":
+			p.Volumes(list.Items, fmt.Sprintf("there are more than %d volumes", mostVolumes))
+		default:
+			p.Volumes(list.Items, "")
 		}
 	}
 	return ctx.Err()

@@ -27,7 +27,12 @@ func (w *town) rule(spec map[string]any) {
 		"/selfsubjectreviews":       reviewed("SelfSubjectReview", map[string]any{"userInfo": map[string]any{"username": "jo", "groups": []any{"system:authenticated"}}}),
 		"/selfsubjectaccessreviews": {Code: 201, Body: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": false}}},
 	})
-	spec["match"] = map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}}}
+	match := map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}}}
+	if conditions, ok := spec["conditions"]; ok {
+		match["conditions"] = conditions
+		delete(spec, "conditions")
+	}
+	spec["match"] = match
 	text, err := json.Marshal(map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "maps"}, "spec": spec})
 	if err != nil {
 		w.Fatal(err)

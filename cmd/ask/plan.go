@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,6 +31,27 @@ type planning struct {
 	*asking
 	cascade, out, check string
 	exitCode            bool
+	gracePeriod         int64
+	force               bool
+}
+
+// deletion is what is asked for of each object.
+func (p *planning) deletion() (d insight.Deletion, err error) {
+	if d.Propagation, err = propagationOf(p.cascade); err != nil {
+		return d, err
+	}
+	switch {
+	case p.gracePeriod > 0 || p.gracePeriod == 0 && p.force:
+		d.GracePeriodSeconds = &p.gracePeriod
+	case p.gracePeriod == 0: // which kubectl takes for the least
+		d.GracePeriodSeconds = new(int64(1))
+	case p.force:
+		d.GracePeriodSeconds = new(int64(0))
+	}
+	if p.force && p.gracePeriod > 0 {
+		return d, errors.New("--force and a --grace-period of more than 0 cannot be given together")
+	}
+	return d, nil
 }
 
 const planHelp = `Show what a delete would do, before it is done: what is deleted and in what order, what is kept and why, what waits
@@ -53,7 +75,7 @@ func planCommand() *cobra.Command {
 	p := &planning{asking: newAsking()}
 	outputs := []string{"wide", "json", "yaml", "name", "dot"}
 	cmd := &cobra.Command{
-		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | TYPE -l SELECTOR | TYPE --all)",
+		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | -k DIR | TYPE -l SELECTOR | TYPE --all)",
 		Short: "Show what a delete would do, before it is done",
 		Long:  planHelp,
 		Example: `  kubectl weir plan deployment web
@@ -74,11 +96,14 @@ func planCommand() *cobra.Command {
 	}
 	p.register(cmd, outputs...)
 	p.registerObjects(cmd)
+	p.goesOn = true
+	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as kubectl asks for it; -1: as they say themselves")
+	cmd.Flags().BoolVar(&p.force, "force", false, "as kubectl asks for it: without time to stop")
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
 	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
 	cmd.Flags().StringVar(&p.out, "out", "", "keep the plan in this file, for --check")
 	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has changed since")
-	for _, other := range []string{"cascade", "out", "filename", "selector", "all"} { // the file says them
+	for _, other := range []string{"cascade", "out", "filename", "kustomize", "selector", "all", "all-namespaces", "grace-period", "force"} { // the file says them
 		cmd.MarkFlagsMutuallyExclusive("check", other)
 	}
 	return cmd
@@ -86,7 +111,7 @@ func planCommand() *cobra.Command {
 
 // run makes a plan, keeps it if that is asked for, and shows it.
 func (p *planning) run(cmd *cobra.Command, args []string) error {
-	propagation, err := propagationOf(p.cascade)
+	d, err := p.deletion()
 	if err != nil {
 		return err
 	}
@@ -98,10 +123,13 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 		if objects, err = p.objects(cmd.Context(), args); err != nil {
 			return err
 		}
-		plan, err = p.plan(cmd.Context(), objects, propagation)
+		plan, err = p.plan(cmd.Context(), objects, d)
 	}
 	if err != nil {
 		return err
+	}
+	for _, err := range p.missing {
+		say(cmd.ErrOrStderr(), "not there, and not in the plan: %v", printableError{err})
 	}
 	if err := p.details(cmd.Context(), plan); err != nil {
 		return err
@@ -205,15 +233,14 @@ func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
 }
 
 // plan reads all that the plan of some deletes needs, and makes it.
-func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation metav1.DeletionPropagation) (*insight.Plan, error) {
+func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.Deletion) (*insight.Plan, error) {
 	if len(objects) == 0 {
-		return &insight.Plan{Propagation: propagation}, nil // a selector that selects nothing
+		return &insight.Plan{Propagation: d.Propagation}, nil // a selector that selects nothing
 	}
 	w, err := a.read(ctx, scopeOf(objects))
 	if err != nil {
 		return nil, err
 	}
-	d := insight.Deletion{Propagation: propagation}
 	judge, err := a.policies(ctx, w)
 	if err != nil {
 		return nil, err
@@ -234,7 +261,7 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation
 		if judge == nil {
 			continue
 		}
-		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource, propagation)
+		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource, metav1.DeleteOptions{PropagationPolicy: &d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -249,10 +276,14 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, propagation
 
 // told is all that there is to say about a plan.
 func told(p *insight.Plan) map[string]any {
-	return map[string]any{
+	out := map[string]any{
 		"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items, "unread": p.Unread,
 		"totals": p.Totals(), "summary": p.Summary(),
 	}
+	if p.GracePeriodSeconds != nil {
+		out["gracePeriodSeconds"] = p.GracePeriodSeconds
+	}
+	return out
 }
 
 func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {

@@ -149,6 +149,7 @@ func (p *Plan) Summary() string {
 	add(t.Braked, "of them is held until a person decides", "of them are held until a person decides")
 	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
 	add(t.Later, "goes only after that", "go only after that")
+	add(t.Volumes, "volume loses its data", "volumes lose their data")
 	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
 	add(t.Unknown, "is kept because its owners cannot be determined for certain", "are kept because their owners cannot be determined for certain")
@@ -288,6 +289,9 @@ func (i *Item) note(style Style) string {
 		}
 		if s := i.stopping(); s != "" {
 			notes = append(notes, s)
+		}
+		if v := i.Volume.note(style); v != "" {
+			notes = append(notes, v)
 		}
 		if i.CreatedAgainBy != nil {
 			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.CreatedAgainBy.Short(i.Namespace)))

@@ -41,6 +41,11 @@ func (p *Plan) Grace(all []unstructured.Unstructured) {
 		}
 		of[all[i].GetUID()] = seconds
 	}
+	for _, r := range p.Roots {
+		if seconds, ok := of[r.UID]; ok && seconds > 0 && p.GracePeriodSeconds != nil {
+			of[r.UID] = *p.GracePeriodSeconds
+		}
+	}
 	for _, i := range p.Items {
 		if seconds, ok := of[i.UID]; ok && i.stops() {
 			i.GracePeriodSeconds = &seconds

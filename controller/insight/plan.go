@@ -50,6 +50,8 @@ type Deletion struct {
 	// Decided says that a person has decided about Roots: no brake holds them.
 	Decided     bool
 	Propagation metav1.DeletionPropagation
+	// GracePeriodSeconds is how long Roots may take to stop; nil: as they say themselves.
+	GracePeriodSeconds *int64
 	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
 	Enforce func(graph.View) Enforcement
 	// Protects is why a policy refuses a collector the delete of an object, which is then released from
@@ -97,6 +99,8 @@ type Item struct {
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
 	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a pod's.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// Volume is what becomes of the volume of a claim; nil where it has none that is known, or is no claim.
+	Volume *Volume `json:"volume,omitempty"`
 	// CreatedAgainBy is its controller, if that lives on: it is likely to make the object again.
 	CreatedAgainBy *Object `json:"anew,omitempty"`
 
@@ -142,8 +146,10 @@ type Plan struct {
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation"`
-	Items       []*Item                    `json:"items"`
-	Unread      []Unread                   `json:"unread,omitempty"`
+	// GracePeriodSeconds is how long Roots may take to stop; nil: as they say themselves.
+	GracePeriodSeconds *int64   `json:"gracePeriodSeconds,omitempty"`
+	Items              []*Item  `json:"items"`
+	Unread             []Unread `json:"unread,omitempty"`
 }
 
 // Totals are how many objects have which outcome.
@@ -152,7 +158,8 @@ type Totals struct {
 	Held         int `json:"held"`   // of Deleted: carry finalizers that others must take off
 	Braked       int `json:"braked"` // of Deleted: held by a brake until a person decides
 	Later        int `json:"later"`
-	CreatedAgain int `json:"anew"` // of Deleted: their controllers live on
+	Volumes      int `json:"volumes,omitempty"` // whose data goes with claims
+	CreatedAgain int `json:"anew"`              // of Deleted: their controllers live on
 	Released     int `json:"released"`
 	Unknown      int `json:"unknown"`
 	Refused      int `json:"refused"`             // of the objects that are asked about
@@ -189,6 +196,9 @@ func (p *Plan) Totals() (t Totals) {
 		case Deleted:
 			t.Deleted++
 			t.Steps = max(t.Steps, i.Step)
+			if i.Volume.losesData() {
+				t.Volumes++
+			}
 			if i.CreatedAgainBy != nil {
 				t.CreatedAgain++
 			}
@@ -232,7 +242,7 @@ type wave struct {
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
 	c.protects, c.waves = d.Protects, d.Waves
-	p := &Plan{Propagation: d.Propagation, Verdicts: slices.Clone(d.Verdicts)}
+	p := &Plan{Propagation: d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds, Verdicts: slices.Clone(d.Verdicts)}
 	c.step = 1
 	for _, uid := range d.Roots {
 		v, ok := w.Graph.Find(uid)

@@ -26,15 +26,15 @@ import (
 
 // Judge is what policies say about the delete of an object: that it is refused, and why, or warnings. What cannot be read or asked for that
 // is a doubt: whether it is refused is not known then.
-func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) insight.Verdict {
-	v, err := p.judge(ctx, object, gvr, propagation)
+func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
+	v, err := p.judge(ctx, object, gvr, options)
 	if err != nil {
 		return insight.Verdict{Doubt: words.Printable(strings.Join(strings.Fields(err.Error()), " "))}
 	}
 	return v
 }
 
-func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) (insight.Verdict, error) {
+func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, options metav1.DeleteOptions) (insight.Verdict, error) {
 	ns, err := p.namespace(ctx, object.GetNamespace())
 	if err = cmp.Or(p.unknownUser, err); err != nil {
 		return insight.Verdict{}, err
@@ -42,8 +42,14 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	q := policies.Question{
 		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
 		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
-		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "propagationPolicy": string(propagation)},
+		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"},
 		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
+	}
+	if options.PropagationPolicy != nil {
+		q.Options["propagationPolicy"] = string(*options.PropagationPolicy)
+	}
+	if options.GracePeriodSeconds != nil {
+		q.Options["gracePeriodSeconds"] = *options.GracePeriodSeconds
 	}
 	if gvr.GroupResource() == namespacesKind {
 		q.Namespace = q.Name // as admission has it
