@@ -40,7 +40,7 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			if err != nil {
 				return err
 			}
-			r := policyReader{config: config, home: home, missed: func(what string, err error) {
+			r := policyReader{config: config, home: home, named: cmd.Flags().Changed("weir-namespace"), missed: func(what string, err error) {
 				say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
 			}}
 			all, events, err := r.read(cmd.Context())
@@ -63,6 +63,7 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 type policyReader struct {
 	config *rest.Config
 	home   string
+	named  bool // by the user
 	missed func(what string, err error)
 }
 
@@ -102,7 +103,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	if err != nil {
+	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
 	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonPolicyError})

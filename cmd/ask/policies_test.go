@@ -89,15 +89,15 @@ func TestPoliciesThatCannotBeReadAreTold(t *testing.T) {
 		lacks  string // of the answer
 		failed string
 	}{
-		"a kind that may not be listed":     {"/deletionpolicies", forbidden, "incomplete: deletionpolicies: ", "DeletionPolicy", ""},
-		"a kind that is not installed":      {"/drainpolicies", apitest.Refuse(404, "NotFound", "the server could not find the requested resource"), "", "DrainPolicy", ""},
-		"a kind whose list fails":           {"/ownerreferencepolicies", apitest.Refuse(500, "InternalError", "etcdserver: request timed out"), "", "", "etcdserver: request timed out"},
-		"a status that is something else":   {"/deletionpolicies", listOf(policy("DeletionPolicy", "keep", nil, map[string]any{"matched": "many"})), "", "", "read the status of DeletionPolicy keep"},
-		"files that may not be read":        {"/weir-file-policies", forbidden, "incomplete: policies that are files (--weir-namespace says where to look): ", "a.yaml", ""},
-		"no files where Weir is said to be": {"/weir-file-policies", apitest.Refuse(404, "NotFound", "configmaps \"weir-file-policies\" not found"), "incomplete: policies that are files", "a.yaml", ""},
-		"files that are no JSON":            {"/weir-file-policies", broken(`[{"kind": `), "incomplete: policies that are files", "a.yaml", ""},
-		"files that are something else":     {"/weir-file-policies", broken(`{"kind": "DeletionPolicy"}`), "incomplete: policies that are files", "a.yaml", ""},
-		"Events that may not be listed":     {"/events", forbidden, "incomplete: last errors: ", "the condition needs an object", ""},
+		"a kind that may not be listed":   {"/deletionpolicies", forbidden, "incomplete: deletionpolicies: ", "DeletionPolicy", ""},
+		"a kind that is not installed":    {"/drainpolicies", apitest.Refuse(404, "NotFound", "the server could not find the requested resource"), "", "DrainPolicy", ""},
+		"a kind whose list fails":         {"/ownerreferencepolicies", apitest.Refuse(500, "InternalError", "etcdserver: request timed out"), "", "", "etcdserver: request timed out"},
+		"a status that is something else": {"/deletionpolicies", listOf(policy("DeletionPolicy", "keep", nil, map[string]any{"matched": "many"})), "", "", "read the status of DeletionPolicy keep"},
+		"files that may not be read":      {"/weir-file-policies", forbidden, "incomplete: policies that are files (--weir-namespace says where to look): ", "a.yaml", ""},
+		"no files":                        {"/weir-file-policies", apitest.Refuse(404, "NotFound", "configmaps \"weir-file-policies\" not found"), "", "a.yaml", ""},
+		"files that are no JSON":          {"/weir-file-policies", broken(`[{"kind": `), "incomplete: policies that are files", "a.yaml", ""},
+		"files that are something else":   {"/weir-file-policies", broken(`{"kind": "DeletionPolicy"}`), "incomplete: policies that are files", "a.yaml", ""},
+		"Events that may not be listed":   {"/events", forbidden, "incomplete: last errors: ", "the condition needs an object", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(t)

@@ -57,11 +57,12 @@ func (w *World) keptBecause(v *graph.View) string {
 }
 
 func (w *World) orphan(v *graph.View) (Orphan, bool) {
+	if isCanary(v) {
+		return Orphan{}, false
+	}
 	a := w.Graph.Decide(v.UID)
 	o := Orphan{Object: objectOf(v), Why: a.Why}
 	switch {
-	case isCanary(v):
-		o.Fate, o.Why = "keep", "it tells Weir whether another garbage collector works: any but Weir deletes it"
 	case a.Verb == graph.Delete && !a.Awaited:
 		o.Fate = "delete"
 	case a.Verb == graph.Release:
