@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -237,7 +238,16 @@ func TestContentProtectsItsNamespace(t *testing.T) {
 		w.awaitRefusal("delete", "namespace", w.namespace)
 		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: 2 objects would also be deleted, and none is accepted: 1 configmaps (settings); 1 secrets (keys)`},
 			"delete", "namespace", w.namespace)
+		// A Lease may be a lock that somebody holds.
+		if _, err := w.typed.CoordinationV1().Leases(w.namespace).Create(w.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lock"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		w.mustKubectl("delete", "configmap/settings", "secret/keys")
+		w.until("it holds a Lease and nothing else", func(context.Context) (bool, error) {
+			out, err := w.kubectl("delete", "namespace", w.namespace, "--dry-run=server")
+			return err != nil && strings.Contains(out+err.Error(), "none is accepted: 1 leases.coordination.k8s.io (lock)"), nil
+		})
+		w.mustKubectl("delete", "lease/lock")
 		w.mustKubectl("delete", "namespace", w.namespace) // waits until it is gone
 	})
 }

@@ -80,9 +80,15 @@ func howToConfirm(q *Question) string {
 	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
 }
 
+// madeAnew are the namespaces that Kubernetes makes by itself.
+var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
+
 // waysOn are what the user can do now, one line each, at the end of which is what can be pasted.
 func waysOn(q *Question, w propagation, confirm bool) string {
 	var ways []string
+	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
+		ways = append(ways, "Kubernetes makes this namespace anew, but of what it holds only what its own components write again.")
+	}
 	counted := q.isNamespace() || q.isCRD()
 	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))

@@ -89,7 +89,7 @@ type Facts struct {
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (AlsoDeleted, bool)
 	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap
-	// kube-root-ca.crt, the ServiceAccount default), events and leases.
+	// kube-root-ca.crt, the ServiceAccount default), and Events, which Weir does not follow.
 	Content func(namespace string) (AlsoDeleted, bool)
 	// Owner looks for the owner that a dependent in a namespace claims to have.
 	Owner func(ref OwnerRef, namespace string) Owner

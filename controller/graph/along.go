@@ -20,16 +20,13 @@ func (f *cascade) along(n *node) {
 	}
 }
 
-// content has everything in a namespace go, but for what Kubernetes itself puts into each, events and leases.
+// content has everything in a namespace go, but for what Kubernetes itself puts into each.
 func (f *cascade) content(namespace string) {
 	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
 	if inv == nil {
 		return
 	}
 	for _, slotID := range slices.Sorted(maps.Keys(inv.kinds)) {
-		if passing[f.g.slots[slotID].GroupResource()] {
-			continue
-		}
 		for _, id := range inv.kinds[slotID].nodes {
 			if f.spent() {
 				return

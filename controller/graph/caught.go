@@ -64,7 +64,7 @@ func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
 }
 
 // Holds finds, for each wanted kind of which the namespace of a Search holds objects, one of them;
-// sorted. What Kubernetes itself puts into every namespace does not count, nor do events and leases.
+// sorted. What Kubernetes itself puts into every namespace does not count.
 // Of Instances it tells whether there are any. False: there may be others, since a kind is not listed
 // yet.
 //
@@ -84,7 +84,7 @@ func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds [
 	}
 	for slotID, held := range inv.kinds {
 		gr := g.slots[slotID].GroupResource()
-		if len(held.nodes) > int(held.usual) && !passing[gr] && wanted(gr) {
+		if len(held.nodes) > int(held.usual) && wanted(gr) {
 			kinds = append(kinds, g.caught(held.nodes[0]))
 		}
 	}
@@ -105,8 +105,8 @@ type Search struct {
 
 // Going are the uids of all that goes, in no order: at any depth, and with a namespace or a
 // definition what it holds. What is being deleted already is not among them, nor what Kubernetes
-// itself puts into every namespace, nor events and leases. It looks at most references and objects,
-// and complete is as of Catch.
+// itself puts into every namespace. It looks at most references and objects, and complete is as of
+// Catch.
 //
 // It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
 func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
@@ -115,7 +115,7 @@ func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
 		f.along(n)
-		if !passing[g.slots[n.slot].GroupResource()] && n.flags&deleting == 0 && !g.isUsual(n) {
+		if n.flags&deleting == 0 && !g.isUsual(n) {
 			uids = append(uids, g.uidOf(n.entry))
 		}
 	}

@@ -13,13 +13,6 @@ var usual = map[schema.GroupResource]string{
 	{Resource: "serviceaccounts"}: "default",
 }
 
-// passing are kinds whose objects no user would miss.
-var passing = map[schema.GroupResource]bool{
-	{Resource: "events"}:                               true,
-	{Group: "events.k8s.io", Resource: "events"}:       true,
-	{Group: "coordination.k8s.io", Resource: "leases"}: true,
-}
-
 // Instances counts the objects of a kind. False: it is at least that many, since the kind is served and its
 // list is not complete, or nothing is known of what is served. The names are some.
 func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
@@ -30,9 +23,8 @@ func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	})}, g.complete(kind)
 }
 
-// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each,
-// events and leases. False: it is at least that much, since a namespaced kind is not listed yet. The names
-// are some.
+// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each.
+// False: it is at least that much, since a namespaced kind is not listed yet. The names are some.
 //
 // It costs a few steps for each kind that the namespace holds.
 func (g *Graph) Filled(namespace string) ([]Counted, bool) {
@@ -45,7 +37,7 @@ func (g *Graph) Filled(namespace string) ([]Counted, bool) {
 	var out []Counted
 	for slotID, s := range inv.kinds {
 		f := Counted{Kind: g.slots[slotID].GroupResource(), Count: len(s.nodes) - int(s.usual)}
-		if f.Count == 0 || passing[f.Kind] {
+		if f.Count == 0 {
 			continue
 		}
 		for _, id := range s.nodes {

@@ -106,7 +106,7 @@ func (m *model) instances(kind schema.GroupResource) (objects []*mObject, ok boo
 	return objects, m.discovered && (!k.served || k.level)
 }
 
-var uncounted = []string{"configmaps/kube-root-ca.crt", "serviceaccounts/default", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}
+var uncounted = []string{"configmaps/kube-root-ca.crt", "serviceaccounts/default"}
 
 // counted tells whether an object counts as what its namespace holds.
 func (o *mObject) counted() bool {
