@@ -113,13 +113,13 @@ func plain(text string) string {
 }
 
 // proofsOf finds the files that have a test, a benchmark, a script, a case of the chart's suites, or a target of the Makefile. What follows a /
-// is in one of the files beside it.
+// is in one of the files beside it, in quotes, or as a claim of a script (## …).
 func proofsOf(t *testing.T) func(name string) []string {
 	t.Helper()
 	files, packages := map[string][]string{}, map[string]string{}
 	add := func(path, prefix string, names *regexp.Regexp) {
 		source := read(t, path)
-		packages[filepath.Dir(path)] += source
+		packages[filepath.Dir(path)] += regexp.MustCompile(`(?m)^## (.+)$`).ReplaceAllString(source, `"$1"`)
 		for _, m := range names.FindAllStringSubmatch(source, -1) {
 			files[prefix+m[1]] = append(files[prefix+m[1]], path)
 		}
@@ -135,7 +135,7 @@ func proofsOf(t *testing.T) func(name string) []string {
 		case in == "charts/weir/tests" && !d.IsDir():
 			add(path, "", regexp.MustCompile(`(?m)^- it: (.+)$`))
 		case filepath.Ext(path) == ".txt" && filepath.Base(in) == "testdata":
-			files[d.Name()] = append(files[d.Name()], path)
+			add(path, d.Name(), regexp.MustCompile(`\A()`))
 		case strings.HasSuffix(path, "_test.go"):
 			add(path, "", regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`))
 		}

@@ -14,7 +14,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -53,25 +52,6 @@ func (w *fixture) mustSay(out string, words ...string) {
 			w.Errorf("%q is not in\n%s", word, out)
 		}
 	}
-}
-
-// TestPlanTellsWhatGoesAlong: with a namespace that is deleted because of its owner goes what it holds.
-func TestPlanTellsWhatGoesAlong(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cr owns-a-namespace
-		ns goes-along owners=(owns-a-namespace)
-	`)
-	inside := *w
-	inside.namespace = "goes-along"
-	inside.make(`
-		cm of-what-goes
-		sec deeper owners=(of-what-goes)
-	`)
-	w.mustSay(w.mustAsk("plan", "clusterrole/owns-a-namespace"), "- namespaces/goes-along", "goes-along/of-what-goes", "- secrets/goes-along/deeper")
-	w.delete("owns-a-namespace", background)
-	w.awaitGone("owns-a-namespace", "goes-along", "of-what-goes", "deeper")
 }
 
 // TestPlanTellsWhatADeleteDoes: and in what order, and changes nothing.
@@ -159,52 +139,6 @@ func values(of map[string]string, names []string) (out []string) {
 	return out
 }
 
-// TestWhyNamesWhoHasToAct: each cause is the real fault, and some are two of them at a time.
-func TestWhyNamesWhoHasToAct(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.kinds["pvc"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, resource: "persistentvolumeclaims",
-		body: `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`}
-	w.kinds["user"] = kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
-		body: `spec: {nodeName: no-such-node, containers: [{name: c, image: c}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}`}
-	w.make(`
-		deploy web
-		rs     web-1  owners=(web!block)
-		cm     leaf   owners=(web-1!block)  finalizers=(example.com/hold)
-		pvc    data                         finalizers=(kubernetes.io/pvc-protection)
-		user   pod
-	`)
-	w.create("cm", "unserved", []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Gizmo", Name: "g", UID: "1"}})
-	other := w.beside()
-	other.make(`cm elsewhere finalizers=(example.com/hold)`)
-	w.mustSay(w.mustAsk("plan", "pod", "pod"), "- pods/pod: up to 30s to stop")
-	w.delete("web", foreground)
-	w.delete("data", background)
-	w.delete("pod", background)
-	other.drop()
-	w.until("the leaf terminates", func(context.Context) (bool, error) { return w.get("leaf").GetDeletionTimestamp() != nil, nil })
-	for _, c := range []struct {
-		ask  []string
-		says []string
-	}{
-		{[]string{"deploy", "web"}, []string{"Foreground deletion: it waits for configmaps/" + w.namespace + "/leaf",
-			"Who has to act: the component behind the finalizer example.com/hold"}},
-		{[]string{"cm", "leaf"}, []string{"The finalizer example.com/hold holds it", `written by the field manager`}},
-		{[]string{"pvc", "data"}, []string{"when no pod uses the claim", "pods that use the claim: pods/pod", "Who has to act: who runs pods/pod"}},
-		{[]string{"pod", "pod"}, []string{"grace period", "the node that it runs on is not there any more"}},
-		{[]string{"cm", "unserved"}, []string{"cannot be resolved, so it is kept", `no kind "Gizmo" in "example.com/v1"`, "who wrote the owner reference"}},
-		{[]string{"namespace", other.namespace}, []string{"is left in the namespace: 1 configmaps", "example.com/hold on 1"}},
-	} {
-		w.mustSay(w.mustAsk(append([]string{"why"}, c.ask...)...), c.says...)
-	}
-	w.mustSay(w.mustAsk("tree", "cm", "leaf"), "! deployments.apps/web: terminating, waits for its dependents", "▶ configmaps/leaf: terminating, finalizers example.com/hold, blocks")
-	w.mustSay(w.mustAsk("pending"), "3 wait for the component behind the finalizer example.com/hold", "deployments.apps/"+w.namespace+"/web", "the kubelet of its node")
-	w.mustSay(w.mustAsk("orphans"), "These are kept, because their owners cannot be determined:\n  configmaps/"+w.namespace+"/unserved")
-	w.unfinalize("leaf", "data")
-	other.unfinalize("elsewhere")
-	w.awaitGone("web", "web-1", "leaf")
-}
-
 // TestWhatMayNotBeReadIsSaidToBeUnknown: with fewer rights, answers say what they lack, and never more than the user may see.
 func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 	t.Parallel()
@@ -240,29 +174,4 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 	})
 	w.drop() // it is not drained here
 	w.mustSay(w.mustAsk("why", "namespace", w.namespace), "is being deleted", "3 configmaps", "2 secrets")
-}
-
-// TestBadQuestionsGetClearAnswers.
-func TestBadQuestionsGetClearAnswers(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"plan"}, "name an object, as in: deployment web"},
-		{[]string{"plan", "cm", "nobody"}, `configmaps "nobody" not found`},
-		{[]string{"plan", "gizmo", "g"}, `the server doesn't have a resource type "gizmo"`},
-		{[]string{"plan", "cm", "x", "--cascade=sideways"}, `--cascade "sideways": must be background, foreground or orphan`},
-		{[]string{"tree", "cm", "x", "--up", "--down"}, "only one of them"},
-		{[]string{"why", "cm", "x", "-o", "csv"}, `--output "csv": must be one of json, yaml`},
-		{[]string{"history", "gizmo", "g"}, `the cluster serves no type "gizmo"`},
-		{[]string{"history", "cm"}, "name one object, as in: deployment web"},
-		{[]string{"plan", "cm", "x", "--server", "https://127.0.0.1:1"}, "the API server does not answer"},
-	} {
-		out, said, code := w.ask(w.plane.Kubeconfig, append(c.args, "-n", w.namespace)...)
-		if code != 1 || out != "" || !strings.Contains(said, c.says) || strings.Count(strings.TrimSpace(said), "\n") > 0 {
-			t.Errorf("weir %s: exit code %d\n%s%s\nwant a line with %q", strings.Join(c.args, " "), code, out, said, c.says)
-		}
-	}
 }

@@ -10,4 +10,29 @@
 // a line each. KIND is a short name as kubectl has it, or that of a kind that the
 // test defined. OWNER is the NAME of an object that was made before, with an
 // optional !block or !unblock (false, spelled out) and *controller.
+//
+// What needs no more than objects, commands and what is there then is a script in
+// testdata. It has a line that says where it is played (in each mode, in replace
+// mode; without it, in the cluster that tests share), and claims, each of which
+// begins with ## and has a namespace of its own. A command is a line, and what it
+// is about are the lines below it, indented. Commands do something:
+//
+//	make OBJECTS                    elsewhere COMMAND (in another namespace)
+//	delete NAME PROPAGATION         define KIND [cluster] VERSION …
+//	own NAME OWNER …                policy KIND SPEC (HERE: the namespace)
+//	patch NAME JSON                 namespace JSON (a patch of it)
+//	unfinalize NAME …               drop (the namespace)
+//	deployed NAME (with its set, pod-1 and pod-2)
+//	forge REFERENCE NAME [kind=…] [name=…] [uid=new] [version=…] [group=…]
+//	[!] kubectl …, [!] ask … (kubectl weir): it says these lines; !: it is refused
+//
+// or wait for what is to be seen:
+//
+//	gone, stay, there, alive, terminating NAME …    owners NAME [OWNER …]
+//	forgotten NAME (by the graph)                   finalizers NAME [WORD …]
+//	event NAME REASON, told REASON (of the namespace): lines
+//	added KIND, refused … (by kubectl): that a policy is in force
+//	foreground NAME, conditions LINES, wave NAME, dropped, idle
+//
+// The owner "never" never was. NAMESPACE, ELSEWHERE and UID(NAME) are filled in.
 package e2e

@@ -97,7 +97,7 @@ func (w *fixture) newNamespace() string {
 	ns := &unstructured.Unstructured{}
 	ns.SetGroupVersionKind(usual["ns"].GroupVersionKind)
 	name := strings.ToLower(strings.Map(func(r rune) rune {
-		if r == '/' || r == '_' {
+		if strings.ContainsRune("/_,'", r) {
 			return '-'
 		}
 		return r

@@ -16,8 +16,9 @@ func (k kind) gvr() schema.GroupVersionResource { return k.GroupVersion().WithRe
 
 // usual are the kinds that every cluster has.
 var usual = map[string]kind{
-	"cm":  {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, resource: "configmaps"},
-	"sec": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, resource: "secrets"},
+	"cm":    {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, resource: "configmaps"},
+	"sec":   {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, resource: "secrets"},
+	"lease": {GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, resource: "leases"},
 	// No scheduler works, so that it goes at once when it is deleted.
 	"po": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
 		body: `spec: {schedulerName: nobody, containers: [{name: c, image: c}]}`},
@@ -38,6 +39,11 @@ var usual = map[string]kind{
 	"pv": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, resource: "persistentvolumes", cluster: true,
 		body: `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}`},
 	"cr": {GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, resource: "clusterroles", cluster: true},
+	"pvc": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, resource: "persistentvolumeclaims",
+		body: `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`},
+	// Uses the claim "data", on a node that is not there.
+	"user": {GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, resource: "pods",
+		body: `spec: {nodeName: no-such-node, containers: [{name: c, image: c}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}`},
 	"hpa": {GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, resource: "horizontalpodautoscalers",
 		body: `spec: {maxReplicas: 1, scaleTargetRef: {kind: Deployment, name: none}}`},
 }

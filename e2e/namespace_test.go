@@ -101,64 +101,6 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 	}
 }
 
-func TestNamespaceGoesWithAllKindsOfContent(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		deploy web
-		rc     old
-		cm     settings owners=(web)
-		sec    keys
-		po     lone
-	`)
-	w.awaitDropped(w.drop())
-	w.awaitGone("web", "old", "settings", "keys", "lone")
-}
-
-// The reference says that all content is removed while pods remain (RB 7.22).
-func TestPodsGoBeforeEverythingElseAndTheConditionsSaySo(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		po held finalizers=(example.com/hold)
-		cm settings
-		sec keys
-	`)
-	uid := w.drop()
-	w.awaitConditions(
-		"NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered: All resources successfully discovered",
-		"NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions: All legacy kube types successfully parsed",
-		"NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization",
-		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: configmaps. has …",
-		"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
-		"WeirDraining=True Waiting: wave 1 of 2 (pods): waiting for 1 pods (1 terminating): pods "+w.namespace+
-			"/held is held by finalizer example.com/hold: the controller of example.com is expected to remove it",
-	)
-	for _, name := range []string{"settings", "keys"} {
-		if o := w.get(name); o == nil || o.GetDeletionTimestamp() != nil {
-			t.Errorf("%s went before the pod", name)
-		}
-	}
-	w.unfinalize("held")
-	w.awaitDropped(uid)
-	w.awaitGone("held", "settings", "keys")
-}
-
-// RB 10b: upstream's TestNamespaceCondition, message for message.
-func TestConditionsHaveTheReferencesWords(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`deploy stuck finalizers=(custom.io/finalizer)`)
-	uid := w.drop()
-	w.awaitConditions(
-		"NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization",
-		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: deployments.apps has 1 resource instances",
-		"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: custom.io/finalizer in 1 resource instances",
-	)
-	w.unfinalize("stuck")
-	w.awaitDropped(uid)
-}
-
 // TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected: while Weir drains it, what is in it is left for its wave.
 func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
 	t.Parallel()

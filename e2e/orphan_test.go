@@ -7,26 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestOrphansStayWithoutTheirOwner(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		rc boss
-		cm other
-		po a  owners=(boss)
-		po b  owners=(boss!block*controller, other)
-		cm c  owners=(other, boss)
-	`)
-	w.deleteWith("boss", metav1.DeleteOptions{OrphanDependents: new(true)})
-	w.awaitGone("boss")
-	w.mustStay("a", "b", "c")
-	for name, want := range map[string]string{"a": "", "b": "other", "c": "other"} {
-		if have := w.owners(name); have != want {
-			t.Errorf("the owners of %s are (%s), want (%s)", name, have, want)
-		}
-	}
-}
-
 // TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays deletes many at once:
 // groups of five owners with three dependents each.
 func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
@@ -86,20 +66,3 @@ func TestEveryMixOfPolicyAndFinalizerEndsAsTheAPIServerSays(t *testing.T) {
 
 func always(string) bool { return true }
 func never(string) bool  { return false }
-
-func TestOrphanedTreeStaysWhole(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cm top
-		cm middle owners=(top!block)
-		cm leaf   owners=(middle!block)
-	`)
-	w.delete("top", orphan)
-	w.awaitGone("top")
-	w.awaitOwners("middle", "")
-	w.mustStay("middle", "leaf")
-	if have := w.owners("leaf"); have != "middle!block" {
-		t.Errorf("the owners of leaf are (%s), want (middle!block)", have)
-	}
-}

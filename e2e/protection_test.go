@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,35 +60,6 @@ func (w *fixture) awaitRefusal(args ...string) {
 	w.until("kubectl "+strings.Join(args, " ")+" is refused", func(context.Context) (bool, error) {
 		out, err := w.kubectl(append(args, "--dry-run=server")...)
 		return err != nil && strings.Contains(out, "denied the request"), nil
-	})
-}
-
-// The refusal says what would also have been deleted, and what to do.
-func TestDependentsProtectTheirOwner(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			cm  owner
-			sec alone
-			sec one    owners=(owner)
-			sec two    owners=(owner)
-			cm  three  owners=(owner)
-			sec deeper owners=(three)
-			sec shared owners=(owner, alone)
-			cm  free
-		`)
-		w.protectConfigMaps("{maxDependents: 3, confirmation: Required}")
-		w.awaitRefusal("delete", "configmap", "owner")
-		w.mustRefuse([]string{
-			`configmaps "owner" in namespace "` + w.namespace + `" may not be deleted: 4 objects would also be deleted, and 3 are accepted: 3 secrets (deeper, one, two); 1 configmaps (three)`,
-			"To keep them: kubectl delete configmaps owner -n " + w.namespace + " --cascade=orphan",
-			fmt.Sprintf("To delete them too, confirm and delete again: kubectl annotate configmaps owner -n %s --overwrite weir.dev/confirm-delete=%s", w.namespace, w.of("owner").uid),
-		}, "delete", "configmap", "owner")
-		w.alive("owner")
-		w.mustKubectl("delete", "configmap", "free") // three of its kind have fewer
-		w.mustKubectl("annotate", "configmaps", "owner", "--overwrite", "weir.dev/confirm-delete="+string(w.of("owner").uid))
-		w.mustKubectl("delete", "configmap", "owner")
-		w.awaitGone("owner", "one", "two", "three", "deeper")
-		w.mustStay("shared", "alone")
 	})
 }
 
@@ -187,71 +157,6 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 	})
 }
 
-func TestWhoKeepsTheDependentsMayDelete(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			cm  owner
-			sec one owners=(owner)
-		`)
-		w.protectConfigMaps("{maxDependents: 0}")
-		w.awaitRefusal("delete", "configmap", "owner")
-		w.mustKubectl("delete", "configmap", "owner", "--cascade=orphan")
-		w.awaitGone("owner")
-		w.mustStay("one")
-	})
-}
-
-func TestInstancesProtectTheirDefinition(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		crd := w.definition("Thing", apiextensionsv1.NamespaceScoped, "v1")
-		w.define(crd)
-		w.make(`
-			thing one
-			thing two
-		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}]
-    conditions: [{name: ours, expression: "oldObject.metadata.name == '`+crd.Name+`'"}]
-  protection: {maxDependents: 0, confirmation: Required}`)
-		w.awaitRefusal("delete", "crd", crd.Name)
-		w.mustRefuse([]string{`customresourcedefinitions.apiextensions.k8s.io "` + crd.Name + `" may not be deleted: 2 objects would also be deleted, and none is accepted: 2 ` + crd.Name},
-			"delete", "crd", crd.Name)
-		w.mustStay("one", "two")
-		w.mustKubectl("delete", "things."+crd.Spec.Group, "--all")
-		w.awaitGone("one", "two")
-		w.mustKubectl("delete", "crd", crd.Name)
-	})
-}
-
-func TestContentProtectsItsNamespace(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			cm  settings
-			sec keys
-		`)
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [namespaces]}]
-    HERE
-  protection: {maxDependents: 0, confirmation: Required}`)
-		w.awaitRefusal("delete", "namespace", w.namespace)
-		w.mustRefuse([]string{`namespaces "` + w.namespace + `" may not be deleted: 2 objects would also be deleted, and none is accepted: 1 configmaps (settings); 1 secrets (keys)`},
-			"delete", "namespace", w.namespace)
-		// A Lease may be a lock that somebody holds.
-		if _, err := w.typed.CoordinationV1().Leases(w.namespace).Create(w.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lock"}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.mustKubectl("delete", "configmap/settings", "secret/keys")
-		w.until("it holds a Lease and nothing else", func(context.Context) (bool, error) {
-			out, err := w.kubectl("delete", "namespace", w.namespace, "--dry-run=server")
-			return err != nil && strings.Contains(out+err.Error(), "none is accepted: 1 leases.coordination.k8s.io (lock)"), nil
-		})
-		w.mustKubectl("delete", "lease/lock")
-		w.mustKubectl("delete", "namespace", w.namespace) // waits until it is gone
-	})
-}
-
 // The API server deletes the pod of an Eviction without asking any webhook about a DELETE.
 func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
@@ -281,40 +186,5 @@ func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
 			t.Error(err)
 		}
 		w.awaitGone("pod")
-	})
-}
-
-// Who owns a protected object is deleted, which the policy lets pass with inCascades: Ignore, and the collector goes on.
-func TestCollectorsAreNotRefusedWhereCascadesAreIgnored(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			rc  top
-			cm  middle owners=(top)
-			sec leaf   owners=(middle)
-		`)
-		w.protectConfigMaps("{maxDependents: 0, confirmation: Required, inCascades: Ignore}")
-		w.awaitRefusal("delete", "configmap", "middle")
-		w.delete("top", background)
-		w.awaitGone("top", "middle", "leaf")
-	})
-}
-
-// The API server goes by the last DELETE that asked for a propagation, also of an object that terminates.
-func TestAnotherDeleteChangesNothingThatIsNotAllowed(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "{default: %s}", "{default: Orphan, allowed: [Orphan]}"))
-		w.awaitFinalizerAdded("cm")
-		w.make(`
-			cm  one finalizers=(example.com/hold)
-			sec child owners=(one)
-		`)
-		w.mustKubectl("delete", "configmap", "one", "--cascade=orphan", "--wait=false")
-		w.mustRefuse([]string{"may not be deleted with propagation policy Foreground: allowed is Orphan"},
-			"delete", "configmap", "one", "--cascade=foreground", "--wait=false")
-		w.mustKubectl("delete", "--raw", "/api/v1/namespaces/"+w.namespace+"/configmaps/"+w.of("one").name) // asks for nothing
-		w.mustStay("child")
-		w.unfinalize("one")
-		w.awaitGone("one")
-		w.mustStay("child")
 	})
 }

@@ -103,57 +103,6 @@ func TestReferenceToAnUnservedKindKeepsItsObjectAndNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongKindForAUIDOwnsNothing: a uid is not enough, the kind has to be right.
-// What is owned by the right kind is not touched, whichever came first.
-func TestWrongKindForAUIDOwnsNothing(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cm boss
-		cm before  owners=(boss)
-	`)
-	wrong := w.reference("boss")
-	wrong.Kind = "Secret"
-	w.create("cm", "wrong", []metav1.OwnerReference{wrong})
-	w.make(`cm after owners=(boss)`)
-	w.awaitGone("wrong")
-	w.mustStay("boss", "before", "after")
-}
-
-func TestWrongNameForAUIDOwnsNothing(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cm boss
-		cm other
-	`)
-	for _, name := range []string{"other", "nobody"} {
-		wrong := w.reference("boss")
-		wrong.Name = name
-		w.create("cm", "of-"+name, []metav1.OwnerReference{wrong})
-	}
-	w.awaitGone("of-other", "of-nobody")
-	w.mustStay("boss", "other")
-}
-
-func TestOfTwoReferencesWithOneUIDTheSoundOneCounts(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cm boss
-		cm second
-	`)
-	wrong := w.reference("boss")
-	wrong.Name = "nobody"
-	w.create("cm", "twice", []metav1.OwnerReference{w.reference("boss"), wrong})
-	w.create("cm", "again", []metav1.OwnerReference{w.reference("boss"), w.reference("boss")})
-	w.create("cm", "third", []metav1.OwnerReference{wrong, w.reference("boss"), w.reference("second")})
-	w.mustStay("twice", "again", "third")
-	w.delete("boss", background)
-	w.awaitGone("boss", "twice", "again")
-	w.mustStay("third", "second")
-}
-
 func TestMalformedReferencesToNothingAreCollected(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

@@ -1,0 +1,324 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// TestCollectorScripts plays the scripts that need no policies.
+func TestCollectorScripts(t *testing.T) { playScripts(t, false) }
+
+// TestPolicyScripts plays those that say in which modes, where policies are enforced.
+func TestPolicyScripts(t *testing.T) { playScripts(t, true) }
+
+// playScripts plays each claim of testdata/*.txt by itself, all at the same time.
+func playScripts(t *testing.T, policies bool) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find scripts: %v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes, claims := readScript(string(text))
+		if policies != (len(modes) > 0) {
+			continue
+		}
+		for _, c := range claims {
+			name := strings.TrimSuffix(filepath.Base(file), ".txt") + "/" + c.says
+			if !policies {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					c.play(newFixture(t), file)
+				})
+			}
+			for _, m := range modes {
+				t.Run(name+"/"+string(m), func(t *testing.T) {
+					t.Parallel()
+					c.play(newEnforced(t, m), file)
+				})
+			}
+		}
+	}
+}
+
+// claim is a part of a script: what it says, and the commands that show it.
+type claim struct {
+	says  string
+	steps []step
+}
+
+// step is a command, and the lines below it.
+type step struct {
+	line int
+	text string
+	more []string
+}
+
+// readScript takes a script apart.
+func readScript(text string) (modes []mode, claims []claim) {
+	for i, line := range strings.Split(text, "\n") {
+		says, isClaim := strings.CutPrefix(line, "## ")
+		switch {
+		case strings.TrimSpace(line) == "":
+		case isClaim:
+			claims = append(claims, claim{says: says})
+		case strings.HasPrefix(line, "#"):
+		case len(claims) == 0:
+			modes = map[string][]mode{"in each mode": {replace, companion}, "in replace mode": {replace}}[line]
+		case strings.HasPrefix(line, " "):
+			steps := claims[len(claims)-1].steps
+			steps[len(steps)-1].more = append(steps[len(steps)-1].more, line)
+		default:
+			last := &claims[len(claims)-1]
+			last.steps = append(last.steps, step{line: i + 1, text: line})
+		}
+	}
+	return modes, claims
+}
+
+// player is a fixture in which a claim is played.
+type player struct {
+	*fixture
+	forged    map[string]metav1.OwnerReference // references that are not those of an object
+	elsewhere *fixture
+	dropped   types.UID // of the namespace
+}
+
+func (c *claim) play(w *fixture, file string) {
+	p := &player{fixture: w, forged: map[string]metav1.OwnerReference{"never": ownerThatNeverWas()}}
+	var now step
+	defer func() {
+		if w.Failed() {
+			w.Errorf("%s:%d: %s", file, now.line, now.text)
+		}
+	}()
+	for _, now = range c.steps {
+		verb, rest, _ := strings.Cut(p.filledIn(now.text), " ")
+		p.do(verb, rest, strings.Split(p.filledIn(strings.Join(now.more, "\n")), "\n"))
+		if w.Failed() {
+			return
+		}
+	}
+}
+
+// filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, and an object's uid for
+// UID(NAME).
+func (p *player) filledIn(text string) string {
+	text = strings.ReplaceAll(text, "NAMESPACE", p.namespace)
+	if p.elsewhere != nil {
+		text = strings.ReplaceAll(text, "ELSEWHERE", p.elsewhere.namespace)
+	}
+	return regexp.MustCompile(`UID\((\S+)\)`).ReplaceAllStringFunc(text, func(uid string) string {
+		return string(p.of(uid[len("UID(") : len(uid)-1]).uid)
+	})
+}
+
+// do carries out a command; doc_test.go says what each does.
+func (p *player) do(verb, rest string, more []string) {
+	p.Helper()
+	args := strings.Fields(rest)
+	var says []string
+	for _, line := range more {
+		if says = append(says, strings.TrimSpace(line)); says[0] == "" {
+			says = nil
+		}
+	}
+	switch verb {
+	case "make":
+		p.makeLines(more)
+	case "elsewhere":
+		if p.elsewhere == nil {
+			p.elsewhere = p.beside()
+		}
+		p.in(p.elsewhere, rest, more)
+	case "in":
+		other := *p.fixture
+		other.namespace = args[0]
+		p.in(&other, strings.TrimPrefix(rest, args[0]+" "), more)
+	case "define":
+		scope := apiextensionsv1.NamespaceScoped
+		if args[1] == "cluster" {
+			scope, args = apiextensionsv1.ClusterScoped, args[1:]
+		}
+		p.define(p.definition(strings.Fields(rest)[0], scope, args[1:]...))
+	case "forge":
+		p.forge(args[0], args[1], args[2:])
+	case "deployed":
+		sets, pods := p.deployed(args[0])
+		for name, is := range map[string]string{"set": sets[0], "pod-1": pods[0], "pod-2": pods[1]} {
+			p.made[name] = p.of(is)
+		}
+	case "delete":
+		p.deleteWith(args[0], deleteOptions(args[1]))
+	case "own":
+		p.own(args[0], args[1:]...)
+	case "patch":
+		p.patch(args[0], strings.Join(args[1:], " "))
+	case "unfinalize":
+		p.unfinalize(args...)
+	case "drop":
+		p.dropped = p.drop()
+	case "namespace":
+		p.annotate(rest)
+	case "policy":
+		p.policy(args[0], "\n"+strings.Join(more, "\n"))
+	case "kubectl":
+		p.mustSay(p.mustKubectl(args...), says...)
+	case "ask":
+		p.mustSay(p.mustAsk(args...), says...)
+	case "!":
+		p.mustFail(args, says)
+	default:
+		p.see(verb, args, says)
+	}
+}
+
+// in carries out a command in another namespace.
+func (p *player) in(w *fixture, command string, more []string) {
+	p.Helper()
+	other := *p
+	other.fixture = w
+	verb, rest, _ := strings.Cut(command, " ")
+	other.do(verb, rest, more)
+}
+
+// see waits for what is to be there.
+func (p *player) see(verb string, args, says []string) {
+	p.Helper()
+	switch verb {
+	case "gone":
+		p.awaitGone(args...)
+	case "stay":
+		p.mustStay(args...)
+	case "there":
+		p.mustBeThere(args...)
+	case "alive":
+		p.alive(args...)
+	case "terminating":
+		for _, name := range args {
+			p.awaitTerminating(name)
+		}
+	case "forgotten":
+		if uid := string(p.of(args[0]).uid); p.inGraph(uid) {
+			p.Errorf("%s %s is still in the graph", args[0], uid)
+		}
+	case "owners":
+		p.awaitOwners(args[0], strings.Join(args[1:], " "))
+	case "finalizers":
+		p.awaitFinalizers(args[0], args[1:]...)
+	case "foreground":
+		p.awaitForeground(args[0])
+	case "added":
+		p.awaitFinalizerAdded(args[0])
+	case "refused":
+		p.awaitRefusal(args...)
+	case "event":
+		p.mustSay(p.awaitEvent(args[0], args[1]).Message, says...)
+	case "conditions":
+		p.awaitConditions(says...)
+	case "wave":
+		p.awaitWave(args[0])
+	case "told":
+		p.until("an Event says so", func(context.Context) (bool, error) {
+			return slices.Contains(p.namespaceEvents(p.dropped, args[0]), says[0]), nil
+		})
+	case "idle":
+		if err := p.weir.AwaitIdle(p.Context()); err != nil {
+			p.Fatal(err)
+		}
+	case "dropped":
+		p.awaitDropped(p.dropped)
+	default:
+		p.Fatalf("no command %q", verb)
+	}
+}
+
+// mustFail runs a command that is refused, and says so on a line of its own.
+func (p *player) mustFail(args, says []string) {
+	p.Helper()
+	if args[0] == "kubectl" {
+		p.mustRefuse(says, args[1:]...)
+		return
+	}
+	out, said, code := p.ask(p.plane.Kubeconfig, append(args[1:], "-n", p.namespace)...)
+	if code != 1 || out != "" || strings.Count(strings.TrimSpace(said), "\n") > 0 {
+		p.Errorf("exit code %d\n%s%s", code, out, said)
+	}
+	p.mustSay(said, says...)
+}
+
+// makeLines is make with owners that may be forged.
+func (p *player) makeLines(lines []string) {
+	p.Helper()
+	for _, text := range lines {
+		l, err := readLine(text)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var owners []metav1.OwnerReference
+		for _, word := range l.owners {
+			name, set := cutMarks(word)
+			r, forged := p.forged[name]
+			if set(&r); !forged {
+				r = p.reference(word)
+			}
+			owners = append(owners, r)
+		}
+		p.create(l.kind, l.name, owners, l.finalizers...)
+	}
+}
+
+// forge names a reference that is that of an object, but for what is said.
+func (p *player) forge(name, of string, but []string) {
+	p.Helper()
+	r := p.of(of).reference()
+	for _, change := range but {
+		switch key, value, _ := strings.Cut(change, "="); key {
+		case "kind":
+			r.Kind = value
+		case "name":
+			r.Name = value
+		case "uid":
+			r.UID = uuid.NewUUID()
+		case "version":
+			gv := strings.Split(r.APIVersion, "/")
+			gv[len(gv)-1] = value
+			r.APIVersion = strings.Join(gv, "/")
+		case "group":
+			r.APIVersion = value
+		default:
+			p.Fatalf("no %q to forge", change)
+		}
+	}
+	p.forged[name] = r
+}
+
+// deleteOptions are those of a propagation as it is written.
+func deleteOptions(word string) metav1.DeleteOptions {
+	policy, ok := map[string]metav1.DeletionPropagation{"background": background, "foreground": foreground, "orphan": orphan}[word]
+	switch {
+	case ok:
+		return metav1.DeleteOptions{PropagationPolicy: &policy}
+	case word == "orphanDependents":
+		return metav1.DeleteOptions{OrphanDependents: new(true)}
+	case word == "none":
+		return metav1.DeleteOptions{}
+	}
+	panic(fmt.Sprintf("no propagation %q", word))
+}
