@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -27,7 +30,8 @@ type compiled struct {
 	failurePolicy v1alpha1.FailurePolicy
 	actions       []v1alpha1.ValidationAction
 	part          Part
-	risk          string // what it can stop; empty for nothing
+	risk          string   // what it can stop; empty for nothing
+	asksHow       []string // names of conditions that look at the request
 
 	// One of these, by kind.
 	deletion *deletion
@@ -143,6 +147,11 @@ func (c *compiled) compileMatch(m *v1alpha1.Match) {
 	c.conditions, bad = compileConditions(m.Conditions, at.Child("conditions"))
 	for _, err := range append(errs, bad...) {
 		c.problem(err)
+	}
+	for i := range c.conditions {
+		if cel.Mentions(c.conditions[i].Expression, admissioncel.RequestVarName) {
+			c.asksHow = append(c.asksHow, strconv.Quote(c.conditions[i].Name))
+		}
 	}
 	c.part = c.whichPart()
 }

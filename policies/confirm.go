@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -33,6 +34,43 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 		return false, "; it was confirmed for other objects than would be deleted now: look again with kubectl weir plan"
 	}
 	return true, ""
+}
+
+// howToConfirm is a command. It is pasted: nothing may come behind it on its line. Who confirmed it for what goes along is told how to do
+// that again, and not to confirm it for whatever goes.
+func howToConfirm(q *Question, w propagation) string {
+	o := q.judged()
+	value := string(o.uid())
+	if uid, digest, exact := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/"); exact && uid == value {
+		if now, known := q.digest(w); known {
+			digest = now
+		}
+		value += "/" + digest
+	}
+	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, value)
+}
+
+// confirming is how something is deleted that has to be confirmed. Who may not do that is told who may.
+func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
+	how := "confirm and delete again"
+	if v.mayNotConfirm(c, q) {
+		how = fmt.Sprintf("have someone confirm it who may patch %s, and delete again", q.Resource.GroupResource())
+	}
+	return fmt.Sprintf("To delete %s, %s: %s", what, how, howToConfirm(q, w))
+}
+
+// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch what is like the object. While it is not
+// known, that is noted. It is not asked about each object: many deletes may be refused at once.
+func (v *verdict) mayNotConfirm(c *compiled, q *Question) bool {
+	if !slices.Contains(c.actions, v1alpha1.Deny) || v.set.collects(q) {
+		return false
+	}
+	a := Access{Verb: "patch", Group: q.Resource.Group, Resource: q.Resource.Resource, Namespace: q.Namespace}
+	may, known := q.Answers[a]
+	if !known && !slices.Contains(v.discloses, a) {
+		v.discloses = append(v.discloses, a)
+	}
+	return known && !bool(may)
 }
 
 // digest stands for what a DELETE takes along.

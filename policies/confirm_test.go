@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,61 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 					t.Errorf("allowed %t, %q, want %q", d.Allowed, d.Message, want)
 				}
 			})
+		}
+	}
+}
+
+// TestWaysOnAreOpen: the command of a refusal is as strong as the confirmation that does not hold any more, and who cannot confirm is not told to.
+func TestWaysOnAreOpen(t *testing.T) {
+	patch := Access{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop"}
+	for name, c := range map[string]struct {
+		policy, value string
+		change        func(*Question)
+		way           string
+		asks          bool
+	}{
+		"not confirmed": {"protection: {confirmation: Required}", "", nil, "To delete it, confirm and delete again: HOW=u1", true},
+		"may patch": {"protection: {confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: true} },
+			"To delete it, confirm and delete again: HOW=u1", false},
+		"may not patch": {"protection: {confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: false} },
+			"To delete it, have someone confirm it who may patch deployments.apps, and delete again: HOW=u1", false},
+		"may not patch what owns others": {"protection: {maxDependents: 0, confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: false} },
+			"To delete them too, have someone confirm it who may patch deployments.apps, and delete again: HOW=u1", false},
+		"confirmed for others":               {"protection: {confirmation: Required}", "u1/bb", nil, "To delete it, confirm and delete again: HOW=u1/aa", true},
+		"of what owns, confirmed for others": {"protection: {maxDependents: 0, confirmation: Required}", "u1/bb", nil, "To delete them too, confirm and delete again: HOW=u1/aa", true},
+		"confirmed, and not known for what":  {"protection: {confirmation: Required}", "u1/bb", func(q *Question) { q.Facts.Digest = nil }, "HOW=u1/bb", true},
+		"of another object":                  {"protection: {confirmation: Required}", "u2/bb", nil, "HOW=u1", true},
+		"on trial":                           {"protection: {confirmation: Required}, validationActions: [Warn]", "", nil, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
+			q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})
+			q.Facts.Digest = func(Search) (string, bool) { return "aa", true }
+			if c.change != nil {
+				c.change(&q)
+			}
+			d := set.Decide(q)
+			way := strings.ReplaceAll(c.way, "HOW", "kubectl annotate deployments.apps web -n shop --overwrite "+v1alpha1.ConfirmDeleteAnnotation)
+			if !strings.HasSuffix(d.Message, way) || slices.Contains(d.Discloses, patch) != c.asks {
+				t.Errorf("%q, want %q at its end; asks about %v", d.Message, way, d.Discloses)
+			}
+		})
+	}
+}
+
+// TestRefusalsNameTheConditionsThatLookAtTheRequest: another request may pass.
+func TestRefusalsNameTheConditionsThatLookAtTheRequest(t *testing.T) {
+	for conditions, want := range map[string]string{
+		"": `(DeletionPolicy "p")`,
+		"{name: forced, expression: 'request.options.?gracePeriodSeconds.orValue(30) == 0'}":                                                                                         `(DeletionPolicy "p", because the request meets its condition "forced")`,
+		"{name: kept, expression: oldObject.metadata.name == \"web\"}":                                                                                                               `(DeletionPolicy "p")`,
+		"{name: kept, expression: oldObject.metadata.name == \"web\"}, {name: eve, expression: request.userInfo.username != \"x\"}, {name: up, expression: request.name == \"web\"}": `(DeletionPolicy "p", because the request meets its conditions "eve" and "up")`,
+	} {
+		set := Build(nil, sources(t, "f", strings.Replace(delpol("p", "protection: {confirmation: Required}"), "match: {", "match: {conditions: ["+conditions+"], ", 1)), Options{})
+		q := web(nil)
+		q.Options = map[string]any{"gracePeriodSeconds": int64(0)}
+		if d := set.Decide(q); !strings.Contains(d.Message, "may not be deleted without confirmation "+want+". ") {
+			t.Errorf("%s: %q, want %q", conditions, d.Message, want)
 		}
 	}
 }

@@ -103,9 +103,21 @@ type finding struct {
 	// text says what is wrong, on how what is right instead; way may have several lines.
 	text, way string
 	unjudged  bool // that is not known: the policy could not be judged
+	// asksHow are the conditions of the policy that look at the request: another request may be none of its business.
+	asksHow []string
 }
 
-func (f finding) short() string { return f.text + " (" + f.policy.String() + ")" }
+func (f finding) short() string {
+	by := f.policy.String()
+	if len(f.asksHow) > 0 && !f.unjudged {
+		conditions := "condition"
+		if len(f.asksHow) > 1 {
+			conditions = "conditions"
+		}
+		by += fmt.Sprintf(", because the request meets its %s %s", conditions, strings.Join(f.asksHow, " and "))
+	}
+	return f.text + " (" + by + ")"
+}
 
 func (f finding) long() string {
 	s := f.short()
@@ -131,7 +143,7 @@ func (v *verdict) add(by *compiled, f finding, actions []v1alpha1.ValidationActi
 	if !v.q.Part.has(by) {
 		return // it is heard elsewhere
 	}
-	f.policy = by.key
+	f.policy, f.asksHow = by.key, by.asksHow
 	for _, a := range actions {
 		switch a {
 		case v1alpha1.Deny:

@@ -36,7 +36,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			if !object(q.OldObject).terminating() && ask.matches(i) {
 				ask.v.add(c, finding{code: 403,
 					text: q.what() + " may not be deleted without confirmation" + stale,
-					way:  "To delete it, confirm and delete again: " + howToConfirm(q),
+					way:  ask.v.confirming(c, q, w, "it"),
 				}, c.actions)
 			}
 			continue
@@ -62,7 +62,7 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 		if also.Cut { // users can bring that about
 			v.add(c, finding{code: 403,
 				text: q.what() + " may not be deleted: so many references lead to it that it cannot be counted how many objects would also be deleted" + stale,
-				way:  waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)}, c.actions)
+				way:  v.waysOn(c, q, w)}, c.actions)
 		} else if unknown != nil {
 			v.fail(c, "the delete of "+q.what(), unknown)
 		}
@@ -71,20 +71,15 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 	f := finding{code: 409,
 		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and %s accepted: %s%s",
 			q.what(), objects(also.Total()), atMost(*p.MaxDependents), v.named(q, also), stale)}
-	f.way = waysOn(q, w, p.Confirmation == v1alpha1.ConfirmationRequired)
+	f.way = v.waysOn(c, q, w)
 	v.add(c, f, c.actions)
-}
-
-// howToConfirm is a command. It is pasted: nothing may come behind it on its line.
-func howToConfirm(q *Question) string {
-	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, q.judged().uid())
 }
 
 // madeAnew are the namespaces that Kubernetes makes by itself.
 var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
 
 // waysOn are what the user can do now, one line each, at the end of which is what can be pasted.
-func waysOn(q *Question, w propagation, confirm bool) string {
+func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 	var ways []string
 	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
 		ways = append(ways, "Kubernetes makes this namespace anew, but of what it holds only what its own components write again.")
@@ -93,8 +88,8 @@ func waysOn(q *Question, w propagation, confirm bool) string {
 	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	if confirm {
-		ways = append(ways, "To delete them too, confirm and delete again: "+howToConfirm(q))
+	if c.deletion.protection.Confirmation == v1alpha1.ConfirmationRequired {
+		ways = append(ways, v.confirming(c, q, w, "them too"))
 	} else {
 		ways = append(ways, "To delete it, delete them first")
 	}

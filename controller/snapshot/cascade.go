@@ -34,7 +34,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	}
 	if len(d.Discloses) > 0 && len(d.Discloses) <= mostDisclosed {
 		told := q
-		if p.answer(ctx, &told, d.Discloses) != nil {
+		if p.answer(ctx, &told, d.Discloses, disclosing) != nil {
 			return d, nil // it is refused, and tells less
 		}
 		d = c.Decide(told.Answers)

@@ -99,12 +99,12 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 				return d, nil
 			}
 			told := *q
-			if p.answer(ctx, &told, d.Discloses) != nil {
+			if p.answer(ctx, &told, d.Discloses, disclosing) != nil {
 				return d, nil // it is refused, and tells less
 			}
 			return p.set.Decide(told), nil
 		}
-		if err := p.answer(ctx, q, d.Needs); err != nil {
+		if err := p.answer(ctx, q, d.Needs, deciding); err != nil {
 			return d, err
 		}
 	}
@@ -136,8 +136,16 @@ func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 // mostDisclosed is how many permissions are looked up only for what a refusal tells.
 const mostDisclosed = 64
 
-// answer asks about permissions.
-func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
+// asking is for what permissions are asked about.
+type asking bool
+
+const (
+	deciding   asking = true
+	disclosing asking = false // what is told: the decision is the same
+)
+
+// answer asks about permissions. What is not known for a decision is noted.
+func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access, why asking) error {
 	answers := maps.Clone(q.Answers)
 	if answers == nil {
 		answers = map[policies.Access]policies.Answer{}
@@ -145,7 +153,10 @@ func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []pol
 	for _, need := range needs {
 		may, err := p.may(ctx, need)
 		if err != nil {
-			return err
+			if why == deciding {
+				p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
+			}
+			return fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
 		}
 		answers[need] = may
 	}
@@ -161,8 +172,7 @@ func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
-		return false, fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
+		return false, err
 	}
 	return policies.Answer(review.Status.Allowed), nil
 }
