@@ -19,16 +19,6 @@ import (
 // fewByInference is --brake-objects where the built-in collector is wrong about no more than it remembers to be gone: 500 owners.
 const fewByInference = 50
 
-// restartBoth starts Weir's webhook and controller again.
-func (w *fixture) restartBoth() {
-	w.Helper()
-	for _, again := range []interface{ Restart(context.Context) error }{w.hook, w.weir} {
-		if err := again.Restart(context.WithoutCancel(w.Context())); err != nil {
-			w.Fatal(err)
-		}
-	}
-}
-
 // sharedWithWidgets makes objects that are owned by a widget each, and all by one ConfigMap; beside them an owner with a dependent.
 func (w *fixture) sharedWithWidgets(n int) (owned []string) {
 	w.Helper()
@@ -127,42 +117,4 @@ func TestBuiltInCollectorIsHeldAfterARestore(t *testing.T) {
 		t.Errorf("%d of %d owners are there", there, len(widgets))
 	}
 	w.mustStand(crd, left)
-}
-
-// TestBuiltInCollectorIsHeldForARenamedKind: while neither it nor Weir runs, the definition of 600 owners is replaced by one whose resource has another name.
-// Some of what they own is repaired, and a person decides about the rest.
-func TestBuiltInCollectorIsHeldForARenamedKind(t *testing.T) {
-	t.Parallel()
-	w, _, crd := newHoldableCompanion(t, plane.Collectors)
-	owned := w.ownedByWidgets()
-	if err := w.plane.StopController(); err != nil {
-		t.Fatal(err)
-	}
-	w.hook.Kill()
-	w.weir.Kill()
-	w.undefine(crd)
-	other := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
-	other.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgetries", Singular: "widgetry", Kind: "Widget", ListKind: "WidgetList"}
-	other.Name = other.Spec.Names.Plural + "." + other.Spec.Group
-	w.define(other)
-	w.restartBoth()
-	w.startCollector()
-	w.delete("boss", background)
-	w.awaitGoneIn(collectorBegins, "leaf")
-	w.awaitCounted(other.Name, owned)
-	left := w.stillThere(owned)
-	if gone := len(owned) - len(left); gone > mostByInference {
-		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
-	}
-	repaired, rest := left[:len(left)/2], left[len(left)/2:]
-	for _, name := range repaired {
-		w.own(name)
-	}
-	held := w.awaitCounted(other.Name, rest)
-	w.proceed(other.Name, status(held, "digest"))
-	w.awaitGone(rest...)
-	w.awaitNotHeld(other.Name)
-	if now := w.countLeft(repaired); now != len(repaired) {
-		t.Errorf("%d of %d are left that were repaired", now, len(repaired))
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -36,31 +35,4 @@ func TestNewKindBesideABrokenOneIsWatched(t *testing.T) {
 		w.delete(short+"-boss", background)
 		w.awaitGone(short+"-leaf", short+"-of-leaf")
 	}
-}
-
-// TestAggregatedAPIThatIsDownStopsNoOthers: an APIService whose server does not
-// answer spoils a part of discovery.
-func TestAggregatedAPIThatIsDownStopsNoOthers(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	port, err := plane.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.aggregate(port)
-	w.startWeir()
-	w.make(`
-		cm foreground
-		cm of-fg      owners=(foreground!block)
-		cm orphan
-		cm of-orphan  owners=(orphan)
-	`)
-	w.delete("foreground", foreground)
-	w.delete("orphan", orphan)
-	w.awaitGone("foreground", "of-fg", "orphan")
-	w.mustStay("of-orphan")
-	gadget := metav1.OwnerReference{APIVersion: aggregated + "/v1", Kind: "Gadget", Name: "gadget", UID: "1"}
-	w.create("cm", "of-gadget", []metav1.OwnerReference{gadget})
-	w.awaitEvent("of-gadget", "OwnerRefUnresolvable")
-	w.mustStay("of-gadget")
 }

@@ -4,44 +4,9 @@ package e2e
 
 import (
 	"context"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/weir-dev/weir/e2e/plane"
 )
-
-// TestCascadeEndsRightWhateverDiesInItsMiddle has 500 objects deleted, or
-// released, and ends a process when a part of that is done.
-func TestCascadeEndsRightWhateverDiesInItsMiddle(t *testing.T) {
-	t.Parallel()
-	for name, breakIt := range map[string]func(*fixture){
-		"weir is killed": func(w *fixture) {
-			w.weir.Kill()
-			// It is to run on when this test has ended: another one follows.
-			if err := w.weir.Restart(context.WithoutCancel(w.Context())); err != nil {
-				w.Fatal(err)
-			}
-		},
-		"the API server is restarted": func(w *fixture) {
-			if err := w.plane.RestartAPIServer(w.Context()); err != nil {
-				w.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := newCluster(t, plane.Options{})
-			cluster.startWeir()
-			for _, policy := range []metav1.DeletionPropagation{background, foreground, orphan} {
-				t.Run(string(policy), func(t *testing.T) {
-					w := fixtureIn(t, cluster.cluster)
-					w.cascadeBroken(policy, breakIt)
-				})
-			}
-		})
-	}
-}
 
 // cascadeBroken deletes an owner of 500, half of which have dependents of their
 // own, beside others that have a second owner and must stay.
