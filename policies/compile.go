@@ -68,7 +68,7 @@ func compile(s Source) *compiled {
 	}
 	obj, errs := kind.admit(s.Object)
 	for _, err := range errs {
-		c.problem(err)
+		c.problem(spelled(err))
 	}
 	switch c.key.Kind {
 	case "DeletionPolicy":
@@ -173,7 +173,7 @@ func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
 	}
 	if !wildcard(m.Resources) {
 		named := explicit(m.Resources)
-		if len(named) > 0 && !slices.ContainsFunc(named, c.about) {
+		if len(named) > 0 && len(m.ExcludeResources) > 0 && !slices.ContainsFunc(named, c.about) {
 			c.warn("spec.match.excludeResources", "it excludes all that resources names: the policy is about nothing")
 		}
 		if m.Scope == v1alpha1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
@@ -195,6 +195,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 			"a rollout, or a Job that has had its time, waits for ever")
 	}
 	c.checkConditions()
+	c.warnOfPods()
 	if p.Brake != nil {
 		c.warnOfNotPropagated("spec.brake")
 		c.warnOfBrake()
@@ -206,6 +207,7 @@ func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
 		c.checkResource(r.ResourceRule, field.NewPath("spec", "propagation", "dependents").Index(i))
 	}
 	c.checkDependents(p.Propagation)
+	c.checkActs(p.Propagation)
 	c.warnOfNotPropagated("spec.propagation")
 }
 
@@ -244,6 +246,7 @@ func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
 	var errs field.ErrorList
 	c.namespaces = compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"), &errs)
 	c.waves = make([]wave, 0, len(p.Waves))
+	var all []v1alpha1.ResourceRule // that earlier waves name, whatever the labels
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
 		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1alpha1.Proceed}, resources: w.Resources,
@@ -254,6 +257,12 @@ func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
 		c.waves = append(c.waves, cw)
 		c.checkResources(w.Resources, at.Child("resources"))
 		c.resources = append(c.resources, w.Resources...)
+		for j, r := range w.Resources {
+			c.warnOfCovered(at.Child("resources").Index(j), r, all)
+		}
+		if w.ObjectSelector == nil {
+			all = append(all, w.Resources...)
+		}
 	}
 	for _, err := range errs {
 		c.problem(err)

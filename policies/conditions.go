@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -36,17 +37,24 @@ func (c *compiled) checkConditions() {
 	case c.deletion.brake != nil:
 		early = "a brake"
 	}
+	var expressions []string
 	for i := range c.conditions {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
+		expressions = append(expressions, expression)
 		switch {
 		case cel.NeverTrue(expression, admissioncel.ObjectVarName):
 			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE, where object is null. Use oldObject")
+		case cel.NeverOfADelete(expression):
+			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE of the object, which has no subresource. An eviction is judged as the delete of its pod")
 		case cel.LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
 		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
 			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
 		}
+	}
+	for _, option := range cel.UnaskedOptions(expressions...) {
+		c.warn("spec.match.conditions", fmt.Sprintf("a client sets the options that it wants, and without %[1]s the condition fails: ask has(request.options.%[1]s) first", option))
 	}
 }
 

@@ -91,12 +91,16 @@ func someCondition(t *rapid.T) string {
 
 func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 	for rest, want := range map[string]string{
-		"protection: {maxDependents: 0}; object.spec.replicas > 1":                             "5: error: it can never be true",
-		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "5: warning: conditions are evaluated as for a DELETE",
-		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                          "",
-		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                   "",
-		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":               "5: error: a policy with propagation cannot ask about the request",
-		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'": "",
+		"protection: {maxDependents: 0}; object.spec.replicas > 1":                                                                "5: error: it can never be true",
+		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                                                       "5: warning: conditions are evaluated as for a DELETE",
+		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                                                             "",
+		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                                                      "",
+		"protection: {maxDependents: 0}; request.subResource == 'eviction'":                                                       "5: error: it can never be true",
+		"protection: {maxDependents: 0}; request.operation == 'CREATE'":                                                           "5: error: it can never be true",
+		"protection: {maxDependents: 0}; request.options.propagationPolicy == 'Orphan'":                                           "5: warning: a client sets the options that it wants",
+		"protection: {maxDependents: 0}; has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'": "",
+		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                                  "5: error: a policy with propagation cannot ask about the request",
+		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                                    "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")
 		text := "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"

@@ -234,7 +234,7 @@ func TestPoliciesThatCanStopTheClusterSaySo(t *testing.T) {
 		{"OwnerReferencePolicy", pods, fail, "pods"},
 		{"OwnerReferencePolicy", about, fail, ""},
 	} {
-		set := Build(nil, sources(t, "f", strings.NewReplacer("Required}", "Required}"+c.rest, "Deny", "Deny"+c.rest).Replace(policyWith(c.kind, c.match))), Options{})
+		set := Build(nil, sources(t, "f", strings.NewReplacer("Required}", "Required, inCascades: Ignore}"+c.rest, "Deny", "Deny"+c.rest).Replace(policyWith(c.kind, c.match))), Options{})
 		var got []string
 		for _, p := range set.Problems() {
 			if !p.Warning || p.Field != "spec.failurePolicy" {

@@ -45,6 +45,28 @@ func TestResourcesThatNoAPIServes(t *testing.T) {
 	}
 }
 
+// A regular expression is no help to who has to write a name.
+func TestHowNamesAreWrittenIsSaidInWords(t *testing.T) {
+	for rule, want := range map[string]string{
+		"{apiGroups: [apps], resources: [deployments/scale]}": `resources[0].resources[0]: "deployments/scale" is a subresource, and policies are about objects: write deployments`,
+		"{apiGroups: [''], resources: [pods/eviction]}":       `resources[0].resources[0]: "pods/eviction" is a subresource: write pods. An eviction is judged as the delete of its pod`,
+		"{apiGroups: [''], resources: [pods, Namespace]}":     `resources[0].resources[1]: "Namespace" is not how a resource is written, which is as the lower-case plural: write namespaces`,
+		"{apiGroups: [apps], resources: [StatefulSets]}":      `resources[0].resources[0]: "StatefulSets" is not how a resource is written, which is as the lower-case plural: write statefulsets`,
+		"{apiGroups: [example.com], resources: [Gizmos]}":     `resources[0].resources[0]: "Gizmos" is not how a resource is written, which is as the lower-case plural: write gizmos`,
+		"{apiGroups: [apps/v1], resources: [deployments]}":    `resources[0].apiGroups[0]: "apps/v1" is a group and a version, and policies are about all versions: write "apps"`,
+		"{apiGroups: [Core], resources: [pods]}":              `resources[0].apiGroups[0]: "Core" is no API group: write it as in apiVersion, without the version, and the core group as ""`,
+	} {
+		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: ["+rule+"]}, protection: {maxDependents: 0}}}"), Options{})
+		var got []string
+		for _, p := range set.Problems() {
+			got = append(got, strings.TrimPrefix(p.Field, "spec.match.")+": "+p.Message)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", rule, diff)
+		}
+	}
+}
+
 // Every name that a policy writes is looked at.
 func TestResourcesAreLookedAtEverywhere(t *testing.T) {
 	const head = "apiVersion: weir.dev/v1alpha1\nmetadata: {name: p}\n"

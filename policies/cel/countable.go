@@ -47,9 +47,7 @@ func namesAnnotation(e ast.Expr) bool {
 			return isAnnotations(args[1])
 		case operators.Index, operators.OptIndex:
 			of = args[0]
-			if args[1].Kind() == ast.LiteralKind {
-				key, _ = args[1].AsLiteral().Value().(string)
-			}
+			key = stringOf(args[1])
 		}
 	}
 	return of != nil && isAnnotations(of) && key != "" && key != corev1.LastAppliedConfigAnnotation

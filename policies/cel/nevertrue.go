@@ -27,14 +27,26 @@ func (o outcomes) can(x outcomes) bool { return o&x != 0 }
 // only tells that nothing else can come of it.
 func (o outcomes) only(x outcomes) bool { return o != 0 && o&^x == 0 }
 
+// given is what is known of expressions beforehand; 0 of one of which nothing is.
+type given func(ast.Expr) outcomes
+
 // NeverTrue tells whether an expression cannot be true because a variable is null.
 func NeverTrue(expression, null string) bool {
+	return neverTrue(expression, func(e ast.Expr) outcomes {
+		if isVariable(e, null) {
+			return isNullValue
+		}
+		return 0
+	})
+}
+
+func neverTrue(expression string, known given) bool {
 	parsed, issues := parser().Parse(expression)
 	if issues.Err() != nil {
 		return false
 	}
 	e := parsed.NativeRep().Expr()
-	return !outcomesOf(e, null).can(isTrue) && outcomesOf(e, "").can(isTrue)
+	return !outcomesOf(e, known).can(isTrue) && outcomesOf(e, func(ast.Expr) outcomes { return 0 }).can(isTrue)
 }
 
 // Mentions tells whether an expression is about a variable at all.
@@ -70,8 +82,11 @@ func isVariable(e ast.Expr, name string) bool {
 	return e.Kind() == ast.IdentKind && (e.AsIdent() == name || e.AsIdent() == "."+name)
 }
 
-func outcomesOf(e ast.Expr, null string) outcomes {
-	of := func(e ast.Expr) outcomes { return outcomesOf(e, null) }
+func outcomesOf(e ast.Expr, known given) outcomes {
+	if is := known(e); is != 0 {
+		return is
+	}
+	of := func(e ast.Expr) outcomes { return outcomesOf(e, known) }
 	switch e.Kind() {
 	case ast.LiteralKind:
 		switch e.AsLiteral() {
@@ -83,10 +98,6 @@ func outcomesOf(e ast.Expr, null string) outcomes {
 			return isNullValue
 		}
 		return isOther
-	case ast.IdentKind:
-		if isVariable(e, null) {
-			return isNullValue
-		}
 	case ast.SelectKind:
 		switch o := of(e.AsSelect().Operand()); {
 		case o.only(isError), o.only(isNullValue|isError) && !e.AsSelect().IsTestOnly():

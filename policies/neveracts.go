@@ -1,0 +1,53 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// checkActs finds rules about dependents that can never act.
+func (c *compiled) checkActs(p *v1alpha1.Propagation) {
+	at := field.NewPath("spec", "propagation", "dependents")
+	orphans := slices.ContainsFunc(p.Dependents, func(r v1alpha1.DependentRule) bool { return r.Action == v1alpha1.OrphanDependent })
+	switch {
+	case len(p.Dependents) == 0:
+	case !orphans && c.deletion.onlyOrphans():
+		c.mistake(at.String(), "it can never act: by default and allowed every deletion is Orphan, and keeps all dependents. "+
+			"To keep some, set default to Background, and action to Orphan for those")
+	case !orphans:
+		c.warn(at.String(), "it changes nothing: Background and Foreground delete all dependents. action Delete makes an exception from an action Orphan further down")
+	}
+	rules := make([]v1alpha1.ResourceRule, len(p.Dependents))
+	for i, r := range p.Dependents {
+		rules[i] = r.ResourceRule
+		c.warnOfCovered(at.Index(i), r.ResourceRule, rules[:i])
+	}
+}
+
+// onlyOrphans tells whether no user can delete with another propagation than Orphan: default stands
+// for Background, and for what asks for nothing.
+func (d *deletion) onlyOrphans() bool {
+	byDefault := d.propagation.Default
+	return !d.allows(v1alpha1.Foreground) && (byDefault == v1alpha1.Orphan || byDefault == "" && !d.allows(v1alpha1.Background))
+}
+
+// warnOfCovered says of a rule that those before it, which come first, name all that it names.
+func (c *compiled) warnOfCovered(at *field.Path, r v1alpha1.ResourceRule, before []v1alpha1.ResourceRule) {
+	names := explicit([]v1alpha1.ResourceRule{r})
+	if len(names) > 0 && !wildcard([]v1alpha1.ResourceRule{r}) && !slices.ContainsFunc(names, func(gr schema.GroupResource) bool { return !namesResource(before, gr) }) {
+		c.warn(at.String(), fmt.Sprintf("it never applies: entries before it name %s", names[0]))
+	}
+}
+
+// warnOfPods says what becomes of the pods of a Job that its controller deletes.
+func (c *compiled) warnOfPods() {
+	if c.guards() && !c.onTrial() && c.about(pods) && c.objects == nil && len(c.names) == 0 && len(c.conditions) == 0 {
+		c.warn("spec.protection", "pods that are collected with their Job or ReplicaSet are kept, too, and lose their owner: "+
+			"a Job that its controller deletes leaves its pods. Set an objectSelector, or inCascades to Ignore")
+	}
+}

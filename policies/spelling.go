@@ -1,0 +1,62 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The schema says with a regular expression how groups and resources are written. What people write
+// instead is always the same, too.
+
+var (
+	resourceField = regexp.MustCompile(`\.resources\[\d+\]$`)
+	groupField    = regexp.MustCompile(`\.apiGroups\[\d+\]$`)
+)
+
+// spelled is an error of the schema, of a group or a resource in words that say what to write.
+func spelled(err *field.Error) *field.Error {
+	written, _ := err.BadValue.(string)
+	why := ""
+	switch {
+	case !strings.Contains(err.Detail, "should match"):
+	case groupField.MatchString(err.Field):
+		why = misspelledGroup(written)
+	case resourceField.MatchString(err.Field):
+		why = misspelledResource(written)
+	}
+	if why == "" {
+		return err
+	}
+	return field.Invalid(field.NewPath(err.Field), field.OmitValueType{}, why)
+}
+
+func misspelledGroup(written string) string {
+	if group, _, versioned := strings.Cut(written, "/"); versioned {
+		return fmt.Sprintf("%q is a group and a version, and policies are about all versions: write %q", written, group)
+	}
+	return fmt.Sprintf("%q is no API group: write it as in apiVersion, without the version, and the core group as \"\"", written)
+}
+
+func misspelledResource(written string) string {
+	switch resource, sub, has := strings.Cut(written, "/"); {
+	case has && sub == "eviction":
+		return fmt.Sprintf("%q is a subresource: write pods. An eviction is judged as the delete of its pod", written)
+	case has:
+		return fmt.Sprintf("%q is a subresource, and policies are about objects: write %s", written, resource)
+	}
+	lower := strings.ToLower(written)
+	names := knownNames()
+	for _, gr := range slices.SortedFunc(maps.Keys(names.meant), func(a, b schema.GroupResource) int { return compare(a.String(), b.String()) }) {
+		if gr.Resource == lower {
+			lower = names.meant[gr]
+			break
+		}
+	}
+	return fmt.Sprintf("%q is not how a resource is written, which is as the lower-case plural: write %s", written, lower)
+}
