@@ -40,6 +40,7 @@ type Cascade struct {
 	overrun map[PolicyKey]bool // policies of which too much would have to be looked at
 	losses  []*loss
 	early   bool // there may be more losses: enough was found
+	all     bool // it never is
 }
 
 // guards tells whether the policy protects in cascades, too.

@@ -70,7 +70,11 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	f.way = strings.Join(append(ways, c.howToDelete(l, shown)...), "\n")
+	ways = append(ways, c.howToDelete(l, shown)...)
+	if c.early {
+		ways = append(ways, fmt.Sprintf("To see all that is protected of it: kubectl weir plan %s --full", q.kubectl()))
+	}
+	f.way = strings.Join(ways, "\n")
 	return f
 }
 
@@ -119,4 +123,37 @@ func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
 		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
 	}
 	return []string{"To delete them too, confirm and delete again: " + strings.Join(out, " && ")}
+}
+
+// Protected is an object that goes and that a policy protects.
+type Protected struct {
+	Resource schema.GroupResource
+	Name     string // namespace/name where that helps
+	By       PolicyKey
+	Confirm  string // a command that confirms its delete; empty: none does
+}
+
+// All has the search go on past what is enough to refuse, up to the bounds of what is read.
+func (c *Cascade) All() { c.all = true }
+
+// Protected are the objects that were found which the user may know, by what Discloses asks for.
+func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
+	q := *c.q
+	q.Answers = answers
+	c.sort()
+	for _, l := range c.losses {
+		if l.by.onTrial() {
+			continue
+		}
+		for _, o := range l.objects {
+			if (&verdict{}).mayList(&q, o.resource) {
+				p := Protected{Resource: o.resource, Name: o.name, By: l.by.key}
+				if l.by.deletion.protection.Confirmation == v1alpha1.ConfirmationRequired {
+					p.Confirm = o.confirm
+				}
+				out = append(out, p)
+			}
+		}
+	}
+	return out
 }

@@ -88,7 +88,7 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	for _, f := range c.against(&d, &verdict{set: c.set, q: c.q}) {
 		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d), confirm: howToConfirm(&d, propagation{policy: v1alpha1.Background})})
 	}
-	c.early = c.early || slices.ContainsFunc(c.losses, func(l *loss) bool { return !l.by.onTrial() && len(l.objects) >= mostNames })
+	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool { return !l.by.onTrial() && len(l.objects) >= mostNames })
 	return c.early
 }
 

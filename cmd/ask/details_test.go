@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/policies/apitest"
 )
 
 // TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock: what is to take a finalizer off goes before what carries it.
@@ -123,6 +125,40 @@ func TestForcedDeletesArePlannedAsSuch(t *testing.T) {
 		if got := w.run(append([]string{"plan", "cm", "boss", "-n", "shop"}, strings.Fields(args)...)...); got.failed != nil || strings.Contains(got.out, "a policy refuses the delete") != refused {
 			t.Errorf("%q: %v, it is refused: %t\n%s%s", args, got.failed, refused, got.out, got.err)
 		}
+	}
+}
+
+// TestAFullPlanTellsAllThatIsProtected: with what confirms the delete of each, to who may list them.
+func TestAFullPlanTellsAllThatIsProtected(t *testing.T) {
+	w := newTown(t)
+	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}})
+	w.put("more", "boss")
+	w.put("most", "boss")
+	plan := []string{"plan", "namespace", "shop"}
+	if got := w.run(append(plan, "--full")...); strings.Contains(got.out, "What is protected") {
+		t.Errorf("who may list nothing is told\n%s", got.out)
+	}
+	inner := w.answer
+	w.answer = func(r apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(r.Path, "/selfsubjectaccessreviews") {
+			return &apitest.Reply{Code: 201, Body: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": true}}}
+		}
+		return inner(r)
+	}
+	short, full := w.run(plan...), w.run(append(plan, "--full")...)
+	const see = "\nTo see all that is protected of it: kubectl weir plan namespaces shop --full\n"
+	if !strings.Contains(short.out, see) || strings.Contains(short.out, "What is protected") {
+		t.Errorf("%s%s", short.out, short.err)
+	}
+	for _, name := range []string{"boss", "leaf", "more", "most", "twig"} {
+		want := fmt.Sprintf("  configmaps/%s (DeletionPolicy \"maps\"): kubectl annotate configmaps %s -n shop --overwrite weir.dev/confirm-delete=uid-%s", name, name, name)
+		if !strings.Contains(full.out, "\nWhat is protected of namespaces/shop:\n") || !strings.Contains(full.out, want) {
+			t.Errorf("no %q:\n%s%s", want, full.out, full.err)
+		}
+	}
+	w.run(append(plan, "--full", "--out", filepath.Join(w.kept, "full.json"))...)
+	if got := w.run("plan", "--check", filepath.Join(w.kept, "full.json")); !strings.Contains(got.out, "The plan is the same as before") {
+		t.Errorf("%s%s", got.out, got.err)
 	}
 }
 

@@ -245,6 +245,9 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 	if err != nil {
 		return nil, err
 	}
+	if judge != nil {
+		judge.All = a.full
+	}
 	named := map[types.UID]bool{}
 	for _, o := range objects {
 		uid := whole(o).GetUID()

@@ -110,6 +110,17 @@ func (v *Verdict) draw(b *strings.Builder, style Style) {
 		}
 		b.WriteByte('\n')
 	}
+	if len(v.Protected) > 0 {
+		fmt.Fprintf(b, "What is protected of %s:\n", v.Object)
+		for _, one := range v.Protected {
+			fmt.Fprintf(b, "  %s (%s)", one.Object, one.By)
+			if one.Confirm != "" {
+				b.WriteString(": " + one.Confirm)
+			}
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	}
 	if v.Doubt != "" {
 		b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s", v.Object, v.Doubt)) + "\n\n")
 	}

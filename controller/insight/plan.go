@@ -126,15 +126,31 @@ type Verdict struct {
 	// Confirm is a command that confirms the delete for exactly what goes with it now, without flags that say which cluster; empty where that is
 	// not asked for.
 	Confirm string `json:"confirm,omitempty"`
+	// Protected are all objects that go along and that a policy protects, where these were asked for.
+	Protected []Protected `json:"protected,omitempty"`
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string `json:"doubt,omitempty"`
+}
+
+// Protected is an object that goes along and that a policy protects.
+type Protected struct {
+	Object string `json:"object"`
+	By     string `json:"by"`
+	// Confirm is a command that confirms its delete, without flags that say which cluster; empty: none does.
+	Confirm string `json:"confirm,omitempty"`
 }
 
 // WithFlags has the commands that are shown carry flags, which say of which cluster they are.
 func (p *Plan) WithFlags(flags string) {
 	for i := range p.Verdicts {
-		if v := &p.Verdicts[i]; v.Confirm != "" {
+		v := &p.Verdicts[i]
+		if v.Confirm != "" {
 			v.Confirm += flags
+		}
+		for n := range v.Protected {
+			if one := &v.Protected[n]; one.Confirm != "" {
+				one.Confirm += flags
+			}
 		}
 	}
 }

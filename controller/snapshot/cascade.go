@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/insight"
 	"github.com/weir-dev/weir/policies"
 )
 
@@ -18,16 +19,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	if c == nil {
 		return policies.Decision{Allowed: true}, nil
 	}
-	var unread error
-	for _, l := range c.Lookups() {
-		enough, err := p.lookup(ctx, c, &l)
-		if err != nil {
-			unread = err
-		}
-		if enough {
-			break
-		}
-	}
+	unread := p.search(ctx, c)
 	d := c.Decide(nil)
 	if unread != nil && d.Allowed {
 		return d, unread
@@ -40,6 +32,38 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 		d = c.Decide(told.Answers)
 	}
 	return d, nil
+}
+
+// search reads what a Cascade asks for, until enough is known. An error says why not all could be read.
+func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread error) {
+	for _, l := range c.Lookups() {
+		enough, err := p.lookup(ctx, c, &l)
+		if err != nil {
+			unread = err
+		}
+		if enough {
+			break
+		}
+	}
+	return unread
+}
+
+// protected are all objects that go along which a policy protects, as far as the user may know, and as is read.
+func (p *Policies) protected(ctx context.Context, q policies.Question) (out []insight.Protected) {
+	c := p.set.Cascade(q)
+	if c == nil {
+		return nil
+	}
+	c.All()
+	_ = p.search(ctx, c) // the verdict says so
+	d := c.Decide(nil)
+	if len(d.Discloses) > mostDisclosed || p.answer(ctx, &q, d.Discloses, disclosing) != nil {
+		return nil
+	}
+	for _, one := range c.Protected(q.Answers) {
+		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(), Confirm: one.Confirm})
+	}
+	return out
 }
 
 // lookup judges the objects of a Lookup: no more than the webhook reads, which refuses what is past that. How long reading takes the webhook is

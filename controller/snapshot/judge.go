@@ -67,6 +67,9 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 		d = more
 	}
 	v := insight.Verdict{Refused: !d.Allowed, Message: d.Message, Warnings: d.Warnings}
+	if p.All {
+		v.Protected = p.protected(ctx, q)
+	}
 	if v.Refused && strings.Contains(v.Message, v1alpha1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
 		if value, known := p.set.Confirmation(q); known {
 			in := ""

@@ -26,6 +26,9 @@ import (
 
 // Policies are those of a cluster, with what it takes to ask them about deletes of one user: whoever reads.
 type Policies struct {
+	// All has a verdict name all that is protected of what goes along.
+	All bool
+
 	set           *policies.Set
 	world         *insight.World
 	clients       kubernetes.Interface
