@@ -159,9 +159,10 @@ type entry struct {
 }
 
 // narrate prints what Weir did since began, with its reasons. expected: it must have done something; the
-// log may be written a moment after the effect is seen.
+// log may be written a moment after the effect is seen. What it tried again, because the object had
+// changed meanwhile, is told once.
 func (c *cluster) narrate(ctx context.Context, began time.Time, expected bool) (int, error) {
-	said := 0
+	told := map[entry]bool{}
 	err := until(ctx, "weir says what it did", func(context.Context) (bool, error) {
 		log, err := os.ReadFile(c.log)
 		if err != nil {
@@ -176,11 +177,14 @@ func (c *cluster) narrate(ctx context.Context, began time.Time, expected bool) (
 			if e.Propagation != "" {
 				e.Msg += " (" + strings.ToLower(e.Propagation) + ")"
 			}
-			fmt.Printf("  %7s  %-24s %s\n%37s%s\n", e.TS.Sub(began).Round(time.Millisecond), e.Msg, e.Object, "", e.Why)
-			said++
+			at := e.TS
+			if e.TS = (time.Time{}); !told[e] {
+				told[e] = true
+				fmt.Printf("  %7s  %-24s %s\n%37s%s\n", at.Sub(began).Round(time.Millisecond), e.Msg, e.Object, "", e.Why)
+			}
 		}
 		c.read = whole
-		return said > 0 || !expected, nil
+		return len(told) > 0 || !expected, nil
 	})
-	return said, err
+	return len(told), err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -46,6 +47,7 @@ func run(ctx context.Context, binary, plugin string) (err error) {
 			err = stopErr
 		}
 	}()
+	p.Config.WarningHandler = rest.NewWarningWriter(os.Stdout, rest.WarningWriterOptions{}) // as kubectl does
 	client, err := dynamic.NewForConfig(p.Config)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
