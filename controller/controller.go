@@ -154,9 +154,6 @@ func New(o Options) (*Controller, error) {
 	if err := c.limit(&workers, &told, rep); err != nil {
 		return nil, err
 	}
-	if o.Companion && c.canary != nil {
-		c.observe(&told)
-	}
 	told.Showing = o.leasesShown(told.Showing)
 	c.workers = collect.New(workers)
 	if o.Policies != nil {

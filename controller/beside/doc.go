@@ -9,5 +9,4 @@
 // A Migration is the Lease under which Weir and a kube-controller-manager take turns.
 //
 // Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure run until their context ends, one caller at a time.
-// Lag's lock guards what it has seen; nothing that can block runs under it.
 package beside
