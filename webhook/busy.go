@@ -26,7 +26,7 @@ func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.We
 	m.requests.WithLabelValues("", "", "busy").Inc()
 	w.Header().Set("Retry-After", "1")
 	hangUp(w)
-	in.withhold(w, r.Body, asked, part, tooBusy(), errTooMany)
+	in.withhold(w, r.Body, asked, part, tooBusy(asked), errTooMany)
 }
 
 // withhold answers for a review that is not judged: with a refusal where a policy might refuse, and otherwise with an error.
@@ -46,10 +46,15 @@ func tooLarge(why error) answer {
 		Message: "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an edit has it twice"}, 0)
 }
 
-// tooBusy refuses for now.
-func tooBusy() answer {
+// tooBusy refuses for now. Collectors come again by themselves: with a Retry-After client-go would
+// have their workers wait, as brake says.
+func tooBusy(asked policies.Webhook) answer {
+	wait := time.Second
+	if asked == policies.WebhookBrake || asked == policies.WebhookGuard {
+		wait = 0
+	}
 	return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: "this cannot be judged now, because too much else is: try again in a second"}, time.Second)
+		Message: "this cannot be judged now, because too much else is: try again in a second"}, wait)
 }
 
 // mayRefuse tells whether a request can be refused for policies that it was not judged by.

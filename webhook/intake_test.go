@@ -203,6 +203,22 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	}
 }
 
+// A worker of another collector that is told when to come again waits until then, and collects nothing.
+func TestCollectorsAreNotToldToWait(t *testing.T) {
+	for path, waits := range map[string]bool{"/brake": false, "/guard": false, "/delete": true} {
+		in := newIntake(refusing)
+		in.reviews.TryAcquire(mostAtOnce)
+		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+		var review admissionv1.AdmissionReview
+		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); json.Unmarshal(w.Body.Bytes(), &review) != nil || review.Response == nil || review.Response.Result.Code != 429 {
+			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		}
+		if told := review.Response.Result.Details != nil; told != waits {
+			t.Errorf("%s: told when to come again: %t", path, told)
+		}
+	}
+}
+
 // codeOf is how a review was answered: 200 lets the request pass, and another code refuses it, to be tried again.
 func codeOf(t *testing.T, w *httptest.ResponseRecorder) int32 {
 	t.Helper()

@@ -63,7 +63,7 @@ type judge struct {
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	a := j.judge(ctx, asked, q)
 	if errors.Is(a.err, errBusy) && mayRefuse(j.policies.Set().Refuses, asked, q.Part) {
-		return tooBusy() // users can bring this about, and no failurePolicy may let them past for it
+		return tooBusy(asked) // users can bring this about, and no failurePolicy may let them past for it
 	}
 	return a
 }
