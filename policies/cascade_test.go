@@ -3,6 +3,7 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -277,7 +278,16 @@ func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 		if !strings.HasSuffix(d.Message, "\nTo see all that is protected of it: kubectl weir plan deployments.apps web -n shop --full") {
 			t.Errorf("%s: %q", policy, d.Message)
 		}
+		list, patch := Access{Verb: "list", Resource: "configmaps", Namespace: "shop"}, Access{Verb: "patch", Resource: "configmaps", Namespace: "shop"}
 		c := set.Cascade(q)
+		carriedOut(c, objects...)
+		if asks := c.Decide(nil).Discloses; confirms != slices.Contains(asks, patch) {
+			t.Errorf("%s: it asks about %v", policy, asks)
+		}
+		if d = c.Decide(map[Access]Answer{list: true, patch: false}); confirms != strings.Contains(d.Message, "\nTo delete them too, have someone confirm them who may patch configmaps, and delete again: kubectl") {
+			t.Errorf("%s: who may not patch: %q", policy, d.Message)
+		}
+		c = set.Cascade(q)
 		c.All()
 		d = carriedOut(c, objects...)
 		if strings.Contains(d.Message, "To see all") || !strings.Contains(d.Message, "5 configmaps (a, b, c, …) (") {
@@ -286,7 +296,7 @@ func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 		if found := c.Protected(nil); len(found) > 0 {
 			t.Errorf("%s: who may not list is told of %v", policy, found)
 		}
-		found := c.Protected(map[Access]Answer{{Verb: "list", Resource: "configmaps", Namespace: "shop"}: true})
+		found := c.Protected(map[Access]Answer{list: true})
 		if len(found) != 5 || found[4].Name != "e" || found[4].By.Name != "p" || confirms != strings.HasSuffix(found[4].Confirm, "kubectl annotate configmaps e -n shop --overwrite weir.dev/confirm-delete=uid-e") {
 			t.Errorf("%s: %+v", policy, found)
 		}

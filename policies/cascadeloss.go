@@ -70,7 +70,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	ways = append(ways, c.howToDelete(l, shown)...)
+	ways = append(ways, c.howToDelete(q, l, shown, v)...)
 	if c.early {
 		ways = append(ways, fmt.Sprintf("To see all that is protected of it: kubectl weir plan %s --full", q.kubectl()))
 	}
@@ -109,20 +109,29 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 
 // howToDelete is how protected objects are deleted, as far as the user may know which they are:
 // nothing comes behind what is pasted.
-func (c *Cascade) howToDelete(l *loss, shown AlsoDeleted) []string {
+func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdict) []string {
 	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
 		return nil
 	}
-	var out []string
+	var out, closed []string
 	for _, o := range l.objects[:min(len(l.objects), mostNames)] {
-		if slices.ContainsFunc(shown.Kinds, func(k KindCount) bool { return k.Resource == o.resource.String() && len(k.Names) > 0 }) {
+		gr := o.resource.String()
+		mayNot := v.mayNotConfirm(l.by, q, o.resource) // is asked with the names, and not after them
+		if slices.ContainsFunc(shown.Kinds, func(k KindCount) bool { return k.Resource == gr && len(k.Names) > 0 }) {
 			out = append(out, o.confirm)
+			if mayNot && !slices.Contains(closed, gr) {
+				closed = append(closed, gr)
+			}
 		}
 	}
 	if len(out) == 0 {
 		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
 	}
-	return []string{"To delete them too, confirm and delete again: " + strings.Join(out, " && ")}
+	how := "confirm and delete again"
+	if len(closed) > 0 {
+		how = haveConfirmed("them", strings.Join(closed, " and "))
+	}
+	return []string{"To delete them too, " + how + ": " + strings.Join(out, " && ")}
 }
 
 // Protected is an object that goes and that a policy protects.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -53,19 +55,24 @@ func howToConfirm(q *Question, w propagation) string {
 // confirming is how something is deleted that has to be confirmed. Who may not do that is told who may.
 func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
 	how := "confirm and delete again"
-	if v.mayNotConfirm(c, q) {
-		how = fmt.Sprintf("have someone confirm it who may patch %s, and delete again", q.Resource.GroupResource())
+	if v.mayNotConfirm(c, q, q.Resource.GroupResource()) {
+		how = haveConfirmed("it", q.Resource.GroupResource().String())
 	}
 	return fmt.Sprintf("To delete %s, %s: %s", what, how, howToConfirm(q, w))
 }
 
-// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch what is like the object. While it is not
-// known, that is noted. It is not asked about each object: many deletes may be refused at once.
-func (v *verdict) mayNotConfirm(c *compiled, q *Question) bool {
+// haveConfirmed is the way on for who may not confirm it.
+func haveConfirmed(what, resource string) string {
+	return fmt.Sprintf("have someone confirm %s who may patch %s, and delete again", what, resource)
+}
+
+// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch objects of a resource where its object is.
+// While it is not known, that is noted. It is not asked about each object: many deletes may be refused at once.
+func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResource) bool {
 	if !slices.Contains(c.actions, v1alpha1.Deny) || v.set.collects(q) {
 		return false
 	}
-	a := Access{Verb: "patch", Group: q.Resource.Group, Resource: q.Resource.Resource, Namespace: q.Namespace}
+	a := Access{Verb: "patch", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
 	may, known := q.Answers[a]
 	if !known && !slices.Contains(v.discloses, a) {
 		v.discloses = append(v.discloses, a)
