@@ -167,7 +167,6 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
 	fs.StringVar(&f.shadowAddress, "shadow-address", report.Address, "in shadow mode: loopback address at which kubectl weir shadow finds what was compared, by a port-forward; the right to that is the authorization. Empty: none")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
-	fs.IntVar(&f.concurrency, "concurrent-gc-syncs", controller.DefaultConcurrency, "the same, under kube-controller-manager's name")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
@@ -181,9 +180,6 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
 	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
-	// Accepted for drop-in use. Weir has no fixed rate to set.
-	fs.Float32("kube-api-qps", 0, "ignored: requests adapt to what the API server grants")
-	fs.Int("kube-api-burst", 0, "ignored: requests adapt to what the API server grants")
 }
 
 // check finds what is wrong with the flags before anything is started.

@@ -148,7 +148,6 @@ func TestCollectorFlags(t *testing.T) {
 		"--brake-users system:kube-controller-manager":           "--brake-users system:kube-controller-manager: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name system:serviceaccount:kube-system:generic-garbage-collector",
 		"--mode both":                                            `--mode "both": must be replace, companion or shadow`,
 		"--concurrent-syncs 1000 --concurrent-namespace-syncs 1": "",
-		"--concurrent-gc-syncs 0":                                "--concurrent-syncs 0: must be between 1 and 1000",
 		"--concurrent-namespace-syncs 1001":                      "--concurrent-namespace-syncs 1001: must be between 1 and 1000",
 		"--back-fill-qps -1":                                     "--back-fill-qps -1: must not be less than 0",
 		"--back-fill-qps NaN":                                    "--back-fill-qps NaN: must not be less than 0",
@@ -172,7 +171,6 @@ func TestCollectorFlags(t *testing.T) {
 		"--ignore Pods":                                          `--ignore "Pods": must be a resource and its group, such as leases.coordination.k8s.io`,
 		"--ignore .apps":                                         `--ignore ".apps": must be a resource and its group, such as leases.coordination.k8s.io`,
 		"--ignore pods,,secrets":                                 `--ignore "": must be a resource and its group, such as leases.coordination.k8s.io`,
-		"--kube-api-qps 20 --kube-api-burst 30":                  "", // as a kube-controller-manager is started
 		"--ignore pods,leases.coordination.k8s.io":               "",
 		"--ignore pods,apps/deployments":                         `--ignore "apps/deployments": must be a resource and its group, such as leases.coordination.k8s.io`,
 	} {
