@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -27,14 +26,8 @@ func (w *fixture) protectSecrets(lines ...string) {
 // controller is a client of a controller of Kubernetes, whose own deletes no policy judges unless it says so.
 func (w *fixture) controller() dynamic.Interface {
 	w.Helper()
-	client := w.as("system:serviceaccount:kube-system:some-controller",
+	return w.as("system:serviceaccount:kube-system:some-controller",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "patch", "delete"}})
-	w.until("the controller may create", func(ctx context.Context) (bool, error) {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}}}
-		_, err := client.Resource(w.kinds["cm"].gvr()).Namespace(w.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err == nil, nil
-	})
-	return client
 }
 
 // awaitReleased waits until an object has no owner any more, and tells why it was kept.

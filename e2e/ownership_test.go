@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -26,7 +27,7 @@ func (w *fixture) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface 
 	return client
 }
 
-// grant gives a user rights in a namespace, by a role.
+// grant gives a user rights in a namespace, by a role, and waits until the API server knows of them.
 func (w *fixture) grant(namespace, role, user string, rules ...rbacv1.PolicyRule) {
 	w.Helper()
 	name := metav1.ObjectMeta{Name: role}
@@ -41,6 +42,13 @@ func (w *fixture) grant(namespace, role, user string, rules ...rbacv1.PolicyRule
 	if err != nil {
 		w.Fatal(err)
 	}
+	last := rules[len(rules)-1]
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: last.Verbs[0], Group: last.APIGroups[0], Resource: last.Resources[0]}}}
+	w.until(user+" may do what was granted", func(ctx context.Context) (bool, error) {
+		told, err := w.typed.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && told.Status.Allowed, err
+	})
 }
 
 // tryOwned makes a Secret with an owner by dryRun.
