@@ -272,6 +272,12 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	if d == nil || len(d.Waves) != 5 || d.Policy != "drain-order" {
 		t.Fatalf("%+v", d)
 	}
+	// A finalizer on what goes before pods must not keep these running; nothing else is hurried.
+	for _, w := range d.Waves {
+		if before := w.Name == "custom-resources" || w.Name == "workloads"; before != (w.Timeout > 0) || before != w.Proceed {
+			t.Errorf("wave %s proceeds %t after %s", w.Name, w.Proceed, w.Timeout)
+		}
+	}
 	for gr, want := range map[string]string{
 		"clusters.postgresql.cnpg.io": "custom-resources", "deployments.apps": "workloads", "pods": "pods",
 		"services": "services-and-storage", "networkpolicies.networking.k8s.io": "permissions-and-the-rest",
