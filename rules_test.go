@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "controller/shadow", "policies", "policies/live"},
 	"controller/beside":      {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1alpha1"},
-	"controller/brake":       {"controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},
+	"controller/brake":       {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},
 	"controller/collect":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/compare":     {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/request"},
 	"controller/enforce":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},

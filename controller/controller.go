@@ -72,7 +72,8 @@ type Options struct {
 	Seals    namespaces.Sealer      // of waves; nil: there is no key, and what is written is believed
 	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is room for.
 	BackFillQPS float64
-	// Canary is where the object is that tells whether another garbage collector works; empty: that is not watched. In replace mode nothing is
+	// Canary is where the object is that tells whether another garbage collector works; empty: that is not watched, nor is it recorded there which
+	// owners were seen to be deleted. In replace mode nothing is
 	// collected beside another. CanaryStands is how long it must stand, beside.DefaultStands if 0; with CanaryOnce Lead ends with
 	// ErrOtherCollector at once, instead of waiting until the other does not work.
 	Canary       string
@@ -242,7 +243,15 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 	if o.brakes() {
 		limits = o.Brake
 	}
-	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Store: c.store, Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
+	var record dynamic.ResourceInterface
+	if o.Canary != "" {
+		own, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
+		if err != nil {
+			return nil, fmt.Errorf("make a client for the record of deleted owners: %w", err)
+		}
+		record = own.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.Canary)
+	}
+	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Record: record, Store: c.store, Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
@@ -350,6 +359,10 @@ func (c *Controller) work(ctx context.Context) (err error) {
 	defer end()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	if c.brake != nil {
+		c.brake.Recall(ctx)
+		wg.Go(func() { c.brake.Remember(ctx) })
+	}
 	if c.drainer != nil {
 		wg.Go(func() { c.drainer.Run(ctx, c.options.Namespaces) })
 	}

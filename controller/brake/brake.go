@@ -35,6 +35,8 @@ type Options struct {
 	Beside bool
 	Store  *follow.Store
 	Client dynamic.Interface // for HeldCollections
+	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked for and is not done; nil: nothing is recorded.
+	Record dynamic.ResourceInterface
 	// Read reads an object's metadata, live, to find out who wrote its owner references.
 	Read func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
 	// Gone tells whether the API server says for certain that there is no such object any more.
@@ -50,6 +52,7 @@ type Brake struct {
 	metrics *metrics
 	// requeue has garbage be decided about once more, requeueRequested what was deleted by request.
 	requeue, requeueRequested func(types.UID)
+	endings                   *endings       // from Recall on
 	begun                     chan struct{}  // has one element when something begins to be held
 	unread                    rate.Sometimes // logs that objects wait because they cannot be read
 

@@ -2,6 +2,9 @@ package brake
 
 import "github.com/weir-dev/weir/controller/graph"
 
+// InTurn is for tests.
+var InTurn = inTurn
+
 // Why is why a cause is held; "" if it is not.
 func (l *Ledger) Why(c graph.Cause) string {
 	if acc := l.causes[c]; acc != nil && acc.held != nil {

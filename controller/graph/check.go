@@ -160,6 +160,9 @@ func (c *checker) claims() {
 		noted := slices.Contains(a.rounds[k.due%uint32(len(a.rounds))], id) || slices.Contains(a.lines[0], id) || slices.Contains(a.lines[1], id)
 		c.that(again == (k.due != 0) && (noted || !again), "claim %v is due in round %d, noted: %t", name, k.due, noted)
 	})
+	for id := range g.ended {
+		c.that(g.claims.at(id).entry != 0, "claim %d is on an owner that was seen to be deleted, and is not there", id)
+	}
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
 	c.that(used == g.claims.byKey.len(), "%d claims in use, %d indexed", used, g.claims.byKey.len())
 	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)

@@ -282,6 +282,7 @@ func (g *Graph) dropClaim(id uint32) {
 	}
 	g.claims.byKey.drop(c.key(), id)
 	delete(g.claims.reason, id)
+	delete(g.ended, id)
 	g.types.drop(c.typ)
 	g.namespaces.drop(c.namespace)
 	g.claims.byVerdict[c.verdict]--

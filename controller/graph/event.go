@@ -154,6 +154,14 @@ type (
 		Writer string
 	}
 
+	// Remembered says that a process before this one saw an owner deleted while so many references to it were left, which was recorded. It
+	// proves nothing about presence. It comes when every kind has been listed.
+	Remembered struct {
+		Kind       schema.GroupResource
+		UID        types.UID
+		References int
+	}
+
 	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had been asked for with
 	// Propagation, and then without the finalizer. What the object's own finalizers ask for comes first. It counts for
 	// as long as the object carries Finalizer. An empty Propagation takes it back: the object is held.
@@ -200,6 +208,7 @@ func (Accepted) event()       {}
 func (Protected) event()      {}
 func (Collecting) event()     {}
 func (Wrote) event()          {}
+func (Remembered) event()     {}
 func (Ruled) event()          {}
 func (Holds) event()          {}
 func (Draining) event()       {}

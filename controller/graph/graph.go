@@ -44,6 +44,8 @@ type Graph struct {
 	accepted        int                 // nodes with the accepted flag
 	orphaned        tombstones
 	recentlyDeleted tombstones
+	remembered      tombstones          // owners that a process before this one saw deleted
+	ended           map[uint32]struct{} // claims on owners that were seen to be deleted, by it or by this one
 
 	history uint32 // how often the API server's history went back
 	rewound string // why it did; "" once every kind has been listed since
@@ -80,6 +82,8 @@ func New() *Graph {
 		ending:           map[uint32]struct{}{},
 		orphaned:         newTombstones(maxOrphaned),
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
+		remembered:       newTombstones(MostRemembered),
+		ended:            map[uint32]struct{}{},
 		hiddenDependents: map[ownerAndKind]struct{}{},
 		inventories:      map[uint32]*inventory{},
 		draining:         map[string]struct{}{},
@@ -176,6 +180,8 @@ func (g *Graph) apply(ev Event) {
 		g.collecting(ev)
 	case Wrote:
 		g.wrote(ev)
+	case Remembered:
+		g.remember(ev)
 	case Ruled:
 		g.rule(ev)
 	case Holds:
@@ -325,8 +331,7 @@ func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	}
 	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
 		if g.claims.at(c).owner == id {
-			g.setLooked(c, lookedAbsent, "")
-			g.claims.at(c).orphaned, g.claims.at(c).cause = orphans, why
+			g.answerForGood(c, orphans, why)
 		}
 	}
 }
@@ -436,11 +441,4 @@ func (g *Graph) refOf(id uint32) Ref {
 		UID:             g.uidOf(n.entry),
 		ResourceVersion: g.versionOf(id),
 	}
-}
-
-func (g *Graph) finalizersOf(n *node) []string {
-	if n.finalizers == 0 {
-		return nil
-	}
-	return unpack(g.finalizers.val(n.finalizers))
 }

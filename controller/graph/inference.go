@@ -177,8 +177,17 @@ func (g *Graph) define(name string, goes bool) {
 // Weigh counts what goes with objects, themselves included, each once: all that has no other owner, what a namespace contains, and the
 // instances of a definition. The kinds with most objects come first. False: it stopped after most references, and there is more.
 func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
+	return g.weigh(most, uids, func(*node) {})
+}
+
+// weigh is Weigh that shows what goes.
+func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, bool) {
 	f := cascade{g: g, most: most, left: map[uint32]int32{}, counted: map[uint32]*Counted{}}
-	f.found = func(id uint32) { f.within(g.nodes.at(id)) }
+	f.found = func(id uint32) {
+		n := g.nodes.at(id)
+		f.within(n)
+		show(n)
+	}
 	for _, uid := range uids {
 		entryID := g.find(uid)
 		if entryID == 0 {
@@ -191,7 +200,7 @@ func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
 			n := g.nodes.at(id)
 			f.left[id] = 0
 			f.count(n)
-			f.within(n)
+			f.found(id)
 			if n.dependents > 0 && g.propagation(n) != metav1.DeletePropagationOrphan {
 				f.begin(id)
 			}

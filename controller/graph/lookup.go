@@ -100,7 +100,7 @@ func (g *Graph) answer(ev LookupAnswered) {
 		}
 		g.changeClaim(id, func(c *claim) {
 			if g.setLooked(id, to, reason); to == lookedAbsent {
-				c.cause = causeOf(g.typeInfos[c.typ].slot, OwnerNotFound)
+				c.cause = g.causeOfAbsence(c)
 			}
 		})
 	})

@@ -22,11 +22,12 @@ type model struct {
 	resources       []graph.Resource
 	discovered      bool
 	draining        map[string]bool
-	recentlyDeleted []types.UID // gone, as a watch showed
-	orphaned        []types.UID // gone, and what referred to them was to live
-	history         uint32      // how often the server's went back
-	relisting       bool        // since it did
-	holder          string      // holds foreground deletions until they are ruled
+	recentlyDeleted []types.UID                        // gone, as a watch showed
+	remembered      map[types.UID]schema.GroupResource // by a process before
+	orphaned        []types.UID                        // gone, and what referred to them was to live
+	history         uint32                             // how often the server's went back
+	relisting       bool                               // since it did
+	holder          string                             // holds foreground deletions until they are ruled
 }
 
 type mKind struct {
@@ -176,7 +177,7 @@ func (m *model) apply(ev graph.Event) {
 		k := m.kind(ev.Kind)
 		k.level = k.state == graph.Synced
 	case graph.Rewound:
-		m.objects, m.claims, m.orphaned, m.recentlyDeleted = nil, nil, nil, nil
+		m.objects, m.claims, m.orphaned, m.recentlyDeleted, m.remembered = nil, nil, nil, nil, nil
 		m.history, m.relisting = m.history+1, true
 		for i := range m.kinds {
 			k := &m.kinds[i]
@@ -188,7 +189,7 @@ func (m *model) apply(ev graph.Event) {
 		}
 	case graph.KindRewound:
 		m.kind(ev.Kind)
-		m.history, m.recentlyDeleted = m.history+1, nil
+		m.history, m.recentlyDeleted, m.remembered = m.history+1, nil, nil
 		for i := range m.claims {
 			if c := &m.claims[i]; c.look == "now" || m.typeOf(c.words).resource == ev.Kind {
 				c.look = ""
@@ -253,6 +254,8 @@ func (m *model) apply(ev graph.Event) {
 		if o := m.object(ev.Object.Kind, ev.Object.UID); o != nil && slices.EqualFunc(o.Owners, ev.Object.Owners, sameReference) {
 			o.writer = ev.Writer
 		}
+	case graph.Remembered:
+		m.remember(ev)
 	case graph.Recheck:
 		m.recheck(ev.Round)
 	case graph.Draining:
@@ -498,7 +501,12 @@ func (m *model) answer(c *mClaim, ev graph.LookupAnswered) {
 		c.look = ""
 	case ev.Answer == graph.Absent:
 		c.look, c.tries = "absent", 0
-		c.inferred = inferred(graph.OwnerNotFound, m.typeOf(c.words).resource)
+		kind := m.typeOf(c.words).resource
+		if _, byEdit := m.referencesTo(kind, c.uid); byEdit || m.remembered[c.uid] != kind {
+			c.inferred = inferred(graph.OwnerNotFound, kind)
+		} else {
+			c.inferred = graph.Inference{}
+		}
 		c.orphaned = slices.Contains(m.orphaned, c.uid)
 	case ev.Answer == graph.Unanswered || ev.Answer == graph.Denied:
 		c.look, c.rounds = map[graph.Answer]string{graph.Unanswered: "failed", graph.Denied: "denied"}[ev.Answer], 0
@@ -508,6 +516,38 @@ func (m *model) answer(c *mClaim, ev graph.LookupAnswered) {
 	default:
 		c.look, c.rounds, c.tries = "present", 0, 0
 		c.finds++
+	}
+}
+
+// referencesTo counts them, and tells whether an edit has written one.
+func (m *model) referencesTo(kind schema.GroupResource, uid types.UID) (n int, byEdit bool) {
+	for i := range m.objects {
+		o := &m.objects[i]
+		for _, r := range o.Owners {
+			w := wordsOf(r, o.Namespace)
+			if t := m.typeOf(w); r.UID == uid && t.known && t.resource == kind {
+				n++
+				byEdit = byEdit || slices.Contains(o.edited, w)
+			}
+		}
+	}
+	return n, byEdit
+}
+
+func (m *model) remember(ev graph.Remembered) {
+	n, byEdit := m.referencesTo(ev.Kind, ev.UID)
+	if m.object(ev.Kind, ev.UID) != nil || n == 0 || n > ev.References || byEdit {
+		return
+	}
+	if m.remembered == nil {
+		m.remembered = map[types.UID]schema.GroupResource{}
+	}
+	m.remembered[ev.UID] = ev.Kind
+	for i := range m.claims {
+		c := &m.claims[i]
+		if c.uid == ev.UID && c.look == "absent" && c.inferred == inferred(graph.OwnerNotFound, ev.Kind) {
+			c.inferred = graph.Inference{}
+		}
 	}
 }
 

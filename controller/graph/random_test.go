@@ -172,6 +172,8 @@ func (w author) line(before int) string {
 		return "holds " + pick(w.dice, []string{"example.com/held", "example.com/held", "example.com/held", "example.com/f"})
 	case n < 91 && w.chance(50):
 		return w.wrote()
+	case n < 91 && w.chance(50):
+		return "remember " + home.kind + " " + home.uid + pick(w.dice, []string{" 0", " 1", " 3"})
 	case n < 91:
 		return "drain " + pick(w.dice, []string{"x", "y", "x off", "y off"})
 	case n < 92:

@@ -17,7 +17,7 @@ func (g *Graph) rewind(reason string) {
 			g.remove(id)
 		}
 	}
-	g.orphaned, g.recentlyDeleted = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted)
+	g.orphaned, g.recentlyDeleted, g.remembered = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted), newTombstones(MostRemembered)
 	g.history++
 	g.rewound = cmp.Or(reason, "the API server's history went back")
 	for i := range g.slots {
@@ -38,9 +38,10 @@ func (g *Graph) rewind(reason string) {
 func (g *Graph) rewindKind(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	g.history++
-	g.recentlyDeleted = newTombstones(maxRecentlyDeleted)
+	g.recentlyDeleted, g.remembered = newTombstones(maxRecentlyDeleted), newTombstones(MostRemembered)
 	g.claims.each(func(id uint32, c *claim) {
 		if c.looked == lookedNow || c.looked != lookedNot && g.typeInfos[c.typ].slot == slotID {
+			delete(g.ended, id)
 			g.forgetLookup(id)
 		}
 	})

@@ -235,3 +235,10 @@ func (g *Graph) Shows(o *Object) bool {
 		n.flags&deleting != 0 == o.Deleting && slices.Equal(g.finalizersOf(n), o.Finalizers) &&
 		g.sameOwners(n.owners, o.Owners) && g.unfollowed[id] == o.Unfollowed
 }
+
+func (g *Graph) finalizersOf(n *node) []string {
+	if n.finalizers == 0 {
+		return nil
+	}
+	return unpack(g.finalizers.val(n.finalizers))
+}

@@ -19,7 +19,7 @@ import (
 // what policies do that are enforced by none.
 var (
 	ownLeases     = []string{LeaseName, policies.Canary}
-	ownConfigMaps = []string{v1alpha1.FilePolicies, v1alpha1.CollectorCanary}
+	ownConfigMaps = []string{v1alpha1.FilePolicies, v1alpha1.CollectorCanary, v1alpha1.DeletedOwners}
 )
 
 // removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is known to, it goes on to need them.

@@ -48,6 +48,8 @@ var (
 		may: append([]right{
 			{"weir-controller", "delete", "", "pods", "default", ""},
 			{"weir-controller", "deletecollection", "", "pods", "default", ""},
+			{"weir-controller", "get", "", "configmaps", namespace, "weir-deleted-owners"},
+			{"weir-controller", "patch", "", "configmaps", namespace, "weir-deleted-owners"},
 			{"weir-controller", "update", "", "namespaces/finalize", "", "default"},
 			{"weir-controller", "update", "", "namespaces/status", "", "default"},
 			{"weir-controller", "list", "coordination.k8s.io", "leases", "kube-system", ""},

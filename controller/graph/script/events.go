@@ -51,6 +51,8 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return collecting(words)
 	case "wrote":
 		return wrote(words)
+	case "remember":
+		return remember(words)
 	case "protect":
 		return r.protect(words)
 	case "rule":

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,6 +48,39 @@ func wrote(words []string) ([]graph.Event, error) {
 	}
 	o, err := objectOf(words[1:])
 	return []graph.Event{graph.Wrote{Object: o, Writer: writer}}, err
+}
+
+// remember reads "KIND UID N".
+func remember(words []string) ([]graph.Event, error) {
+	if len(words) != 3 {
+		return nil, fmt.Errorf("a kind, a uid and a number wanted, got %q", words)
+	}
+	kind, err := kindOf(words[0])
+	if err != nil {
+		return nil, err
+	}
+	uid, err := unescape(words[1])
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(words[2])
+	return []graph.Event{graph.Remembered{Kind: kind, UID: types.UID(uid), References: n}}, err
+}
+
+// ended reads "[N]".
+func (r *Runner) ended(words []string) (string, error) {
+	enough := 0
+	if len(words) == 1 {
+		var err error
+		if enough, err = strconv.Atoi(words[0]); err != nil {
+			return "", fmt.Errorf("a number wanted: %w", err)
+		}
+	}
+	text := ""
+	for _, o := range r.Graph.EndedOwners(enough, 1000) {
+		text += fmt.Sprintf("%s %s: %d in %s\n", kindWord(o.Kind), escape(string(o.UID)), o.References, escape(o.Namespace))
+	}
+	return cmp.Or(text, "nothing\n"), nil
 }
 
 // weigh reads "UID… [most=N]".

@@ -76,6 +76,8 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.weigh(words)
 	case "inferred":
 		return r.inferred(words)
+	case "ended":
+		return r.ended(words)
 	case "basis":
 		return r.basis(words)
 	case "send":

@@ -1,0 +1,212 @@
+package brake
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// seeEvery is how soon an owner that was seen to be deleted is recorded; recordEvery is how often the record is written at most, and later the
+	// larger it is: recordRate bytes in that time.
+	seeEvery, recordEvery, recordRate = 100 * time.Millisecond, time.Second, 64 << 10
+	// smallest is the share of the limits below which nothing is recorded: so little is not held.
+	smallest = 10
+
+	ownersKey = "owners"
+	aboutKey  = "about"
+	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would hold it otherwise. Nothing is deleted because it is deleted or changed."
+)
+
+// endings records which owners were seen to be deleted while objects that they left are still there. A process that is killed in the middle of a
+// cascade saw that a client asked for it, and the next one cannot: it finds by reads that the owners are gone, and would hold the rest.
+type endings struct {
+	*Brake
+	recalled bool
+	history  int            // of what is recorded
+	recorded map[owner]int  // references to owners, as the API server has it
+	empty    time.Time      // since when there is nothing to record; zero: there is
+	failing  rate.Sometimes // logs a failure
+}
+
+type owner struct {
+	kind schema.GroupResource
+	uid  types.UID
+}
+
+// records tells whether anything is recorded.
+func (b *Brake) records() bool { return b.Record != nil && !b.Beside && !b.Limits.Off() }
+
+// Recall takes in what the process before recorded, once every kind has been listed. If that cannot be read now, Remember reads it later.
+func (b *Brake) Recall(ctx context.Context) {
+	b.endings = &endings{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
+	if b.records() {
+		b.endings.recall(ctx)
+	}
+}
+
+// Remember keeps the record until ctx ends, after Recall.
+func (b *Brake) Remember(ctx context.Context) {
+	if !b.records() {
+		return
+	}
+	for {
+		if err := await.Pause(ctx, b.endings.look(ctx)); err != nil {
+			return
+		}
+	}
+}
+
+// recall reads the record, once.
+func (e *endings) recall(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	o, err := e.Record.Get(ctx, v1alpha1.DeletedOwners, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		e.failure(ctx, "which owners were seen to be deleted before cannot be read: what they left may be held", err)
+		return
+	}
+	e.mu.Lock()
+	e.history = e.Brake.history
+	e.mu.Unlock()
+	e.recalled, e.recorded = true, map[owner]int{}
+	if o == nil {
+		return
+	}
+	text, _, _ := unstructured.NestedString(o.Object, "data", ownersKey)
+	all := parseOwners(text)
+	for _, of := range all {
+		e.recorded[owner{of.Kind, of.UID}] = of.References
+		e.Store.Apply(of)
+	}
+	if len(all) > 0 {
+		e.Log.Info("goes on with what was asked for before Weir was restarted", "owners", len(all))
+	}
+}
+
+// parseOwners reads the lines of a record that are whole.
+func parseOwners(text string) (all []graph.Remembered) {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) != 3 || len(all) == graph.MostRemembered {
+			continue
+		}
+		if n, err := strconv.Atoi(words[2]); err == nil {
+			all = append(all, graph.Remembered{Kind: schema.ParseGroupResource(words[0]), UID: types.UID(words[1]), References: n})
+		}
+	}
+	return all
+}
+
+// look records what has ended since, and says when to look again.
+func (e *endings) look(ctx context.Context) time.Duration {
+	if e.recalled {
+		return e.record(ctx)
+	}
+	e.recall(ctx)
+	return recordEvery
+}
+
+func (e *endings) record(ctx context.Context) time.Duration {
+	e.mu.Lock()
+	history := e.Brake.history
+	e.mu.Unlock()
+	began := time.Now()
+	var ended []graph.EndedOwner
+	e.Store.Read(func(g *graph.Graph) {
+		ended = g.EndedOwners(min(e.Limits.Most, e.Limits.Objects)/smallest, mostWeighed)
+	})
+	ended = inTurn(ended, graph.MostRemembered)
+	again := max(seeEvery, countShare*time.Since(began))
+	if history == e.history && !e.outdated(ended) {
+		return again
+	}
+	text := ""
+	recorded := map[owner]int{}
+	for _, o := range ended {
+		recorded[owner{o.Kind, o.UID}] = o.References
+		text += fmt.Sprintf("%s %s %d\n", o.Kind, o.UID, o.References)
+	}
+	if err := e.write(ctx, text); err != nil {
+		e.failure(ctx, "which owners were seen to be deleted cannot be recorded: if Weir is killed now, what they left may be held", err)
+		return max(again, recordEvery)
+	}
+	e.history, e.recorded = history, recorded
+	return max(again, recordEvery, recordEvery*time.Duration(len(text))/recordRate)
+}
+
+// outdated tells whether the record has to be written: an owner is missing, or more refers to one than it says. What is in it beyond that does no
+// harm, and goes when nothing has been there to record for a while.
+func (e *endings) outdated(ended []graph.EndedOwner) bool {
+	if len(ended) > 0 {
+		e.empty = time.Time{}
+		return slices.ContainsFunc(ended, func(o graph.EndedOwner) bool { return e.recorded[owner{o.Kind, o.UID}] < o.References })
+	}
+	if e.empty.IsZero() {
+		e.empty = time.Now()
+	}
+	return len(e.recorded) > 0 && time.Since(e.empty) >= calm
+}
+
+// write replaces the record, whoever wrote it: a process that no longer leads may write once more, which this one replaces with its next.
+func (e *endings) write(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	data := map[string]any{ownersKey: text, aboutKey: about}
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return fmt.Errorf("encode the record of deleted owners: %w", err)
+	}
+	_, err = e.Record.Patch(ctx, v1alpha1.DeletedOwners, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) && text == "" {
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
+		o.SetName(v1alpha1.DeletedOwners)
+		o.SetLabels(map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"})
+		_, err = e.Record.Create(ctx, o, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", v1alpha1.DeletedOwners, err)
+	}
+	return nil
+}
+
+func (e *endings) failure(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		e.failing.Do(func() { e.Log.Error(err, what) })
+	}
+}
+
+// inTurn are most owners of all: one of each namespace in turn, those first to which most refers. Whoever may delete in one namespace does not
+// push out those of others.
+func inTurn(all []graph.EndedOwner, most int) []graph.EndedOwner {
+	if len(all) <= most {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b graph.EndedOwner) int { return cmp.Compare(b.References, a.References) })
+	turn, turns := map[string]int{}, map[types.UID]int{}
+	for _, o := range all {
+		turns[o.UID] = turn[o.Namespace]
+		turn[o.Namespace]++
+	}
+	slices.SortStableFunc(all, func(a, b graph.EndedOwner) int { return cmp.Compare(turns[a.UID], turns[b.UID]) })
+	return all[:most]
+}
