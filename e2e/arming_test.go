@@ -39,65 +39,6 @@ const configMaps = `
     HERE
   propagation: {default: %s}`
 
-// The webhook answers 429, kubectl comes again by itself, and the user sees nothing
-// of it.
-func TestObjectThatNeverHadTheFinalizerIsDeletedAsThePolicySays(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitFinalizerAdded("cm")
-		w.make(`
-			cm  bykubectl
-			sec bykubectl-child owners=(bykubectl)
-			cm  byclient
-			sec byclient-child owners=(byclient)
-		`)
-		w.removeFinalizer("bykubectl", "byclient")
-		var group errgroup.Group
-		group.Go(func() error {
-			out, err := w.kubectl("delete", "configmap", "bykubectl")
-			if err != nil || strings.Contains(out, "rror") {
-				return fmt.Errorf("kubectl delete: %w\n%s", err, out)
-			}
-			return nil
-		})
-		group.Go(func() error { // client-go, without options
-			return w.at(w.of("byclient")).Delete(w.Context(), "byclient", metav1.DeleteOptions{})
-		})
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		w.awaitGone("bykubectl", "byclient")
-		w.mustStay("bykubectl-child", "byclient-child")
-		w.awaitOwners("bykubectl-child", "")
-		w.awaitOwners("byclient-child", "")
-	})
-}
-
-// Who may edit an object can fill it until nothing more can be added to it. It is not deleted before there is room, and then as the policy says.
-func TestFullObjectIsDeletedOnlyAsThePolicySays(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitFinalizerAdded("cm")
-		w.make(`
-			cm  full
-			sec child owners=(full)
-		`)
-		w.removeFinalizer("full")
-		const fill, most = "example.com/fill", 256 << 10 // bytes that all annotations of an object may take
-		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{"weir.dev/armed-at":null,%q:%q}}}`, fill, strings.Repeat("x", most-len(fill))))
-		out, err := w.kubectl("delete", "configmap", "full")
-		if err == nil || !strings.Contains(out, "the API server does not store it with that") || !strings.Contains(out, "Make the object smaller") {
-			t.Errorf("%v, it says\n%s", err, out)
-		}
-		w.alive("full")
-		w.patch("full", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, fill))
-		w.mustKubectl("delete", "configmap", "full")
-		w.awaitGone("full")
-		w.mustStay("child")
-		w.awaitOwners("child", "")
-	})
-}
-
 func TestDryRunArmsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
@@ -222,21 +163,5 @@ func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 		if second, _ := put(); second != first {
 			t.Errorf("the same PUT again made version %s of %s", second, first)
 		}
-	})
-}
-
-// Whoever may edit an object can write any time into it. It is deleted nevertheless.
-func TestTimeToComeHoldsNothingForEver(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
-		w.awaitFinalizerAdded("cm")
-		w.make(`
-			cm late
-			cm never
-		`)
-		w.mustKubectl("annotate", "configmap", "late", "weir.dev/armed-at=9999-12-31T23:59:59Z")
-		w.mustKubectl("annotate", "configmap", "never", "weir.dev/armed-at=never")
-		w.mustKubectl("delete", "configmap", "late", "never")
-		w.awaitGone("late", "never")
 	})
 }

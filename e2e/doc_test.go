@@ -13,7 +13,7 @@
 //
 // What needs no more than objects, commands and what is there then is a script in
 // testdata. It has a line that says where it is played (in each mode, in replace
-// mode; without it, in the cluster that tests share), and claims, each of which
+// or in companion mode; without it, in the cluster that tests share), and claims, each of which
 // begins with ## and has a namespace of its own. A command is a line, and what it
 // is about are the lines below it, indented. Commands do something:
 //
@@ -24,6 +24,8 @@
 //	unfinalize NAME …               drop (the namespace)
 //	deployed NAME (with its set, pod-1 and pod-2)
 //	forge REFERENCE NAME [kind=…] [name=…] [uid=new] [version=…] [group=…]
+//	many KIND PREFIX N OWNER        manifest OBJECT (written to FILE)
+//	unarmed NAME … (as if made while the webhook was away)
 //	[!] kubectl …, [!] ask … (kubectl weir): it says these lines; !: it is refused
 //
 // or wait for what is to be seen:
@@ -31,8 +33,10 @@
 //	gone, stay, there, alive, terminating NAME …    owners NAME [OWNER …]
 //	forgotten NAME (by the graph)                   finalizers NAME [WORD …]
 //	event NAME REASON, told REASON (of the namespace): lines
+//	until [!] kubectl …: it says these lines        ownerless NAME …
 //	added KIND, refused … (by kubectl): that a policy is in force
 //	foreground NAME, conditions LINES, wave NAME, dropped, idle
 //
-// The owner "never" never was. NAMESPACE, ELSEWHERE and UID(NAME) are filled in.
+// The owner "never" never was. NAMESPACE, ELSEWHERE, FILE, UID(NAME), X(N), which is
+// so many letters, and PREFIX-*, which are all objects that begin so, are filled in.
 package e2e

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,16 +52,6 @@ func (w *fixture) annotate(patch string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-}
-
-// label gives an object a label.
-func (w *fixture) label(name, key, value string) {
-	w.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{key: value}}})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.patch(name, string(patch))
 }
 
 // awaitWave waits until the namespace says that a wave is under way, and returns

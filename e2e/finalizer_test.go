@@ -34,41 +34,6 @@ func (w *fixture) awaitForeground(name string) {
 	w.awaitFinalizers(name, metav1.FinalizerDeleteDependents)
 }
 
-func TestWhatWasThereBeforeGetsTheFinalizerAndLosesItAgain(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make(`
-			cm one
-			cm two finalizers=(example.com/hold)
-			sec other
-		`)
-		name := w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  propagation: {default: Foreground}`)
-		w.awaitFinalizers("one", finalizer)
-		w.awaitFinalizers("two", "example.com/hold", finalizer)
-		w.awaitCondition("DeletionPolicy", name, "BackFilled", metav1.ConditionTrue)
-		policy, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Get(w.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, _ := policy.Object["status"].(map[string]any)
-		// The namespace's own kube-root-ca.crt is one too.
-		if status["matched"] != status["stamped"] || status["matched"] != int64(3) {
-			t.Errorf("status %v, want 3 matched and stamped", status)
-		}
-		if err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.awaitFinalizers("one")
-		w.awaitFinalizers("two", "example.com/hold")
-		if o := w.get("one"); o.GetAnnotations()["weir.dev/armed-at"] != "" {
-			t.Errorf("annotations %v", o.GetAnnotations())
-		}
-	})
-}
-
 // Labels bring an object under a policy, and out of it.
 func TestUpdatesAddAndRemoveTheFinalizer(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {

@@ -21,6 +21,15 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
+// awaitReleased waits until an object has no owner any more, since a policy kept it.
+func (w *fixture) awaitReleased(name string) {
+	w.Helper()
+	w.until(name+" is released from its owners", func(context.Context) (bool, error) {
+		o := w.get(name)
+		return len(o.GetOwnerReferences()) == 0 && o.GetAnnotations()["weir.dev/kept"] != "", nil
+	})
+}
+
 // One of two webhooks goes, and comes again, while the histories are played. Nothing that is protected goes
 // unconfirmed: under Fail when a webhook is killed, and under Ignore when it is told to end.
 func TestNoProtectedObjectGoesWhileWebhooksAreReplaced(t *testing.T) {

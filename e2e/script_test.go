@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,7 +83,8 @@ func readScript(text string) (modes []mode, claims []claim) {
 			claims = append(claims, claim{says: says})
 		case strings.HasPrefix(line, "#"):
 		case len(claims) == 0:
-			modes = map[string][]mode{"in each mode": {replace, companion}, "in replace mode": {replace}}[line]
+			modes = map[string][]mode{"in each mode": {replace, companion}, "in replace mode": {replace},
+				"in companion mode": {companion}}[line]
 		case strings.HasPrefix(line, " "):
 			steps := claims[len(claims)-1].steps
 			steps[len(steps)-1].more = append(steps[len(steps)-1].more, line)
@@ -98,6 +102,7 @@ type player struct {
 	forged    map[string]metav1.OwnerReference // references that are not those of an object
 	elsewhere *fixture
 	dropped   types.UID // of the namespace
+	file      string    // the last manifest
 }
 
 func (c *claim) play(w *fixture, file string) {
@@ -117,14 +122,26 @@ func (c *claim) play(w *fixture, file string) {
 	}
 }
 
-// filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, and an object's uid for
-// UID(NAME).
+// filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, an object's uid for UID(NAME), n letters for
+// X(n), and all objects that a test made whose names begin so for NAME-*.
 func (p *player) filledIn(text string) string {
-	text = strings.ReplaceAll(text, "NAMESPACE", p.namespace)
+	text = strings.NewReplacer("NAMESPACE", p.namespace, "FILE", p.file).Replace(text)
 	if p.elsewhere != nil {
 		text = strings.ReplaceAll(text, "ELSEWHERE", p.elsewhere.namespace)
 	}
-	return regexp.MustCompile(`UID\((\S+)\)`).ReplaceAllStringFunc(text, func(uid string) string {
+	text = regexp.MustCompile(`X\(\d+\)`).ReplaceAllStringFunc(text, func(x string) string {
+		n, err := strconv.Atoi(x[len("X(") : len(x)-1])
+		if err != nil {
+			p.Fatal(err)
+		}
+		return strings.Repeat("x", n)
+	})
+	text = regexp.MustCompile(`\S+-\*`).ReplaceAllStringFunc(text, func(all string) string {
+		return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(p.made)), func(name string) bool {
+			return !strings.HasPrefix(name, strings.TrimSuffix(all, "*"))
+		}), " ")
+	})
+	return regexp.MustCompile(`UID\((\S+?)\)`).ReplaceAllStringFunc(text, func(uid string) string {
 		return string(p.of(uid[len("UID(") : len(uid)-1]).uid)
 	})
 }
@@ -142,6 +159,16 @@ func (p *player) do(verb, rest string, more []string) {
 	switch verb {
 	case "make":
 		p.makeLines(more)
+	case "many":
+		n, err := strconv.Atoi(args[2])
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.make(dependents(args[0], numbered(args[1], n), args[3]))
+	case "manifest":
+		p.writeManifest(rest)
+	case "unarmed":
+		p.removeFinalizer(args...)
 	case "elsewhere":
 		if p.elsewhere == nil {
 			p.elsewhere = p.beside()
@@ -167,6 +194,12 @@ func (p *player) do(verb, rest string, more []string) {
 	case "delete":
 		p.deleteWith(args[0], deleteOptions(args[1]))
 	case "own":
+		for name, r := range p.forged {
+			if len(args) == 2 && args[1] == name {
+				p.patch(args[0], owned(r))
+				return
+			}
+		}
 		p.own(args[0], args[1:]...)
 	case "patch":
 		p.patch(args[0], strings.Join(args[1:], " "))
@@ -184,6 +217,8 @@ func (p *player) do(verb, rest string, more []string) {
 		p.mustSay(p.mustAsk(args...), says...)
 	case "!":
 		p.mustFail(args, says)
+	case "until":
+		p.untilKubectl(args, says)
 	default:
 		p.see(verb, args, says)
 	}
@@ -220,6 +255,10 @@ func (p *player) see(verb string, args, says []string) {
 		}
 	case "owners":
 		p.awaitOwners(args[0], strings.Join(args[1:], " "))
+	case "ownerless":
+		for _, name := range args {
+			p.awaitOwners(name, "")
+		}
 	case "finalizers":
 		p.awaitFinalizers(args[0], args[1:]...)
 	case "foreground":
@@ -263,25 +302,66 @@ func (p *player) mustFail(args, says []string) {
 	p.mustSay(said, says...)
 }
 
+// untilKubectl asks kubectl again and again, until it says what it is to say, and with ! is refused.
+func (p *player) untilKubectl(args, says []string) {
+	p.Helper()
+	refused := args[0] == "!"
+	args = args[slices.Index(args, "kubectl")+1:]
+	p.until(fmt.Sprintf("kubectl %s says %q", strings.Join(args, " "), says), func(context.Context) (bool, error) {
+		out, err := p.kubectl(args...)
+		return (err != nil) == refused && !slices.ContainsFunc(says, func(line string) bool { return !strings.Contains(out, line) }), nil
+	})
+}
+
+// owned is a patch to this reference.
+func owned(r metav1.OwnerReference) string {
+	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`, r.APIVersion, r.Kind, r.Name, r.UID)
+}
+
 // makeLines is make with owners that may be forged.
 func (p *player) makeLines(lines []string) {
 	p.Helper()
 	for _, text := range lines {
-		l, err := readLine(text)
-		if err != nil {
-			p.Fatal(err)
-		}
-		var owners []metav1.OwnerReference
-		for _, word := range l.owners {
-			name, set := cutMarks(word)
-			r, forged := p.forged[name]
-			if set(&r); !forged {
-				r = p.reference(word)
-			}
-			owners = append(owners, r)
-		}
+		l, owners := p.line(text)
 		p.create(l.kind, l.name, owners, l.finalizers...)
 	}
+}
+
+// writeManifest writes an object to a file.
+func (p *player) writeManifest(text string) {
+	p.Helper()
+	l, owners := p.line(text)
+	manifest, err := p.kinds[l.kind].manifest(l.name, owners, l.finalizers)
+	if err != nil {
+		p.Fatal(err)
+	}
+	data, err := json.Marshal(manifest)
+	p.file = filepath.Join(p.TempDir(), "manifest.json")
+	if err == nil {
+		err = os.WriteFile(p.file, data, 0o600)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// line reads a line, and the references that it has.
+func (p *player) line(text string) (line, []metav1.OwnerReference) {
+	p.Helper()
+	l, err := readLine(text)
+	if err != nil {
+		p.Fatal(err)
+	}
+	var owners []metav1.OwnerReference
+	for _, word := range l.owners {
+		name, set := cutMarks(word)
+		r, forged := p.forged[name]
+		if set(&r); !forged {
+			r = p.reference(word)
+		}
+		owners = append(owners, r)
+	}
+	return l, owners
 }
 
 // forge names a reference that is that of an object, but for what is said.

@@ -26,8 +26,7 @@ type part struct{ name, pkg, run string }
 
 var parts = []part{
 	{"collector", ".", `^(TestCollectorScripts|TestOrphan.*|TestEachObjectCostsOneRequest|TestKindThatComesAndGoesLeavesNothingBehind|TestRefus.*)$`},
-	{"policies", ".", `^(TestPolicyScripts|TestEvictions.*|TestProtectedObjects.*|TestWarnAndAudit.*|TestReferencesThatAreMistakesAreFound|` +
-		`TestWhatWasThereBefore.*|TestDeletecollection.*)$`},
+	{"policies", ".", `^(TestPolicyScripts|TestEvictions.*|TestDeletecollection.*)$`},
 	{"webhook configurations", ".", `^(TestPoliciesComeAndGo|TestAWebhookThatIsNotAskedIsSeen)$`},
 	{"namespaces", ".", `^(TestNamespaceControllerWaitsForTheWavesOfAPolicy|TestEmptyNamespace.*|TestCreateThatASlowWebhook.*)$`},
 	{"beside the built-in", ".", `^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*|TestCollectingIsHandedOver)$`},
