@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// decideWrite judges a CREATE or UPDATE: what it does to the finalizer, and the owner references it writes.
+// decideWrite judges a CREATE or UPDATE: what it does to the finalizer, whether it
+// takes the object out of what protects it, and the owner references it writes.
 func (s *Set) decideWrite(q *Question, d *Decision) {
 	v := verdict{set: s, q: q}
 	defer v.write(d)
@@ -22,6 +23,9 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 	}
 	if q.Asked == "" || q.Asked == WebhookAddFinalizer {
 		s.decideFinalizers(q, d, &v)
+	}
+	if q.Asked == "" || q.Asked == WebhookSelection {
+		s.guardSelection(q, &v)
 	}
 	if q.Asked == "" || q.Asked == WebhookClear || q.Asked == WebhookOwners {
 		s.decideOwners(q, d, &v)

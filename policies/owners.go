@@ -50,6 +50,14 @@ func editOf(q *Question) *edit {
 	return e
 }
 
+// ownerSubresources are those of a resource by which owner references can be written.
+func ownerSubresources(gr schema.GroupResource) []string {
+	if gr == pods {
+		return nil
+	}
+	return metadataSubresources(gr)
+}
+
 // sameRefs compares as apimachinery's semantic equality does: unset and false are two things.
 func sameRefs(a, b object) bool {
 	was, _ := a.at("metadata", "ownerReferences").([]any)

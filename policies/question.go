@@ -257,9 +257,17 @@ func KindOf(obj map[string]any) (apiVersion, kind string) {
 // asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may be deleted: what
 // decides about its finalizer.
 func (q *Question) asDelete() *Question {
+	d := q.deleting(q.Object, q.object)
+	d.anyUser = true
+	return d
+}
+
+// deleting is the question whether an object of a request may be deleted by who sends that.
+func (q *Question) deleting(obj map[string]any, whole *text) *Question {
 	d := *q
-	d.Operation, d.OldObject, d.Object, d.Options = Delete, q.Object, nil, nil
-	d.oldObject, d.object, d.anyUser = q.object, nil, true
+	d.Operation, d.Subresource, d.RequestSubresource = Delete, "", ""
+	d.OldObject, d.Object, d.Options = obj, nil, nil
+	d.oldObject, d.object = whole, nil
 	return &d
 }
 

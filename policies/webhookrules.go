@@ -31,6 +31,8 @@ const (
 	WebhookCascade Webhook = "cascade.weir.dev"
 	// WebhookGuard judges what the collectors delete of protected objects.
 	WebhookGuard Webhook = "guard.weir.dev"
+	// WebhookSelection judges updates that take objects out of what protects them.
+	WebhookSelection Webhook = "selection.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
 	WebhookCanary Webhook = "canary.weir.dev"
 	// WebhookBrake judges what another garbage collector deletes.
@@ -89,6 +91,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if c.guards() {
 			add(WebhookGuard, c.part, c, false, false)
 		}
+		c.addSelection(add)
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
@@ -182,7 +185,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	}
 	out.MatchConditions = append(out.MatchConditions, e.whom(kept)...)
 	ops := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
-	status := false
+	var subresources func(schema.GroupResource) []string
 	switch e.webhook {
 	case WebhookGuard:
 		out.MatchConditions[0] = admissionregistrationv1.MatchCondition{Name: "is-a-collector", Expression: s.isCollector()}
@@ -190,6 +193,9 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	case WebhookDelete:
 		out.MatchConditions[1].Expression += " || " + changesPropagation
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
+	case WebhookSelection:
+		ops, subresources = ops[1:], metadataSubresources
+		e.onSelection(&out)
 	case WebhookAddFinalizer:
 		if !e.conditions { // conditions may look at anything
 			changes := changed("stamp-changes", "labels", "finalizers")
@@ -197,12 +203,12 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 			out.MatchConditions = append(out.MatchConditions, changes)
 		}
 	case WebhookOwners, WebhookClear:
-		status = true
+		subresources = ownerSubresources
 		out.MatchConditions = append(out.MatchConditions,
 			admissionregistrationv1.MatchCondition{Name: "has-references", Expression: "object != null && has(object.metadata) && (" + has("object", "ownerReferences") + " || oldObject != null)"},
 			changed("references-change", "ownerReferences"))
 	}
-	out.Rules = webhookRules(resources, ops, status)
+	out.Rules = webhookRules(resources, ops, subresources)
 	return out
 }
 
@@ -355,7 +361,7 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 	for _, c := range s.drains {
 		all = append(all, named(c.resources, kept)...)
 	}
-	r := webhookRules(scoped(all, v1alpha1.NamespacedScope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, false)
+	r := webhookRules(scoped(all, v1alpha1.NamespacedScope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil)
 	var namespaces []labels.Selector
 	for _, c := range s.drains {
 		namespaces = append(namespaces, c.namespaces)
@@ -371,7 +377,7 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 }
 
 // webhookRules puts resource rules into the words of webhook configurations, each once. They hold no '*' any more.
-func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, status bool) []admissionregistrationv1.RuleWithOperations {
+func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
 	var out []admissionregistrationv1.RuleWithOperations
 	seen := map[string]bool{}
 	for _, r := range in {
@@ -381,11 +387,12 @@ func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, 
 			continue
 		}
 		seen[key] = true
-		if status {
-			for _, res := range resources[:len(resources):len(resources)] {
-				// Some kinds let an update of their status change references. Pods do not.
-				if res != "pods" {
-					resources = append(resources, res+"/status")
+		if subresources != nil {
+			for _, gr := range explicit([]v1alpha1.ResourceRule{{APIGroups: groups, Resources: resources}}) {
+				for _, sub := range subresources(gr) {
+					if name := gr.Resource + "/" + sub; !slices.Contains(resources, name) {
+						resources = append(resources, name)
+					}
 				}
 			}
 		}

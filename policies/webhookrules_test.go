@@ -171,7 +171,7 @@ func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 
 func TestPodsHaveNoStatusThatChangesReferences(t *testing.T) {
 	rules := scoped([]v1alpha1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}, "")
-	if got, want := webhookRules(rules, nil, true)[0].Resources, []string{"pods", "secrets", "secrets/status"}; !slices.Equal(got, want) {
+	if got, want := webhookRules(rules, nil, ownerSubresources)[0].Resources, []string{"pods", "secrets", "secrets/status"}; !slices.Equal(got, want) {
 		t.Errorf("resources %v, want %v", got, want)
 	}
 }
@@ -201,17 +201,20 @@ func TestWhereNothingAddsTheFinalizerNothingIsAskedAtWrites(t *testing.T) {
 var compiledOnce = map[string][]cel.Condition{} // tests of this file are not parallel
 
 func matchConditions(w WebhookRules) ([]cel.Condition, error) {
-	key := fmt.Sprint(w.MatchConditions)
-	if c, ok := compiledOnce[key]; ok {
-		return c, nil
-	}
-	var conditions []v1alpha1.Condition
+	var out []cel.Condition
 	for _, c := range w.MatchConditions {
-		conditions = append(conditions, v1alpha1.Condition{Name: c.Name, Expression: c.Expression})
+		compiled, ok := compiledOnce[c.Expression]
+		if !ok {
+			var errs field.ErrorList
+			compiled, errs = compileConditions([]v1alpha1.Condition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
+			if len(errs) > 0 {
+				return nil, errs.ToAggregate()
+			}
+			compiledOnce[c.Expression] = compiled
+		}
+		out = append(out, compiled...)
 	}
-	compiled, errs := compileConditions(conditions, field.NewPath(w.Name))
-	compiledOnce[key] = compiled
-	return compiled, errs.ToAggregate()
+	return out, nil
 }
 
 // comes tells whether a request would come to an entry: its rules and its matchConditions, as the API server judges them.

@@ -39,6 +39,7 @@ var Paths = map[policies.Webhook]string{
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
 	policies.WebhookCascade: "/cascade", policies.WebhookGuard: "/guard",
 	policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
+	policies.WebhookSelection: "/selection",
 }
 
 // Options are what a handler needs to know. Config, Policies and Takes must be set.

@@ -86,8 +86,8 @@ type DeletionPolicySpec struct {
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
 	// failurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It applies to deletes:
-	// creates and updates never depend on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
+	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It applies to deletes, and to
+	// updates that guardSelection finds by selectors: other creates and updates never depend on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
 	// namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
 	//
 	// +optional
@@ -194,8 +194,22 @@ const (
 	InCascadesIgnore InCascades = "Ignore"
 )
 
+// GuardSelection is what becomes of updates that take objects out of what protects them.
+//
+// +kubebuilder:validation:Enum=Refuse;Ignore
+type GuardSelection string
+
+// What becomes of them.
+const (
+	// GuardSelectionRefuse judges them as the delete of the object.
+	GuardSelectionRefuse GuardSelection = "Refuse"
+	// GuardSelectionIgnore lets them pass.
+	GuardSelectionIgnore GuardSelection = "Ignore"
+)
+
 // Protection refuses deletions that are likely mistakes.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.guardSelection) || self.guardSelection != 'Refuse' || (has(self.confirmation) && self.confirmation == 'Required')",message="guardSelection Refuse needs confirmation Required: an update can only be confirmed"
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
 	// maxDependents rejects deletes by which more than so many objects would also be deleted:
@@ -228,6 +242,16 @@ type Protection struct {
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`
+
+	// guardSelection says whether an update is judged, too, by which the policy would no longer be
+	// about the object, so that it could be deleted without confirmation: a label that objectSelector
+	// selects by is changed, or of a Namespace one of namespaceSelector, or what conditions find in
+	// metadata. Refuse refuses it unless the delete of the object is confirmed, with maxDependents
+	// whatever would also be deleted. Conditions that look further than metadata do not count. Ignore
+	// lets it pass. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	//
+	// +optional
+	GuardSelection GuardSelection `json:"guardSelection,omitempty"`
 }
 
 // Brake holds a deletion by which more than a limit would also be deleted, whichever client asked for it, also while the webhook was down. The object

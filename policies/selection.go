@@ -1,0 +1,181 @@
+package policies
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/weir-dev/weir/policies/cel"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// guardsSelection tells whether an update that takes an object out of the policy is judged as its
+// delete.
+func (c *compiled) guardsSelection() bool {
+	p := c.deletion.protection
+	return p != nil && p.Confirmation == v1alpha1.ConfirmationRequired &&
+		cmp.Or(p.GuardSelection, v1alpha1.GuardSelectionRefuse) == v1alpha1.GuardSelectionRefuse
+}
+
+// guardSelection judges an UPDATE after which a policy would protect its object no more: the next
+// delete would pass. It asks nothing of the graph, so a limit of dependents does not count here.
+func (s *Set) guardSelection(q *Question, v *verdict) {
+	if q.Operation != Update || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
+		return
+	}
+	was, is := q.deleting(q.OldObject, q.oldObject), q.deleting(q.Object, q.object)
+	if was.confirmedForAny() || is.confirmedForAny() {
+		return
+	}
+	terminates := object(q.NamespaceObject).terminating()
+	may := s.deletion.perhaps(was)
+	before, after := evaluate(was, s.deletion.shared), evaluate(is, s.deletion.shared)
+	for _, i := range may.protecting {
+		c := may.policies[i]
+		if !q.Part.has(c) || !c.guardsSelection() || terminates && !c.guards() {
+			continue
+		}
+		stays, unknown := c.stays(&after)
+		if stays && unknown == nil {
+			continue
+		}
+		protected, err := c.matches(&before)
+		switch {
+		case err != nil && unknown == nil:
+			v.fail(c, "the update of "+q.what(), err)
+		case protected:
+			v.add(c, finding{code: 403,
+				text: q.what() + " may not be updated without confirmation: it would no longer be protected",
+				way:  "To update it, confirm and update again: " + howToConfirm(q, propagation{}),
+			}, c.actions)
+		}
+	}
+}
+
+// stays tells whether a policy is about an object, as far as its metadata says. A condition that
+// looks further is another matter: whoever may write the object decides what is in it.
+func (m *matcher) stays(e *evaluation) (bool, error) {
+	if ok, err := m.selects(e.q); !ok || err != nil {
+		return false, err
+	}
+	return e.All(slices.DeleteFunc(slices.Clone(m.conditions), func(c cel.Condition) bool { return !c.MetadataOnly() }))
+}
+
+// confirmedForAny tells whether the delete of an object is confirmed, whatever goes with it.
+func (q *Question) confirmedForAny() bool {
+	o := q.judged()
+	uid, _, _ := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/")
+	return uid != "" && uid == string(o.uid())
+}
+
+// writesMetadata tells whether an update of a subresource may write labels, owners and the like:
+// Kubernetes' older kinds let that of their status do it.
+func writesMetadata(gr schema.GroupResource, subresource string) bool {
+	return subresource == "" || slices.Contains(metadataSubresources(gr), subresource)
+}
+
+func metadataSubresources(gr schema.GroupResource) []string {
+	switch gr {
+	case schema.GroupResource{Resource: "namespaces"}:
+		return []string{"finalize", "status"}
+	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}:
+		return []string{"approval", "status"}
+	}
+	return []string{"status"}
+}
+
+// addSelection adds the entries of a policy that guards its selection. What its selectors say the
+// API server judges; what conditions say only Weir can, so updates never wait for that entry.
+func (c *compiled) addSelection(add func(w Webhook, p Part, c *compiled, conditions, eviction bool)) {
+	if !c.guardsSelection() {
+		return
+	}
+	if len(c.leaving()) > 0 {
+		add(WebhookSelection, c.part, c, false, false)
+	}
+	if len(c.conditionFields()) > 0 {
+		add(WebhookSelection, c.part, c, true, false)
+	}
+}
+
+// onSelection restricts an entry to updates by which a policy may no longer be about an object.
+func (e *entry) onSelection(out *WebhookRules) {
+	var says []string
+	for _, c := range e.policies {
+		says = append(says, c.leaving()...)
+		if c.namespaces != nil && c.about(schema.GroupResource{Resource: "namespaces"}) {
+			out.NamespaceSelector = nil // of a Namespace the new labels would be selected
+		}
+	}
+	slices.Sort(says)
+	leaves := admissionregistrationv1.MatchCondition{
+		Name: "leaves", Expression: strings.Join(slices.Compact(says), " || ")}
+	if e.conditions || len(leaves.Expression) > mostExpression {
+		fields := []string{"labels"}
+		for _, c := range e.policies {
+			fields = append(fields, c.conditionFields()...)
+		}
+		slices.Sort(fields)
+		leaves = changed("selection-changes", slices.Compact(fields)...)
+	}
+	if e.conditions {
+		out.FailurePolicy = admissionregistrationv1.Ignore
+	}
+	out.MatchConditions = append(out.MatchConditions, leaves)
+}
+
+// leaving says in CEL, each by itself, what labels an update takes an object out by.
+func (c *compiled) leaving() []string {
+	var out []string
+	if c.objects != nil {
+		out = append(out, leaves(c.objects))
+	}
+	if c.namespaces != nil && c.about(schema.GroupResource{Resource: "namespaces"}) {
+		out = append(out, "request.resource.resource == 'namespaces' && "+leaves(c.namespaces))
+	}
+	return out
+}
+
+func leaves(s labels.Selector) string {
+	return "(" + selectsIn(s, "oldObject") + ") && !(" + selectsIn(s, "object") + ")"
+}
+
+// selectsIn says in CEL that a selector selects an object.
+func selectsIn(s labels.Selector, variable string) string {
+	requirements, _ := s.Requirements()
+	var parts []string
+	for _, r := range requirements {
+		of, key := variable+".metadata.labels", celString(r.Key())
+		there := has(variable, "labels") + " && " + key + " in " + of
+		one := there + " && " + of + "[" + key + "] in " + celList(sortedValues(r))
+		switch {
+		case oneOfValues(r):
+			parts = append(parts, one)
+		case r.Operator() == selection.NotIn || r.Operator() == selection.NotEquals:
+			parts = append(parts, "!("+one+")")
+		case r.Operator() == selection.Exists:
+			parts = append(parts, there)
+		default: // a LabelSelector can say nothing else
+			parts = append(parts, "!("+there+")")
+		}
+	}
+	return strings.Join(parts, " && ")
+}
+
+// conditionFields are the fields of metadata that conditions may look at and an update may change.
+func (c *compiled) conditionFields() []string {
+	var out []string
+	for _, f := range []string{"annotations", "finalizers", "labels", "ownerReferences"} {
+		if slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool {
+			return cond.MetadataOnly() && strings.Contains(cond.Expression, f)
+		}) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
