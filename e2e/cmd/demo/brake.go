@@ -17,6 +17,9 @@ var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v
 // uninstalled: an operator is uninstalled together with its definition. What its 600 widgets own is held until a person decides.
 func uninstalled(ctx context.Context, c *cluster) error {
 	const n = 600
+	if err := defineWidgets(ctx, c); err != nil {
+		return err
+	}
 	if err := c.manyWidgets(ctx, n); err != nil {
 		return err
 	}

@@ -22,17 +22,14 @@ import (
 const namespace = "demo"
 
 var (
-	namespaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	pods         = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	replicaSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
-	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	bindings     = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
-	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	widgets      = schema.GroupVersionResource{Group: "demo.weir.dev", Version: "v1", Resource: "widgets"}
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	bindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	crds        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	widgets     = schema.GroupVersionResource{Group: "demo.weir.dev", Version: "v1", Resource: "widgets"}
 )
 
 // cluster is the plane as the story sees it: a client, and the log in which Weir gives its reasons.
