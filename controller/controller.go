@@ -151,7 +151,7 @@ func New(o Options) (*Controller, error) {
 	if c.canary != nil {
 		others = either(others, c.canary.Is)
 	}
-	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Beside: o.Companion, Log: o.Log, Registry: o.Registry}
+	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Beside: o.Companion, Shown: c.watcher.Shown, Log: o.Log, Registry: o.Registry}
 	if err := c.limit(&workers, &told, rep); err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (w *fixture) ownerUnseen(behind *plane.Server) {
 	w.mustStay("leaf", "boss")
 }
 
-// The owner goes before a dependent is seen, which is released when it is.
+// The owner waits for the watch that has not shown a dependent, which is released when it has.
 func (w *fixture) orphansUnseen(behind *plane.Server) {
 	w.make(`
 		rc  boss
@@ -101,8 +101,11 @@ func (w *fixture) orphansUnseen(behind *plane.Server) {
 	behind.Lag.Hold()
 	w.make("cm unseen owners=(boss!block)")
 	w.delete("boss", orphan)
-	w.awaitGone("boss")
+	w.awaitMetrics("the watch counts as broken", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "behind") > 0 })
+	w.awaitOwners("seen", "")
+	w.mustBeThere("boss")
 	behind.Lag.Release()
+	w.awaitGone("boss")
 	w.mustStay("seen", "unseen")
 	w.awaitOwners("unseen", "")
 }

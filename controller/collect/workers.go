@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -26,6 +27,9 @@ const (
 	mostBackoff  = 2 * time.Minute
 )
 
+// untilShown is after how long it is asked again whether the watches have shown everything.
+const untilShown = 50 * time.Millisecond
+
 // Options are what Workers need to know.
 type Options struct {
 	Store     *follow.Store
@@ -42,6 +46,9 @@ type Options struct {
 	// does. Beside another collector such an object is released from its owners, once a dry run of
 	// its delete is refused, so that the other does not come again for ever.
 	Guards func(schema.GroupResource) bool
+	// Shown tells whether the watches have shown what was written before an owner was deleted with
+	// orphan; nil: they have.
+	Shown func(graph.Ref) bool
 	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
 	Shadow   Shadow
 	Log      logr.Logger
@@ -63,6 +70,7 @@ type Workers struct {
 	others    func(ref graph.Ref, awaited bool) bool
 	beside    bool
 	guards    func(schema.GroupResource) bool
+	shown     func(graph.Ref) bool
 	shadow    Shadow
 	brake     Brake
 }
@@ -85,9 +93,12 @@ type Shadow interface {
 // New prepares them.
 func New(o Options) *Workers {
 	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
-		others: o.Others, beside: o.Beside, guards: o.Guards, shadow: o.Shadow, brake: o.Brake}
+		others: o.Others, beside: o.Beside, guards: o.Guards, shown: o.Shown, shadow: o.Shadow, brake: o.Brake}
 	if w.guards == nil {
 		w.guards = func(schema.GroupResource) bool { return false }
+	}
+	if w.shown == nil {
+		w.shown = func(graph.Ref) bool { return true }
 	}
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
@@ -185,6 +196,10 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.done(uid)
 		return
 	}
+	if w.unshown(a) {
+		w.queue.AddAfter(uid, untilShown)
+		return
+	}
 	if w.beside && w.leaves(ctx, a) {
 		return
 	}
@@ -210,6 +225,17 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		}
 		w.settle(ctx, a, err)
 	}
+}
+
+// unshown tells whether an owner is about to go that lets its dependents go, and one may have been
+// written that no watch has shown. That is being found out while it still waits for those that are seen.
+func (w *Workers) unshown(a graph.Action) bool {
+	goes := a.Verb == graph.Unfinalize && a.Finalizer != metav1.FinalizerDeleteDependents
+	if !goes && a.Verb != graph.Wait {
+		return false
+	}
+	v, known := w.store.Find(a.Object.UID)
+	return known && v.Orphaning && !w.shown(a.Object) && goes
 }
 
 // concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for

@@ -98,7 +98,7 @@ func New(o Options) (*Enforcer, error) {
 	}
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
-	e.propagator.enforced = o.Enforced
+	e.propagator.enforced, e.propagator.shown = o.Enforced, o.Watcher.Shown
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, m, o.Log)
 	e.census = newCensus(s, lister.Through(patiently(r)), o.Policies, o.Log)
 	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}

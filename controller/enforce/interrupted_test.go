@@ -87,7 +87,7 @@ func TestADeletionGoesOnWhereTheProcessDied(t *testing.T) {
 						stop := c.Start()
 						asked := lost(c, at, done)
 						c.API.Put("configmaps", heldMap("a", ""))
-						for range 100 {
+						for range 1000 {
 							if asked() > 0 {
 								break
 							}

@@ -53,6 +53,7 @@ type propagator struct {
 	brake     Brake
 	collects  bool                    // the graph's decisions are carried out, here
 	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nothing is
+	shown     func(graph.Ref) bool    // tells whether the watches have shown what was written before; nil: they have
 
 	mu      sync.Mutex
 	leading bool
@@ -65,6 +66,7 @@ type holding struct {
 	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: not all of its metadata has been seen
 	ruled bool                          // the graph knows how it goes on
 	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
+	shown bool                          // the watches have shown what was written before it was deleted
 	late  bool                          // it waited for kinds that the built-in collector may come to see later than Weir
 }
 
@@ -204,6 +206,9 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	if enforcement.KeepsSome() || state.late {
 		state.dependents = s.store.Dependents(uid)
 	}
+	if s.unshown(v.Ref, enforcement, &state) {
+		return errWaits
+	}
 	s.limit(v.Ref, enforcement, &state)
 	state.referred = v.Dependents > 0
 	state.alone = !state.referred && state.unlisted == ""
@@ -213,6 +218,22 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	}
 	s.log.V(1).Info("enforcing propagation", "object", v.Ref.String(), "uid", uid, "step", step.why)
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
+}
+
+// unshown tells whether an object that keeps dependents is about to go, and one may have been written
+// before it was deleted that no watch has shown.
+func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
+	keeps := e.Propagation == v1alpha1.Orphan || e.KeepsSome()
+	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
+		return false
+	}
+	s.mu.Lock()
+	h := s.holdLocked(o.UID)
+	s.mu.Unlock()
+	if !h.shown { // one worker has the object at a time
+		h.shown = s.shown(o)
+	}
+	return !h.shown
 }
 
 // limit finds whether the deletion of an object is to be held because too much would also be deleted.

@@ -70,6 +70,18 @@ func (f *follower) failed(err error) {
 	f.behindLocked(err.Error())
 }
 
+// silent takes in that the watch does not show what it should: it ends, and counts as broken.
+func (f *follower) silent(why string) {
+	f.mu.Lock()
+	f.breakLocked()
+	f.behindLocked(why)
+	w := f.current
+	f.mu.Unlock()
+	if w != nil {
+		w.Stop()
+	}
+}
+
 // sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too much to do.
 func sentAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || utilnet.IsConnectionRefused(err)

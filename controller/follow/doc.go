@@ -4,5 +4,6 @@
 //	discovery ─▶ one reflector for each kind ─▶ Store (the graph, one lock) ─▶ who leads is told of uids
 //
 // Locks: that of Store guards the graph, and nothing that can block runs under it. Those of Watcher guard which kinds are followed, that
-// of History the gate that writes wait at. Goroutines: a reflector for each kind and the probe of the history, joined by Watcher.Run.
+// of History the gate that writes wait at. Goroutines: a reflector for each kind, the probe of the
+// history, and what asks how far watches have come, joined by Watcher.Run.
 package follow

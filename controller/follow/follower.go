@@ -49,6 +49,7 @@ type follower struct {
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
+	current *stream     // the last watch
 	overdue *time.Timer // fires when there has been none for too long
 }
 
@@ -129,7 +130,11 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	if o.TimeoutSeconds != nil {
 		end = end.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 	}
-	return &stream{Interface: w, ended: func() { f.watchEnded(ctx, end) }}, nil
+	s := &stream{Interface: w, ended: func() { f.watchEnded(ctx, end) }}
+	f.mu.Lock()
+	f.current = s
+	f.mu.Unlock()
+	return s, nil
 }
 
 // unseen tells whether no list of the kind has ended yet.

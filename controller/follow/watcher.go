@@ -59,6 +59,7 @@ type Watcher struct {
 
 	poke        chan struct{} // something changed: ask discovery now
 	Discoveries *discoveries
+	showing     showing
 	kindsOnly   atomic.Bool // see RunKinds
 
 	// turns lets reflectors be started for what discovery shows, or all again, but not both at once.
@@ -88,11 +89,12 @@ type Listener struct {
 }
 
 type kindWatch struct {
-	gvr     schema.GroupVersionResource
-	feed    *Feed
-	leaving bool
-	cancel  context.CancelFunc
-	done    chan struct{}
+	gvr      schema.GroupVersionResource
+	feed     *Feed
+	follower *follower
+	leaving  bool
+	cancel   context.CancelFunc
+	done     chan struct{}
 }
 
 // New prepares to follow a cluster's kinds, but those to ignore, into a store. Watches and lists wait as long as the
@@ -122,7 +124,7 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
 	w := &Watcher{
 		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg), page: listPage,
-		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), running: map[schema.GroupResource]*kindWatch{},
+		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(m, d, w, log)
 	return w
@@ -138,6 +140,7 @@ func (w *Watcher) Run(ctx context.Context) { w.run(ctx, nil) }
 func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	defer w.wg.Wait()
 	w.wg.Go(func() { w.History.run(ctx) })
+	w.wg.Go(func() { w.show(ctx) })
 	var known []graph.Resource
 	failed := false // as a whole: no namespace can go before it succeeds
 	refresh := func() {
@@ -267,12 +270,12 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 			f.seen = func(string, Change) { changed() }
 		}
 	}
+	k.follower = newFollower(f, gvr, w.watches, w.History, w.log)
+	k.follower.page = w.page
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
 		defer close(k.done)
-		fw := newFollower(f, gvr, w.watches, w.History, w.log)
-		fw.page = w.page
-		fw.run(watchCtx)
+		k.follower.run(watchCtx)
 	})
 }
 
@@ -351,6 +354,7 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 		<-k.done
 	}
 	w.store.Apply(graph.Rewound{Reason: reason})
+	w.showing.forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range running {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,13 +81,37 @@ func (g *getter) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	return g.get(g.client.watches, accept, o).Timeout(timeout).Watch(ctx)
 }
 
+// nothing is the name of an object that is not there.
+const nothing = "weir-asks-for-nothing"
+
+// Reach asks whether the watch cache of a kind has come as far as a resourceVersion, by the
+// connections that watches come by, and once: an API server waits for its cache, and then says that
+// the resourceVersion is too large. That there is no such object is no error.
+func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion string) (err error) {
+	o := metav1.GetOptions{ResourceVersion: resourceVersion}
+	if g, ok := kind.(*getter); ok {
+		err = g.at(g.client.watches).NamespaceIfScoped(namespace, namespace != "").Name(nothing).SetHeader("Accept", accept).
+			SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).MaxRetries(0).Do(ctx).Error()
+	} else {
+		_, err = kind.Namespace(namespace).Get(ctx, nothing, o)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // get asks for the whole kind.
 func (g *getter) get(by *rest.RESTClient, types string, o metav1.ListOptions) *rest.Request {
-	path := []string{"apis", g.kind.Group, g.kind.Version, g.kind.Resource}
+	return g.at(by).SetHeader("Accept", types).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
+}
+
+func (g *getter) at(by *rest.RESTClient) *rest.Request {
+	path := []string{"apis", g.kind.Group, g.kind.Version}
 	if g.kind.Group == "" {
-		path = []string{"api", g.kind.Version, g.kind.Resource}
+		path = []string{"api", g.kind.Version}
 	}
-	return by.Get().AbsPath(path...).SetHeader("Accept", types).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
+	return by.Get().AbsPath(path...).Resource(g.kind.Resource)
 }
 
 // serializer is client-go's, but for what a watch brings as protobuf.

@@ -151,3 +151,31 @@ type errorsOnly struct{ runtime.Serializer }
 func (errorsOnly) Decode([]byte, *schema.GroupVersionKind, runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	return nil, nil, errLeft
 }
+
+// TestReachAsksOnce for an object that is not there: whether the watch cache has come so far is the
+// answer, be it that client-go would wait and ask again.
+func TestReachAsksOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		ok   bool
+	}{"it has": {http.StatusNotFound, true}, "it has not": {http.StatusGatewayTimeout, false}} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			m := serving(t, func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.URL.String())
+				w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(c.code)
+				reason := map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusGatewayTimeout: metav1.StatusReasonTimeout}[c.code]
+				_, _ = fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "code": %d, "reason": %q}`, c.code, reason)
+			})
+			err := Reach(t.Context(), m.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}), "shop", "7")
+			if c.ok != (err == nil) {
+				t.Errorf("the answer is %v, want one that is good: %t", err, c.ok)
+			}
+			if diff := cmp.Diff([]string{"/apis/apps/v1/namespaces/shop/deployments/weir-asks-for-nothing?resourceVersion=7"}, asked); diff != "" {
+				t.Errorf("requests (-want +have):\n%s", diff)
+			}
+		})
+	}
+}

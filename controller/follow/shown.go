@@ -1,0 +1,163 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
+)
+
+const (
+	// shownWithin is how long a watch cache has to come as far as it is asked for: an API server waits
+	// 3 s for it.
+	shownWithin = 4 * time.Second
+	// arriving is how long what a watch cache has may take to the graph.
+	arriving = 50 * time.Millisecond
+	// mostShowing is how many kinds are asked about at once.
+	mostShowing = 32
+)
+
+// cachesFollow is the version since which a watch cache comes as far as it is asked for, also of a
+// kind of which nothing is written.
+var cachesFollow = version.MustParseGeneric("1.31.0")
+
+// showing finds out whether the watches have shown what was written before an owner was deleted with
+// orphan. A watch may show nothing for half a minute and not end: an API server that cannot decode an
+// object keeps the watches of its kind open for so long. What has come last by a watch tells nothing
+// of that, nor does a read from the storage: what is asked is how far the cache has come that feeds
+// the watch. One round about all kinds is for all owners that are waiting.
+type showing struct {
+	mu     sync.Mutex
+	wanted uint64 // the newest resourceVersion of those that are asked about
+	upTo   uint64 // each watch has shown what was written until there, or counts as broken
+	wake   chan struct{}
+}
+
+// Shown tells whether all watches have shown what was written before an object came to the
+// resourceVersion that it has, or else count as broken, which the graph knows. False: that is being
+// found out, and to be asked again soon.
+func (w *Watcher) Shown(o graph.Ref) bool {
+	s, to := &w.showing, VersionNumber(o.ResourceVersion)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to <= s.upTo {
+		return true
+	}
+	s.wanted = max(s.wanted, to)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return false
+}
+
+// forget is for when the history goes back: resourceVersions do.
+func (s *showing) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted, s.upTo = 0, 0
+}
+
+// show asks about all kinds, whenever it is wanted, until ctx ends.
+func (w *Watcher) show(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.showing.wake:
+		}
+		w.showing.mu.Lock()
+		to := w.showing.wanted
+		w.showing.mu.Unlock()
+		w.showAll(ctx, to)
+		if await.Pause(ctx, arriving) != nil {
+			return
+		}
+		w.showing.mu.Lock()
+		if to <= w.showing.wanted { // else the history went back
+			w.showing.upTo = to
+		}
+		w.showing.mu.Unlock()
+	}
+}
+
+// showAll makes sure that each kind that is followed has come as far as a resourceVersion, or counts
+// as behind. Where most have not, it is the API server that is late, or whose caches do not follow:
+// that no watch is to blame for.
+func (w *Watcher) showAll(ctx context.Context, to uint64) {
+	info, err := w.discovery.ServerVersion()
+	if err != nil {
+		w.log.V(1).Info("cannot tell whether watches have shown everything", "err", err.Error())
+		return
+	}
+	if v, err := version.ParseGeneric(info.GitVersion); err != nil || v.LessThan(cachesFollow) {
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(mostShowing)
+	var mu sync.Mutex
+	asked, late := 0, map[*follower]string{}
+	for _, k := range w.store.Stats().Kinds {
+		f := w.follower(k.GroupResource())
+		if f == nil || k.State != graph.Synced || f.Reached.Load() >= to {
+			continue
+		}
+		asked++
+		group.Go(func() error {
+			if why := f.unshown(ctx, k.Namespaced, to); why != "" {
+				mu.Lock()
+				defer mu.Unlock()
+				late[f] = why
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // they have none
+	if 2*len(late) > asked {
+		w.log.Info("the API server is late: watches may not have shown everything", "resourceVersion", to, "kinds", asked, "late", len(late))
+		return
+	}
+	for f, why := range late {
+		f.silent(why)
+	}
+}
+
+// follower is who follows a kind; nil if none does.
+func (w *Watcher) follower(kind schema.GroupResource) *follower {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k := w.running[kind]; k != nil && !k.leaving {
+		return k.follower
+	}
+	return nil
+}
+
+// unshown says why the watch cache of the kind is known not to have come as far as a resourceVersion;
+// "" if it is not. A kind in a storage of its own may never come so far, and cannot be asked.
+func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) string {
+	namespace := ""
+	if namespaced {
+		namespace = metav1.NamespaceDefault
+	}
+	within, cancel := context.WithTimeout(ctx, shownWithin)
+	defer cancel()
+	err := metaonly.Reach(within, f.resource, namespace, fmt.Sprint(to))
+	if ctx.Err() != nil || !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) && !errors.Is(err, context.DeadlineExceeded) {
+		return ""
+	}
+	if version, err := f.history.versionOf(ctx, f.gvr); err == nil && version < to {
+		return ""
+	}
+	return fmt.Sprintf("it does not show what was written until resourceVersion %d: %v", to, err)
+}
