@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
@@ -87,7 +90,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	w := &fixture{T: t, plane: p, random: rand.New(rand.NewPCG(*seed, 0)), killed: map[string]int{}}
-	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir, Flags: []string{weir.NoBrake}}); err != nil {
+	if w.weir, err = weir.Start(context.WithoutCancel(t.Context()), weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.weir.Kill)
@@ -135,7 +138,7 @@ func (w *fixture) cascade(number, kills int) int {
 		}
 		left, _ = l.left()
 		moments = append(moments, left)
-		if err := w.kill(ctx); err != nil {
+		if err := w.kill(ctx, c, l); err != nil {
 			w.fail(l, err)
 		}
 		last = time.Now()
@@ -165,10 +168,13 @@ func (w *fixture) cascade(number, kills int) int {
 
 // kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is not, so that it
 // may be killed while it starts.
-func (w *fixture) kill(ctx context.Context) error {
+func (w *fixture) kill(ctx context.Context, c *cascade, l *ledger) error {
 	var err error
 	switch victim := w.random.IntN(3); victim {
 	case 0:
+		if err := w.recorded(ctx, c, l); err != nil {
+			return err
+		}
 		w.process.Lock()
 		defer w.process.Unlock()
 		w.killed["weir"]++
@@ -184,6 +190,28 @@ func (w *fixture) kill(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// recorded returns when weir has recorded that it saw the owners deleted, or so little is left that it is not held. What it saw in the last second
+// before it is killed may be held until a person decides.
+func (w *fixture) recorded(ctx context.Context, c *cascade, l *ledger) error {
+	configMaps := w.objects.Resource(kinds["ConfigMap"]).Namespace(metav1.NamespaceSystem)
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if left, _ := l.left(); left <= 500 { // --brake-objects
+			return true, nil
+		}
+		record, err := configMaps.Get(ctx, "weir-deleted-owners", metav1.GetOptions{})
+		if err != nil {
+			return false, nil //nolint:nilerr // it is not there yet, or the API server is not
+		}
+		owners, _, _ := unstructured.NestedString(record.Object, "data", "owners")
+		for boss, policy := range c.bosses {
+			if policy == metav1.DeletePropagationBackground && !strings.Contains(owners, string(boss.uid)) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // servers are what is killed besides weir.
