@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,8 +46,8 @@ func (m *Migration) Waits() bool { return m.waits.Load() }
 // Hold waits for the Lease, does the work while it has it, and gives it back when the work has ended. The context of the work ends when ctx does,
 // or when the Lease is lost: then Hold returns ErrMigrationLease, unless the work returns an error of its own.
 func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) error {
-	held := make(chan context.Context, 1) // that of the Lease
-	lock := m.vacancy
+	held := make(chan context.Context, 1)            // that of the Lease
+	lock := leases.NewElected(m.vacancy, m.lasts/15) // its first Get waits until no other process holds the Lease
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		// The elector would give the Lease back before it says that it is lost, and take its time.
 		Lock: lock, LeaseDuration: m.lasts, RenewDeadline: m.lasts * 2 / 3, RetryPeriod: m.lasts / 15, ReleaseOnCancel: false, Name: lock.Describe(),
@@ -62,9 +63,7 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if lock.Await(electing, m.lasts/15) {
-			elector.Run(electing)
-		}
+		elector.Run(electing)
 	}()
 	defer func() {
 		giveUp()
@@ -79,16 +78,25 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	case leading := <-held:
 		m.waits.Store(false)
 		m.log.Info("collecting under the migration Lease", "lease", m.vacancy.Describe())
-		return m.under(ctx, leading, work)
+		return m.under(ctx, leading, lock.Taken(), work)
 	}
 }
 
-// under does the work until ctx ends, or the Lease is lost.
-func (m *Migration) under(ctx, leading context.Context, work func(context.Context) error) error {
+// under does the work until ctx ends, or the Lease is lost, or another process has taken it: the elector would go on for a while then.
+func (m *Migration) under(ctx, leading context.Context, taken <-chan struct{}, work func(context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
-	defer stop()
 	defer context.AfterFunc(leading, stop)()
+	var watched sync.WaitGroup
+	watched.Go(func() {
+		select {
+		case <-taken:
+			stop()
+		case <-working.Done():
+		}
+	})
 	err := work(working)
+	stop()
+	watched.Wait()
 	if err == nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %s", ErrMigrationLease, m.vacancy.Describe())
 	}

@@ -23,6 +23,7 @@ type lease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
 	broken bool
+	taken  bool // another wrote it since a process has read it
 }
 
 // lock is one process's view of it.
@@ -40,6 +41,7 @@ func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
 	case l.record == nil:
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "collectors")
 	}
+	l.taken = false
 	record := *l.record
 	raw, err := json.Marshal(record)
 	return &record, raw, err
@@ -54,6 +56,9 @@ func (l *lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) er
 	defer l.mu.Unlock()
 	if l.broken {
 		return errors.New("no answer")
+	}
+	if l.taken {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "collectors", errors.New("it has changed"))
 	}
 	l.record = &r
 	return nil
@@ -137,6 +142,33 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 		}
 		if err := <-result; !errors.Is(err, ErrMigrationLease) {
 			t.Errorf("Hold: %v", err)
+		}
+	})
+}
+
+// TestWorkEndsWhenAnotherHasTakenTheLease: at the next look at the Lease, and not only when it would be over.
+func TestWorkEndsWhenAnotherHasTakenTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease
+		m, w := l.migration("weir"), newWorker()
+		result := make(chan error)
+		go func() { result <- m.Hold(t.Context(), w.work) }()
+		<-w.began
+		time.Sleep(time.Minute)
+		other := &lock{&l, "kube-controller-manager"}
+		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		l.mu.Lock()
+		l.taken = true
+		l.mu.Unlock()
+		lost := time.Now()
+		<-w.ended
+		if took := time.Since(lost); took > m.lasts/15+toEnd {
+			t.Errorf("the work ended %s after another had taken the Lease", took)
+		}
+		if err := <-result; !errors.Is(err, ErrMigrationLease) || l.holder() != other.identity {
+			t.Errorf("Hold: %v; %q holds it", err, l.holder())
 		}
 	})
 }
