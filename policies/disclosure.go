@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,19 +17,25 @@ func (v *verdict) named(q *Question, f AlsoDeleted) AlsoDeleted {
 	out := AlsoDeleted{Kinds: f.largest()}
 	for i := range out.Kinds {
 		k := &out.Kinds[i]
-		if len(k.Names) > 0 && (i >= mostKinds || !v.mayList(q, schema.ParseGroupResource(k.Resource))) {
+		if i >= mostKinds {
 			k.Names = nil
 		}
+		k.Names = slices.DeleteFunc(slices.Clone(k.Names), func(name string) bool {
+			return !v.mayList(q, schema.ParseGroupResource(k.Resource), name)
+		})
 	}
 	return out
 }
 
-// mayList tells whether the user of a request may list what would also be deleted: where the object is, or, of one that is in no namespace,
-// everywhere.
-func (v *verdict) mayList(q *Question, gr schema.GroupResource) bool {
+// mayList tells whether the user of a request may list what would also be deleted: in the namespace
+// that its name says, or where the object is, or, of one that is in no namespace, everywhere.
+func (v *verdict) mayList(q *Question, gr schema.GroupResource, name string) bool {
 	a := Access{Verb: "list", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
 	if q.isNamespace() {
 		a.Namespace = q.name()
+	}
+	if namespace, _, elsewhere := strings.Cut(name, "/"); elsewhere && a.Namespace != "" {
+		a.Namespace = namespace
 	}
 	may, known := q.Answers[a]
 	if !known && !slices.Contains(v.discloses, a) {
