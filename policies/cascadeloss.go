@@ -155,7 +155,7 @@ func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
 			continue
 		}
 		for _, o := range l.objects {
-			if (&verdict{}).mayList(&q, o.resource) {
+			if (&verdict{}).mayList(&q, o.resource, o.name) {
 				p := Protected{Resource: o.resource, Name: o.name, By: l.by.key}
 				if l.by.deletion.protection.Confirmation == v1alpha1.ConfirmationRequired {
 					p.Confirm = o.confirm
