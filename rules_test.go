@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"controller/beside":      {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1alpha1"},
 	"controller/brake":       {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},
 	"controller/collect":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request"},
-	"controller/compare":     {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/request"},
+	"controller/compare":     {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/request"},
 	"controller/enforce":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
 	"controller/events":      {"controller/graph", "controller/request", "controller/words", "policies", "policies/v1alpha1"},
 	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},

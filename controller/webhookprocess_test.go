@@ -146,9 +146,9 @@ func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 			for i, kind := range []string{"widgets", "gadgets"} {
 				a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: fixture.Pods, UID: fixture.UIDOf(fmt.Sprint("p", i))},
 					Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: kind}}}
-				b.Allows(a)
+				b.Allows(t.Context(), a)
 				c.Pass(brake.Pause)
-				if yes, _ := b.Allows(a); yes {
+				if yes, _ := b.Allows(t.Context(), a); yes {
 					went++
 				}
 			}

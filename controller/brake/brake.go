@@ -87,8 +87,8 @@ func (b *Brake) Rewound(string) {
 
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
 // why the object goes, to what depends on it.
-func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
-	return b.allows(context.Background(), a, func(graph.Cause) []graph.Ref { return nil })
+func (b *Brake) Allows(ctx context.Context, a graph.Action) (yes bool, again time.Duration) {
+	return b.allows(ctx, a, func(graph.Cause) []graph.Ref { return nil })
 }
 
 // allows is Allows where others are known that are to go for the same cause, and that the graph does not show to be garbage.

@@ -21,7 +21,7 @@ func BenchmarkOfEachDelete(bench *testing.B) {
 			a := graph.Action{Verb: graph.Delete, Object: mapRef("leaf"), Inferred: inferred}
 			for bench.Loop() {
 				acc.follows[configMaps] = 2 // what follows from an object let through goes without being counted once more
-				if goes, _ := b.Allows(a); !goes {
+				if goes, _ := b.Allows(bench.Context(), a); !goes {
 					bench.Fatal("held")
 				}
 				b.Deleted(a)

@@ -1,6 +1,7 @@
 package brake_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ import (
 // leads asks about an object as a worker of the leader does, until it need not ask again, and tells whether the object may be deleted.
 func (g *guarded) leads(uid types.UID) bool {
 	for {
-		yes, again := g.Allows(g.store.Decide(uid))
+		yes, again := g.Allows(context.Background(), g.store.Decide(uid))
 		if again == 0 {
 			return yes
 		}

@@ -73,7 +73,7 @@ func (h *heeding) refuse(code int) {
 func (h *heeding) allowed(uid string, by graph.Inference) bool {
 	a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, UID: types.UID(uid)}, Inferred: by}
 	for {
-		yes, again := h.Allows(a)
+		yes, again := h.Allows(context.Background(), a)
 		if again == 0 {
 			return yes
 		}

@@ -133,7 +133,7 @@ func TestAnObjectWaitsUntilItIsReadWhoWrote(t *testing.T) {
 		b := New(Options{Limits: DefaultLimits, Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard(),
 			Read: func(context.Context, graph.Ref) (*metav1.PartialObjectMetadata, error) { return c.live, c.err }})
 		a := graph.Action{Object: graph.Ref{UID: "p"}, Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Edited: true, Reference: "o"}}
-		if yes, again := b.Allows(a); yes || again != Pause {
+		if yes, again := b.Allows(t.Context(), a); yes || again != Pause {
 			t.Errorf("%s: it goes: %t, or is asked about again after %s", name, yes, again)
 		}
 		if signed := b.signed(t.Context(), &a); signed != (c.writer != "") || a.Inferred.Writer != c.writer {
@@ -174,7 +174,7 @@ func TestGhostIsNotAskedAboutForEver(t *testing.T) {
 		a := graph.Action{Object: graph.Ref{Kind: pods, Namespace: "shop", Name: "p", UID: "p"}, Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Edited: true, Reference: "o"}}
 		after := 0
 		for n := 1; n <= 5 && after == 0; n++ {
-			if yes, again := b.Allows(a); yes || again != Pause {
+			if yes, again := b.Allows(t.Context(), a); yes || again != Pause {
 				t.Errorf("%s: it goes: %t, or is asked about again after %s", name, yes, again)
 			}
 			if _, there := store.Find("p"); !there {
@@ -198,7 +198,7 @@ func TestObjectThatCannotBeReadIsSaidToWait(t *testing.T) {
 			}})
 		a := graph.Action{Object: graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "p", UID: "p"}, Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Edited: true, Reference: "o"}}
 		for range 150 {
-			if yes, again := b.Allows(a); yes || again != Pause {
+			if yes, again := b.Allows(t.Context(), a); yes || again != Pause {
 				t.Errorf("it goes: %t, or is asked about again after %s", yes, again)
 			}
 			time.Sleep(Pause)

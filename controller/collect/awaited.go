@@ -29,6 +29,7 @@ const (
 // a live read, as in the reference (RB 3.15): one for all its dependents that are there, twice in awaitedFor at most, and one more for those that come later.
 type awaited struct {
 	reads singleflight.Group
+	ahead sync.WaitGroup // reads that nobody waits for; a worker starts them
 	mu    sync.Mutex
 	seen  map[types.UID]answer
 	swept time.Time
@@ -76,7 +77,9 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 	for _, c := range a.AwaitedBy {
 		said, ok, renew := w.awaited.recently(c.UID, since)
 		if renew {
-			w.awaited.reads.DoChan(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) })
+			w.awaited.ahead.Go(func() {
+				_, _, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) }) // saw has what was said
+			})
 		}
 		if !ok {
 			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
 	"github.com/weir-dev/weir/controller/request"
 )
 
@@ -205,7 +206,7 @@ func (c *Comparer) suspects(ctx context.Context, k follow.Followed) ([]suspect, 
 // list reads a kind in pages, the first of them consistently: it shows all that happened before.
 func (c *Comparer) list(ctx context.Context, k follow.Followed, page func([]metav1.PartialObjectMetadata)) (span, error) {
 	var of span
-	o := metav1.ListOptions{Limit: comparePage}
+	o, pages := metav1.ListOptions{Limit: comparePage}, metaonly.Pages{}
 	for {
 		list, err := c.watcher.Metadata.Resource(k.GVR).List(ctx, o)
 		if err != nil {
@@ -214,6 +215,12 @@ func (c *Comparer) list(ctx context.Context, k follow.Followed, page func([]meta
 		of.last = follow.VersionNumber(list.ResourceVersion)
 		of.first = cmp.Or(of.first, of.last)
 		page(list.Items)
+		for i := range list.Items {
+			pages.Saw(&list.Items[i].ObjectMeta)
+		}
+		if err := pages.Next(list.Continue); err != nil {
+			return of, fmt.Errorf("list %s: %w", k.GVR.GroupResource(), err)
+		}
 		if o.Continue = list.Continue; o.Continue == "" {
 			return of, nil
 		}

@@ -364,6 +364,7 @@ func TestListThatBreaksOffIsNotHeldAgainstTheGraph(t *testing.T) {
 	for name, reply := range map[string]*apitest.Reply{
 		"forgotten":  apitest.Refuse(410, "Expired", "the provided continue parameter is too old"),
 		"no answer":  apitest.Refuse(500, "InternalError", "etcdserver: request timed out"),
+		"endless":    {Code: 200, Body: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": "9", "continue": "again"}}},
 		"not served": apitest.Refuse(404, "NotFound", "the server could not find the requested resource"),
 	} {
 		t.Run(name, func(t *testing.T) {
