@@ -60,18 +60,22 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 	case "holds":
 		return holds(words)
 	case "drain":
-		a, err := newArgs(words)
-		if err != nil {
-			return nil, err
-		}
-		on := !a.take("off")
-		ns, err := a.exactly(1)
-		if err != nil {
-			return nil, err
-		}
-		return []graph.Event{graph.Draining{Namespace: ns[0], On: on}}, nil
+		return drain(words)
 	}
 	return nil, fmt.Errorf("unknown verb")
+}
+
+func drain(words []string) ([]graph.Event, error) {
+	a, err := newArgs(words)
+	if err != nil {
+		return nil, err
+	}
+	on := !a.take("off")
+	ns, err := a.exactly(1)
+	if err != nil {
+		return nil, err
+	}
+	return []graph.Event{graph.Draining{Namespace: ns[0], On: on}}, nil
 }
 
 func (r *Runner) accept(words []string) ([]graph.Event, error) {
