@@ -66,6 +66,9 @@ func factsOf(ctx context.Context, client dynamic.Interface, running *components,
 	if object.GetDeletionTimestamp() == nil {
 		return f // the rest is about why it does not go
 	}
+	if namespace := object.GetNamespace(); namespace != "" {
+		f.NamespaceGone = r.gone(ctx, namespaceKind, namespace)
+	}
 	f.Components = running.of(ctx, w, wants.Finalizers)
 	kind := gvr.GroupResource()
 	if slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {

@@ -48,6 +48,7 @@ func factsTown() *apitest.Server {
 	for _, pod := range []string{"name: web, namespace: shop", "name: db, namespace: bank"} {
 		api.Put("pods", "{apiVersion: v1, kind: Pod, metadata: {"+pod+"}}")
 	}
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	api.Put("nodes", "{apiVersion: v1, kind: Node, metadata: {name: here}}")
 	for name, volume := range map[string]string{"a": "disk", "b": "other"} {
 		api.Put("volumeattachments", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {source: {persistentVolumeName: %s}}}", name, volume))
@@ -78,6 +79,9 @@ func shownFacts(f insight.Facts) string {
 	if f.Attachments != nil {
 		out = append(out, "attachments "+names(f.Attachments))
 	}
+	if f.NamespaceGone != nil && *f.NamespaceGone {
+		out = append(out, "namespace gone")
+	}
 	if f.NodeGone != nil {
 		out = append(out, fmt.Sprintf("node gone %t", *f.NodeGone))
 	}
@@ -99,17 +103,18 @@ func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
 		want   string
 		asked  int // requests besides that for Events
 	}{
-		"a claim":                          {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop" + going + "}", "pods web", 1},
+		"a claim":                          {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop" + going + "}", "pods web", 2},
 		"a claim that stays":               {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop}", "", 0},
 		"a volume":                         {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}, spec: {claimRef: {namespace: bank, name: data}}", "pods db; attachments a", 2},
 		"a volume that no claim has":       {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}", "attachments a", 1},
-		"a pod on a node":                  {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: here}", "node gone false", 1},
-		"a pod on a node that is gone":     {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "node gone true", 1},
-		"a pod on no node":                 {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 0},
+		"a pod on a node":                  {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: here}", "node gone false", 2},
+		"a pod on a node that is gone":     {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "node gone true", 2},
+		"a pod on no node":                 {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
 		"a namespace":                      {namespaceKind, "kind: Namespace, metadata: {name: shop" + going + "}", "v1.down: no endpoints; v1.lost: not asked", 1},
 		"one whose deletion is held":       {podKind, "kind: Pod, metadata: {name: web, namespace: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1alpha1.Finalizer + "]}", "held by requested.pods", -1},
-		"another kind of the same name":    {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pods"}, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "", 0},
-		"one that is held, and not Weir's": {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 0},
+		"one whose namespace is gone":      {podKind, "kind: Pod, metadata: {name: web, namespace: ghost" + going + "}", "namespace gone", 1},
+		"another kind of the same name":    {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pods"}, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "", 1},
+		"one that is held, and not Weir's": {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := factsTown()

@@ -316,9 +316,10 @@ func (w *Workers) send(ctx context.Context, a graph.Action, version string) erro
 // settle takes in how a request ended.
 func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 	uid := a.Object.UID
-	w.metrics.acted(a, request.OutcomeOf(err))
 	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
-	switch outcome := request.OutcomeOf(err); outcome {
+	outcome := request.OutcomeAbout(a.Object, err)
+	w.metrics.acted(a, outcome)
+	switch outcome {
 	case request.OK:
 		w.store.Accepted(a)
 		if a.Verb == graph.Delete {

@@ -340,7 +340,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 
 // after tells from a request's failure whether the object has changed: it is read then, and decided about again.
 func (s *propagator) after(a graph.Action, err error) error {
-	switch o := request.OutcomeOf(err); o {
+	switch o := request.OutcomeAbout(a.Object, err); o {
 	case request.Stale, request.Gone:
 		s.hold(a.Object.UID, nil)
 		return errChanged
@@ -387,7 +387,7 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 				return fmt.Errorf("release %s from %s: it has %d owner references, and no more than %d are followed: remove those that it does not need", d.Ref, owner.Ref, len(d.Owners)+d.Unfollowed, graph.MostOwners)
 			}
 			err := s.requester.Patch(ctx, a, d.ResourceVersion)
-			switch o := request.OutcomeOf(err); o {
+			switch o := request.OutcomeAbout(d.Ref, err); o {
 			case request.OK:
 				s.store.Accepted(a) // it is not asked for again, and not deleted, before the watch shows it
 				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)

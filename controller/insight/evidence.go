@@ -175,6 +175,23 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 	return few(out, func(*Cause) bool { return true }, "others refuse what is asked for, too")
 }
 
+// homeless is the cause of what is in a namespace that is gone, unless it is among those that are
+// known.
+func (f Facts) homeless(v *graph.View, known []Cause) []Cause {
+	c := noHome(v.Namespace)
+	if f.NamespaceGone == nil || !*f.NamespaceGone || slices.ContainsFunc(known, func(k Cause) bool { return k.What == c.What }) {
+		return nil
+	}
+	return []Cause{c}
+}
+
+func noHome(namespace string) Cause {
+	return Cause{
+		What:  fmt.Sprintf("its namespace %s does not exist, so the API server accepts no request about it", namespace),
+		Actor: fmt.Sprintf(whoMakesNamespaces, namespace),
+	}
+}
+
 // besides are causes of their own.
 func (f Facts) besides(v *graph.View) (out []Cause) {
 	if v.Kind != namespaces {

@@ -135,10 +135,23 @@ type explanation struct {
 	now  time.Time
 	told map[types.UID][]Cause
 	open map[types.UID]bool // objects whose causes are being looked for
+	home map[string]bool    // namespaces that there are; nil: that is not known
 }
 
 func (w *World) explain(now time.Time) *explanation {
-	return &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
+	e := &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
+	if w.Namespace == "" && w.HasRead(namespaces) {
+		home := map[string]bool{}
+		for v := range w.objects() {
+			if v.Kind == namespaces {
+				home[v.Name] = true
+			}
+		}
+		if home["default"] { // which every cluster has
+			e.home = home
+		}
+	}
+	return e
 }
 
 // of are the causes for which an object is still there. An object that is being explained has one that is endless.
@@ -164,6 +177,9 @@ const (
 
 // waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
 func (w *explanation) waits(v *graph.View) (out []Cause) {
+	if w.home != nil && v.Namespace != "" && !w.home[v.Namespace] {
+		out = append(out, noHome(v.Namespace))
+	}
 	for _, f := range v.Finalizers {
 		switch {
 		case f == metav1.FinalizerDeleteDependents:

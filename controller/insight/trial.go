@@ -114,6 +114,7 @@ var (
 	conversion   = regexp.MustCompile(`conversion webhook for (.+?) failed`)
 	noDryRun     = regexp.MustCompile(`does not support dry run`)
 	invalid      = regexp.MustCompile(`([\w.-]+ "[^"]*") is invalid: `)
+	noNamespace  = regexp.MustCompile(`^namespaces "([^"]+)" not found$`)
 	mayNot       = regexp.MustCompile(`User "([^"]*)" cannot \w+ resource`)
 )
 
@@ -129,6 +130,8 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 		t.Message = "cannot be tried: " + message
 	case deniedBy.MatchString(message):
 		t.Refused = true // for a reason that is the webhook's choice, and says nothing about the object
+	case reason == metav1.StatusReasonNotFound && t.Namespace != "" && noNamespace.MatchString(message):
+		t.Refused = true
 	case reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict:
 		t.Message = "it has changed meanwhile, or is gone: ask again"
 	case t.As != "" && strings.Contains(message, fmt.Sprintf("User %q cannot ", t.As)):
@@ -145,6 +148,9 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 // NoAnswer is the reason of a request that the API server did not answer.
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
+// whoMakesNamespaces has to act where the namespace of an object is gone.
+const whoMakesNamespaces = "who may create namespaces: kubectl create namespace %s lets the deletion go on"
+
 // unnamed is who has to act where a message does not say who refuses.
 const unnamed = "not known: the message does not say who refuses"
 
@@ -160,6 +166,7 @@ func refuser(kind, message string) (actor, look string) {
 		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
 		{invalid, "who makes %s valid again: its writer, or who writes the schema of its kind", ""},
 		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
+		{noNamespace, whoMakesNamespaces, ""},
 		{mayNot, "who grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
 	} {
 		if m := by.says.FindStringSubmatch(message); m != nil {

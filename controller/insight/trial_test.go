@@ -39,6 +39,8 @@ func TestRefusalsNameWhoRefuses(t *testing.T) {
 			actor: `who makes Gizmo "x" valid again: its writer, or who writes the schema of its kind`, isTold: "refused"},
 		{reason: metav1.StatusReasonForbidden, message: `configmaps "x" is forbidden: User "eve" cannot patch resource "configmaps" in API group "" in the namespace "shop"`, isTold: "not permitted, so not tried: configmaps"},
 		{reason: metav1.StatusReasonBadRequest, message: `admission webhook "old.example.com" does not support dry run`, isTold: "cannot be tried: admission webhook"},
+		{reason: metav1.StatusReasonNotFound, message: `namespaces "shop" not found`, refused: true, isTold: "refused",
+			actor: "who may create namespaces: kubectl create namespace shop lets the deletion go on"},
 		{reason: metav1.StatusReasonNotFound, message: "not found", isTold: "it has changed meanwhile, or is gone"},
 		{reason: metav1.StatusReasonConflict, message: "the UID in the precondition", isTold: "it has changed meanwhile, or is gone"},
 		{reason: metav1.StatusReasonTooManyRequests, message: "too many requests", isTold: "not answered: too many"},

@@ -73,8 +73,8 @@ type Facts struct {
 	Pods []unstructured.Unstructured
 	// Attachments are the VolumeAttachments of a volume.
 	Attachments []unstructured.Unstructured
-	// NodeGone says that the node of a pod is not there.
-	NodeGone *bool
+	// NodeGone says that the node of a pod is not there, and NamespaceGone that its namespace is not.
+	NodeGone, NamespaceGone *bool
 	// Components tell whether who is to take finalizers off runs.
 	Components *Components
 	// APIServices are those that are not available, by name, and why.
@@ -172,7 +172,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	causes := append([]Cause{{uids: []types.UID{uid}}}, a.Causes...)
 	told := facts.told(causes, &v, now)
 	// What cannot be seen comes first: no other cause is known to be all.
-	a.Causes = slices.Concat(w.hidden(&v), facts.unavailable(), causes[1:], told, facts.besides(&v))
+	a.Causes = slices.Concat(facts.homeless(&v, causes), w.hidden(&v), facts.unavailable(), causes[1:], told, facts.besides(&v))
 	return a, true
 }
 

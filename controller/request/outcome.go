@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -68,6 +69,26 @@ func OutcomeOf(err error) Outcome {
 // refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
 func RefusedByWebhook(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
+}
+
+// OutcomeAbout is OutcomeOf a request about an object. Where its namespace is gone the object stays,
+// and no request about it is accepted before there is such a namespace again
+// (kubernetes/kubernetes#49027).
+func OutcomeAbout(ref graph.Ref, err error) Outcome {
+	if ref.Namespace != "" && namespaceMissing(err) {
+		return Refused
+	}
+	return OutcomeOf(err)
+}
+
+// namespaceMissing tells whether an API server says that a namespace is not there.
+func namespaceMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d != nil && d.Group == "" && d.Kind == "namespaces"
 }
 
 // Protected tells whether Weir's own webhook refused the delete of an object because a policy

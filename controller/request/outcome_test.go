@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/controller/graph"
 )
 
 // webhookSaysNo is how the API server passes on a refusal: the code and the reason are the webhook's.
@@ -48,6 +49,19 @@ func TestOutcomeOfARequest(t *testing.T) {
 	for _, tc := range tests {
 		if got := OutcomeOf(tc.err); got != tc.want {
 			t.Errorf("%v: outcome %q, want %q", tc.err, got, tc.want)
+		}
+	}
+}
+
+// What is in a namespace that is gone stays: that the namespace is not found says nothing of the object.
+func TestObjectWhoseNamespaceIsGoneIsNotGone(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ghost")
+	for ref, want := range map[graph.Ref]Outcome{
+		{Kind: fixture.Pods, Namespace: "ghost", Name: "web"}:               Refused,
+		{Kind: schema.GroupResource{Resource: "namespaces"}, Name: "ghost"}: Gone,
+	} {
+		if got := OutcomeAbout(ref, gone); got != want {
+			t.Errorf("%s: %q, want %q", ref, got, want)
 		}
 	}
 }

@@ -14,9 +14,12 @@ func (p *Plane) Corrupt(ctx context.Context, key string) (repair func(context.Co
 	if err := p.askEtcd(ctx, "/v3/kv/put", map[string][]byte{"key": []byte(key), "value": []byte("k8s:enc:unknown")}); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		return p.askEtcd(ctx, "/v3/kv/deleterange", map[string][]byte{"key": []byte(key)})
-	}, nil
+	return func(ctx context.Context) error { return p.Erase(ctx, key) }, nil
+}
+
+// Erase takes a key out of etcd, whatever an API server would say.
+func (p *Plane) Erase(ctx context.Context, key string) error {
+	return p.askEtcd(ctx, "/v3/kv/deleterange", map[string][]byte{"key": []byte(key)})
 }
 
 func (p *Plane) askEtcd(ctx context.Context, path string, body map[string][]byte) error {
