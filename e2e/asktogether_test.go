@@ -19,6 +19,7 @@ func TestNamespacesGoTogetherAsPlanned(t *testing.T) {
 	out := w.mustAsk("plan", "namespaces", w.namespace, other.namespace, "kube-system")
 	w.mustSay(out, "- namespaces/"+w.namespace+": after that\n", "\n- namespaces/"+other.namespace+"\n", "✗ namespaces/kube-system: the API server refuses the delete",
 		"Plan: the API server refuses 1 of 3 deletes; ")
+	w.mustSay(w.mustAsk("tree", "namespace", w.namespace), "▶ namespaces/"+w.namespace+": ", "\n  · configmaps/held: finalizers example.com/hold\n")
 	for _, name := range []string{"kube-system", "kube-public", "default"} {
 		err := w.typed.CoreV1().Namespaces().Delete(w.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) {

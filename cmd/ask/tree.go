@@ -22,14 +22,16 @@ func treeCommand() *cobra.Command {
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
 		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what is being deleted,
-what holds it and what blocks its owner. Nothing has to be installed in the cluster.
+what holds it and what blocks its owner. Of a namespace it also shows what is in it, of a definition its objects:
+without ages, unless with --full or -o wide. Nothing has to be installed in the cluster.
 
   ▶  the object
   !  is being deleted
   ?  names an owner that is not there`,
 		Example: `  kubectl weir tree deployment web
   kubectl weir tree deployment web --watch
-  kubectl weir tree pod/web-5d9c-x2x5k --up`,
+  kubectl weir tree pod/web-5d9c-x2x5k --up
+  kubectl weir tree namespace shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if up && down {
 				return errors.New("--up and --down: only one of them; without either, both are drawn")

@@ -116,6 +116,7 @@ func ageless(roots []*insight.Node) []*insight.Node {
 	for _, n := range roots {
 		n.Age = ""
 		ageless(n.Dependents)
+		ageless(n.Content)
 	}
 	return roots
 }

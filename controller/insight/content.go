@@ -158,6 +158,26 @@ func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cau
 	return out
 }
 
+// held is what is in a namespace, or all objects of a definition; of any other object, nothing.
+func (w *World) held(v *graph.View) (all []graph.View) {
+	switch v.Kind {
+	case namespaces:
+		var kinds []schema.GroupResource
+		for _, k := range w.Graph.Inventory(v.Name).Kinds {
+			kinds = append(kinds, k.Kind)
+		}
+		return slices.Collect(w.in(v.Name, kinds))
+	case definitions:
+		kind := schema.ParseGroupResource(v.Name) // by which a definition is named
+		for o := range w.objects() {
+			if o.Kind == kind {
+				all = append(all, *o)
+			}
+		}
+	}
+	return all
+}
+
 // in are the objects of some kinds in a namespace.
 func (w *World) in(namespace string, kinds []schema.GroupResource) iter.Seq[graph.View] {
 	return func(yield func(graph.View) bool) {

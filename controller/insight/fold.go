@@ -45,11 +45,12 @@ type branch struct {
 // folding makes one branch of alike siblings. What a branch is like is a number: a text would be as long as all that is
 // below it.
 type folding struct {
-	style Style
-	signs map[string]int
+	style   Style
+	signs   map[string]int
+	ageless bool // how old objects are is not told
 }
 
-func newFolding(style Style) *folding { return &folding{style, map[string]int{}} }
+func newFolding(style Style) *folding { return &folding{style: style, signs: map[string]int{}} }
 
 // seal folds what is below a branch, and says what it is like.
 func (f *folding) seal(b *branch, kind string) {

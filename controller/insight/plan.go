@@ -308,7 +308,7 @@ func (c *playing) drain(l *part) {
 	}
 	c.draining[l.view.Name] = true
 	byWave := map[int][]graph.View{}
-	for _, v := range c.content(l.view.Name) {
+	for _, v := range c.world.held(&l.view) {
 		n := of(v)
 		byWave[n] = append(byWave[n], v)
 	}
@@ -321,12 +321,7 @@ func (c *playing) drain(l *part) {
 func (c *playing) instances(l *part) {
 	l.item.Propagation = l.propagation
 	all := wave{why: "of the definition"}
-	kind := schema.ParseGroupResource(l.view.Name) // by which a definition is named
-	for v := range c.world.objects() {
-		if v.Kind == kind {
-			all.objects = append(all.objects, *v)
-		}
-	}
+	all.objects = c.world.held(&l.view)
 	l.waves = []wave{all}
 }
 
@@ -390,23 +385,6 @@ func (c *playing) takeAlong(l *part) {
 			c.write(i, &now, now.Finalizers) // goes when what holds it comes off
 		}
 	}
-}
-
-// content is all that is in a namespace.
-func (c *playing) content(namespace string) (all []graph.View) {
-	g := c.world.Graph
-	for _, k := range g.Inventory(namespace).Kinds {
-		for from := uint32(0); ; {
-			var views []graph.View
-			if views, from = g.Content(namespace, k.Kind, from, 4096); len(views) > 0 {
-				all = append(all, views...)
-			}
-			if from == 0 {
-				break
-			}
-		}
-	}
-	return all
 }
 
 // end looks at what is left when nothing happens any more, and sorts everything by when it happens.

@@ -44,6 +44,9 @@ type Node struct {
 	Asked      bool    `json:"asked,omitempty"`
 	Again      bool    `json:"again,omitempty"`
 	Dependents []*Node `json:"dependents,omitempty"`
+	// Content is what is in the namespace that the tree is about, or the objects of the definition,
+	// without what hangs below an owner that is in there, too.
+	Content []*Node `json:"content,omitempty"`
 }
 
 // Tree is the object with its owners above it and its dependents below. There are several roots if it has several owners.
@@ -200,7 +203,36 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 		}
 	}
 	slices.SortFunc(n.Dependents, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
+	if v.UID == t.asked && t.down {
+		n.Content = t.content(v)
+	}
 	return n
+}
+
+// content is what a namespace or a definition holds, each object below its owner where that is
+// held, too.
+func (t *treeing) content(of *graph.View) (out []*Node) {
+	all := t.world.held(of)
+	slices.SortFunc(all, byRef)
+	held := make(map[types.UID]bool, len(all))
+	for i := range all {
+		held[all[i].UID] = true
+	}
+	draw := func(which func(*graph.View) bool) {
+		for i := range all {
+			if v := &all[i]; !t.met[v.UID] && which(v) {
+				out = append(out, t.below(v, nil))
+			}
+		}
+	}
+	draw(func(v *graph.View) bool {
+		return !slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool {
+			return held[o.UID] && owns(o.Verdict)
+		})
+	})
+	draw(func(*graph.View) bool { return true }) // what is left is below a cycle of owners
+	slices.SortFunc(out, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
+	return out
 }
 
 func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
@@ -254,6 +286,7 @@ func Named(roots []*Node) (out []Object) {
 			out = append(out, n.Object)
 		}
 		out = append(out, Named(n.Dependents)...)
+		out = append(out, Named(n.Content)...)
 	}
 	return out
 }
@@ -261,6 +294,7 @@ func Named(roots []*Node) (out []Object) {
 // DrawTree writes trees.
 func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	namespace, fold := askedNamespace(roots), newFolding(style)
+	fold.ageless = !style.Full && !style.Wide && holds(roots)
 	var branches []*branch
 	for _, r := range roots {
 		branches = append(branches, r.branch(namespace, fold))
@@ -274,14 +308,38 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	return err
 }
 
-// DOT draws what hangs together with an object for Graphviz.
+// holds says that trees have more than owners and dependents. Such content is of any age: with the
+// ages, no two objects of it were alike.
+func holds(nodes []*Node) bool {
+	return slices.ContainsFunc(nodes, func(n *Node) bool {
+		return len(n.Content) > 0 || holds(n.Dependents)
+	})
+}
+
+// DOT draws what hangs together with an object for Graphviz, and what of its content has owners or
+// dependents.
 func (w *World) DOT(out io.Writer, uid types.UID) error {
-	return dot.Write(out, w.Graph.Connected(uid))
+	all := w.Graph.Connected(uid)
+	if v, ok := w.Graph.Find(uid); ok {
+		met := map[types.UID]bool{}
+		for i := range all {
+			met[all[i].UID] = true
+		}
+		for _, c := range w.held(&v) {
+			if !met[c.UID] {
+				all = append(all, c)
+			}
+		}
+	}
+	return dot.Write(out, all)
 }
 
 // askedNamespace is that of the object that was asked about.
 func askedNamespace(nodes []*Node) string {
 	for _, n := range nodes {
+		if n.Asked && n.Kind == namespaces.String() {
+			return n.Name
+		}
 		if n.Asked {
 			return n.Namespace
 		}
@@ -293,7 +351,7 @@ func askedNamespace(nodes []*Node) string {
 }
 
 func (n *Node) branch(namespace string, fold *folding) *branch {
-	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note(fold.style.Wide)}
+	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note(fold.style.Wide, fold.ageless && !n.Asked)}
 	kind := n.Kind
 	switch {
 	case n.Asked:
@@ -304,14 +362,14 @@ func (n *Node) branch(namespace string, fold *folding) *branch {
 	case len(n.Lost) > 0:
 		b.symbol = "?"
 	}
-	for _, d := range n.Dependents {
+	for _, d := range slices.Concat(n.Dependents, n.Content) {
 		b.below = append(b.below, d.branch(namespace, fold))
 	}
 	fold.seal(b, kind)
 	return b
 }
 
-func (n *Node) note(wide bool) string {
+func (n *Node) note(wide, ageless bool) string {
 	var notes []string
 	switch n.State {
 	case "terminating":
@@ -331,7 +389,7 @@ func (n *Node) note(wide bool) string {
 	if n.Again {
 		notes = append(notes, "see above")
 	}
-	if n.Age != "" {
+	if n.Age != "" && !ageless {
 		notes = append(notes, fmt.Sprintf("%s old", n.Age))
 	}
 	if wide && n.Controller {
