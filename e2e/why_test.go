@@ -36,5 +36,30 @@ func TestHistoryTellsWhoAskedAndWhichPolicy(t *testing.T) {
 		}
 		w.mustSay(w.mustAsk("history", "cm", "owner"), says...)
 		w.mustSay(w.mustAsk("why", "cm", "owner"), "configmaps/"+w.namespace+"/owner is not there", "at the request of anna-"+w.namespace)
+		if w.mode == replace {
+			historyOfOneCause(w)
+		}
 	})
+}
+
+// historyOfOneCause: what one command deleted is one line.
+func historyOfOneCause(w *fixture) {
+	w.Helper()
+	w.make(`
+		cm  a
+		cm  b
+		cm  c
+		cm  d
+		sec of-a owners=(a)
+		sec of-b owners=(b)
+		sec of-c owners=(c)
+		sec of-d owners=(d)
+	`)
+	w.mustKubectl("delete", "configmap", "a", "b", "c", "d")
+	w.awaitGone("of-a", "of-b", "of-c", "of-d")
+	for _, owner := range []string{"a", "b", "c", "d"} {
+		w.awaitEvent(owner, "Cascade")
+	}
+	w.mustSay(w.mustAsk("history"), " and 1 more: ",
+		"4 objects that they owned, directly or not, were deleted by garbage collection: 4 secrets")
 }

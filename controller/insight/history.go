@@ -32,7 +32,8 @@ type Cascade struct {
 	// Collected are the first of the objects that were collected.
 	Collected []Object `json:"collected,omitempty"`
 
-	part *Object // of Collected, which is asked about; nil: it is the first
+	group string  // of its kind
+	part  *Object // of Collected, which is asked about; nil: it is the first
 }
 
 // component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps apart what others call a cascade, and
@@ -52,7 +53,7 @@ func History(events []corev1.Event) []Cascade {
 		}
 		c := byUID[on.UID]
 		if c == nil {
-			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID}
+			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID, group: on.GroupVersionKind().Group}
 			byUID[on.UID] = c
 		}
 		c.At = later(c.At, at)
@@ -149,16 +150,19 @@ func (c *Cascade) said() string {
 	return words.Printable(strings.Join(slices.DeleteFunc([]string{c.Requested, c.What}, func(s string) bool { return s == "" }), "; "))
 }
 
-// DrawHistory writes cascades: the last ones, where that is not all of them.
+// DrawHistory writes cascades: the last ones, where that is not all of them, and those of one cause
+// in one line.
 func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error {
 	var b strings.Builder
-	for i := range all {
-		if i == mostLines-1 && len(all) > mostLines && !style.Full {
-			fmt.Fprintf(&b, "… and %d before that: --full shows them\n", len(all)-i)
+	lines, shown := grouped(all, style.Full), 0
+	for i, l := range lines {
+		if i == mostLines-1 && len(lines) > mostLines && !style.Full {
+			fmt.Fprintf(&b, "… and %d before that: --full shows them\n", len(all)-shown)
 			break
 		}
-		c := &all[i]
-		fmt.Fprintf(&b, "%s ago  %s: %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), c.root(), c.said())
+		shown += len(l)
+		ago := duration.HumanDuration(max(0, now.Sub(l[0].At)))
+		fmt.Fprintf(&b, "%s ago  %s\n", ago, sayTogether(l))
 	}
 	if len(all) == 0 {
 		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour\n" +
