@@ -22,9 +22,10 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// The arguments in the chart's Deployments are flags of the binary, and the roles are enough: under its ServiceAccount
-// each process becomes ready, the CA is made, and the controller writes the webhook configurations. Metrics are served to who
-// verifies as the chart's ServiceMonitor says; network policies let out to where this API server is.
+// The arguments in the chart's Deployments are flags of the binary, and the roles are enough: under
+// its ServiceAccount each process becomes ready, the CA is made, and the controller writes the
+// webhook configurations. Metrics are served to who verifies as the chart's ServiceMonitor says;
+// network policies let out to where this API server is.
 func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 	ctx := t.Context()
 	port := sayWhereTheAPIServerIs(t)
@@ -40,6 +41,10 @@ func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+		}
+		// The controller was killed, and weir doctor would call its Lease one that nobody renews.
+		if err := shared.client.CoordinationV1().Leases(namespace).Delete(ctx, "weir-controller", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
 		}
 	}()
 	letsOutTo(t, port, "443")
@@ -98,8 +103,8 @@ func monitored(t *testing.T) *tls.Config {
 	return nil
 }
 
-// sayWhereTheAPIServerIs writes the EndpointSlice of the Service kubernetes, and returns the port in it. An API server does so
-// itself, but not of a loopback address.
+// sayWhereTheAPIServerIs writes the EndpointSlice of the Service kubernetes, and returns the port
+// in it. An API server does so itself, but not of a loopback address.
 func sayWhereTheAPIServerIs(t *testing.T) string {
 	t.Helper()
 	at, err := url.Parse(shared.plane.Config.Host)
@@ -156,15 +161,17 @@ func letsOutTo(t *testing.T, want ...string) {
 	}
 }
 
-// launch runs what a pod would, as whom it would, with addresses and files of this machine, and returns what ends it, and where
-// its metrics are. The API server does not reach the webhook's Service, behind which is no pod.
+// launch runs what a pod would, as whom it would, with addresses and files of this machine, and
+// returns what ends it, and where its metrics are. The API server does not reach the webhook's
+// Service, behind which is no pod.
 func launch(t *testing.T, component string, pod corev1.PodSpec) (stop func(), metrics string) {
 	t.Helper()
 	_, kubeconfig, err := shared.plane.UserConfig("system:serviceaccount:"+namespace+":"+pod.ServiceAccountName, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Protection alone: it puts no finalizer on anything, so that nothing is to be released afterwards.
+	// Protection alone: it puts no finalizer on anything, so that nothing is to be released
+	// afterwards.
 	policies := t.TempDir()
 	protection, err := os.ReadFile(filepath.Join(charts, "weir", "files", "policies", "protection.yaml"))
 	if err != nil {
