@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// TestDocumentsNameFilesThatExist: who reads how Weir is made, or how to change it, finds what that points at.
+// TestDocumentsNameFilesThatExist: who reads how Weir is made, or how to change it, finds what that
+// points at.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
 	var files []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -63,7 +64,8 @@ func TestReasonsOfEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// reasonsIn are the constants of a file whose names begin with Reason: strings, and those of another package, by their name.
+// reasonsIn are the constants of a file whose names begin with Reason: strings, and those of
+// another package, by their name.
 func reasonsIn(t *testing.T, path string, shared map[string]string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -90,7 +92,8 @@ func reasonsIn(t *testing.T, path string, shared map[string]string) map[string]s
 	return found
 }
 
-// TestCitationsOfTheReferenceResolve: RB n.n is a statement of docs/reference-behaviour.md, wherever it is cited.
+// TestCitationsOfTheReferenceResolve: RB n.n is a statement of docs/reference-behaviour.md,
+// wherever it is cited.
 func TestCitationsOfTheReferenceResolve(t *testing.T) {
 	text := read(t, "docs/reference-behaviour.md")
 	there := map[string]bool{}

@@ -1,4 +1,5 @@
-// Command weir decides what is deleted when something in a Kubernetes cluster is deleted, and carries it out.
+// Command weir decides what is deleted when something in a Kubernetes cluster is deleted, and
+// carries it out.
 package main
 
 import (

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestEachPromiseHasItsProof: each heading, each item of a list that begins in bold, and each row of a table that says what to expect, is
-// in docs/proofs.md; and what the collectors before Weir get wrong is in docs/defects.md.
+// TestEachPromiseHasItsProof: each heading, each item of a list that begins in bold, and each row
+// of a table that says what to expect, is in docs/proofs.md; and what the collectors before Weir
+// get wrong is in docs/defects.md.
 func TestEachPromiseHasItsProof(t *testing.T) {
 	claimed := rowsOf(t, "docs/proofs.md")
 	for under, path := range map[string]string{"README": "README.md", "security.md": "docs/security.md", "failure-modes.md": "docs/failure-modes.md"} {
@@ -41,8 +42,8 @@ func TestEachPromiseHasItsProof(t *testing.T) {
 	}
 }
 
-// TestProofsExist: each row names tests of the repository, in whichever module, which are run where and when it says, or says that nothing
-// proves it.
+// TestProofsExist: each row names tests of the repository, in whichever module, which are run where
+// and when it says, or says that nothing proves it.
 func TestProofsExist(t *testing.T) {
 	there := proofsOf(t)
 	for _, document := range []string{"docs/proofs.md", "docs/security.md", "docs/defects.md"} {
@@ -112,8 +113,9 @@ func plain(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("`", "", "**", "").Replace(text))
 }
 
-// proofsOf finds the files that have a test, a benchmark, a script, a case of the chart's suites, or a target of the Makefile. What follows a /
-// is in one of the files beside it, in quotes, or as a claim of a script (## …).
+// proofsOf finds the files that have a test, a benchmark, a script, a case of the chart's suites,
+// or a target of the Makefile. What follows a / is in one of the files beside it, in quotes, or as
+// a claim of a script (## …).
 func proofsOf(t *testing.T) func(name string) []string {
 	t.Helper()
 	files, packages := map[string][]string{}, map[string]string{}

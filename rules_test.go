@@ -21,8 +21,8 @@ import (
 
 const module = "github.com/weir-dev/weir/"
 
-// allowed says which of our packages each of ours imports: those that are not here, none. The direction
-// is main → cmd → the edges → the pure packages → the API types; there is no way back.
+// allowed says which of our packages each of ours imports: those that are not here, none. The
+// direction is main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
 	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/events", "controller/leases", "controller/release", "controller/requested", "controller/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1alpha1"},
@@ -82,8 +82,8 @@ func TestPackagesImportOnlyDownwards(t *testing.T) {
 	}
 }
 
-// TestPurePackagesExist: .golangci.yaml names the pure packages for two linters, one of which looks at
-// imports and the other at clocks. Neither says that a package is not there.
+// TestPurePackagesExist: .golangci.yaml names the pure packages for two linters, one of which looks
+// at imports and the other at clocks. Neither says that a package is not there.
 func TestPurePackagesExist(t *testing.T) {
 	config, err := os.ReadFile(".golangci.yaml")
 	if err != nil {
@@ -110,8 +110,9 @@ func TestPurePackagesExist(t *testing.T) {
 	}
 }
 
-// TestPackageCommentsTellOfLocksAndGoroutines: a package that has a lock, or begins goroutines, says in
-// its one comment what the lock guards, and who joins the goroutines. Whoever changes it has to know.
+// TestPackageCommentsTellOfLocksAndGoroutines: a package that has a lock, or begins goroutines,
+// says in its one comment what the lock guards, and who joins the goroutines. Whoever changes it
+// has to know.
 func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 	locks, goroutines, comments := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, s := range code(t) {
@@ -149,8 +150,8 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 	}
 }
 
-// ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others begin
-// them in a sync.WaitGroup, which a function waits for.
+// ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others
+// begin them in a sync.WaitGroup, which a function waits for.
 var ownGoroutines = map[string]string{
 	"cmd/ask/ask.go objectsIn":                "files and standard input know no context; Ctrl-C leaves it behind, and the process ends",
 	"cmd/ask/forward.go forward":              "dialers know no context; what it sends is received, whatever comes",
@@ -263,8 +264,8 @@ var sleepers = map[string]string{
 	"controller/metaonly/conn_test.go Read":    "a connection on which bytes come later",
 }
 
-// TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for the
-// thing itself. A linter sees time.Sleep, and not by which clock.
+// TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for
+// the thing itself. A linter sees time.Sleep, and not by which clock.
 func TestNoTestSleeps(t *testing.T) {
 	found := map[string]bool{}
 	for _, s := range sources(t) {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What Weir keeps in the Secret of its own CA, besides the newest CA, which is cert-manager's authority's. The authority
-// overwrites its three entries when it rotates and leaves these alone.
+// What Weir keeps in the Secret of its own CA, besides the newest CA, which is cert-manager's
+// authority's. The authority overwrites its three entries when it rotates and leaves these alone.
 const (
 	signingCertKey = "signing.crt" // the CA that certificates are signed with: the newest, once it has settled
 	signingKeyKey  = "signing.key"
@@ -21,15 +21,16 @@ const (
 	untilHeader = "Weir-Until"
 )
 
-// What of the bundles that are found written is trusted on, together with what is trusted already: who may write webhook
-// configurations must not fill the Secret.
+// What of the bundles that are found written is trusted on, together with what is trusted already:
+// who may write webhook configurations must not fill the Secret.
 const (
 	mostTrusted      = 16
 	mostTrustedBytes = 64 << 10 // as DER; a CA has less than 2 KiB
 )
 
-// caRotation is how one CA of ours follows another. The Secret says it all, so that processes that start in the middle
-// go on the same way; what a process remembers is for a Secret that loses it. It is a value: time is an argument.
+// caRotation is how one CA of ours follows another. The Secret says it all, so that processes that
+// start in the middle go on the same way; what a process remembers is for a Secret that loses it.
+// It is a value: time is an argument.
 type caRotation struct {
 	settle   time.Duration // how long a CA is trusted before it signs
 	patience time.Duration // how long this process leaves it to another to make the switch
@@ -84,8 +85,8 @@ func (s *caRotation) observe(now time.Time, found *corev1.Secret) {
 	s.forget(now)
 }
 
-// remember takes the CAs of a bundle that is in the webhook configurations: certificates of them may be served, by pods
-// that have theirs from somewhere else and are about to be replaced.
+// remember takes the CAs of a bundle that is in the webhook configurations: certificates of them
+// may be served, by pods that have theirs from somewhere else and are about to be replaced.
 func (s *caRotation) remember(now time.Time, bundle []*x509.Certificate) {
 	for _, cert := range bundle {
 		if !slices.ContainsFunc(s.heard, cert.Equal) {
@@ -97,8 +98,9 @@ func (s *caRotation) remember(now time.Time, bundle []*x509.Certificate) {
 	}
 }
 
-// takeBefore trusts for a while what another source had trusted. What the Secret knows stays as it says, also that its
-// time is over: a process that starts over and over must not trust a CA for ever.
+// takeBefore trusts for a while what another source had trusted. What the Secret knows stays as it
+// says, also that its time is over: a process that starts over and over must not trust a CA for
+// ever.
 func (s *caRotation) takeBefore(now time.Time) {
 	count, size := 0, 0
 	for _, t := range s.trusted {
@@ -128,8 +130,8 @@ func (s *caRotation) signer(now time.Time) *caPair {
 	return s.newest
 }
 
-// want is the Secret as it ought to be, nil if it is. To forget a CA is no reason to write: two clocks that differ would
-// take turns.
+// want is the Secret as it ought to be, nil if it is. To forget a CA is no reason to write: two
+// clocks that differ would take turns.
 func (s *caRotation) want(now time.Time) *corev1.Secret {
 	if s.found == nil {
 		return nil
@@ -160,8 +162,9 @@ func (s *caRotation) isSaid() bool {
 	return bytes.Equal(s.found.Data[signingCertKey], s.signing.certPEM) && bytes.Equal(s.found.Data[signingKeyKey], s.signing.keyPEM)
 }
 
-// due says whether it is time for this process to have the newest CA sign. Patience ends early when what is left to the
-// old one, which the authority replaces when a third is left, becomes too little to renew certificates in peace.
+// due says whether it is time for this process to have the newest CA sign. Patience ends early when
+// what is left to the old one, which the authority replaces when a third is left, becomes too
+// little to renew certificates in peace.
 func (s *caRotation) due(now time.Time) bool {
 	if s.signing.cert.Equal(s.newest.cert) || now.Before(s.since.Add(s.settle)) {
 		return false
@@ -171,8 +174,8 @@ func (s *caRotation) due(now time.Time) bool {
 	return !now.Before(s.since.Add(s.patience)) || !now.Before(last)
 }
 
-// retire keeps a CA that signs no more trusted until the last certificate under it has expired. The last may be signed
-// a little later than now, by a process that does not know yet.
+// retire keeps a CA that signs no more trusted until the last certificate under it has expired. The
+// last may be signed a little later than now, by a process that does not know yet.
 func (s *caRotation) retire(now time.Time, ca *caPair) {
 	if !s.trusts(ca.cert) {
 		until := earlier(now.Add(s.leaf+settle), ca.cert.NotAfter)

@@ -9,11 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelLife is that of certificates here: two minutes, so that the model gets to see the end of many.
+// modelLife is that of certificates here: two minutes, so that the model gets to see the end of
+// many.
 const modelLife = 2 * time.Minute
 
-// cluster is a cluster in which time goes by seconds: one Secret, a controller that brings its bundle to the API server,
-// and webhooks. All see the Secret late, and their clocks differ.
+// cluster is a cluster in which time goes by seconds: one Secret, a controller that brings its
+// bundle to the API server, and webhooks. All see the Secret late, and their clocks differ.
 type cluster struct {
 	t        *rapid.T
 	now      time.Time
@@ -76,8 +77,8 @@ func (w *cluster) rotate() {
 	w.secret, w.version = &corev1.Secret{Data: data}, w.version+1
 }
 
-// lose deletes the Secret. Who starts before one that remembers has written it again cannot know better than to sign with
-// the CA that it finds, so no process starts meanwhile.
+// lose deletes the Secret. Who starts before one that remembers has written it again cannot know
+// better than to sign with the CA that it finds, so no process starts meanwhile.
 func (w *cluster) lose() {
 	for range 30 + w.control.down {
 		w.second()
@@ -122,7 +123,8 @@ func (w *cluster) second() {
 	}
 }
 
-// TestTheAPIServerAlwaysKnowsWhatIsServed is what the package promises, whatever is rotated, restarted or away.
+// TestTheAPIServerAlwaysKnowsWhatIsServed is what the package promises, whatever is rotated,
+// restarted or away.
 func TestTheAPIServerAlwaysKnowsWhatIsServed(t *testing.T) {
 	switches := 0
 	rapid.Check(t, func(t *rapid.T) {

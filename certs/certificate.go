@@ -68,7 +68,8 @@ func wantCertificate(o CertManagerOptions) *certmanagerv1.Certificate {
 	}
 }
 
-// whyNotReady is cert-manager's own word for what keeps it from issuing; empty if nothing does, or it has not looked yet.
+// whyNotReady is cert-manager's own word for what keeps it from issuing; empty if nothing does, or
+// it has not looked yet.
 func whyNotReady(certificate *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
 	for _, c := range conditions {

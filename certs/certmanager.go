@@ -13,12 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// applyEvery is how often the Certificate is brought to what it ought to be, and tryEvery how often after a failure.
+// applyEvery is how often the Certificate is brought to what it ought to be, and tryEvery how often
+// after a failure.
 const (
 	applyEvery = time.Minute
 	tryEvery   = 5 * time.Second
 
-	// patientTries is how often a Certificate may be found not ready before that is worth an error: issuing takes a while.
+	// patientTries is how often a Certificate may be found not ready before that is worth an error:
+	// issuing takes a while.
 	patientTries = 3
 )
 
@@ -29,9 +31,11 @@ type CertManagerOptions struct {
 	SecretName             string   // what cert-manager writes; Name if empty
 	IssuerKind, IssuerName string   // Issuer if the kind is empty
 	Names                  []string // DNS names, and addresses
-	// Apply keeps the Certificate as these options say. Processes that only serve read the Secret and no more.
+	// Apply keeps the Certificate as these options say. Processes that only serve read the Secret
+	// and no more.
 	Apply bool
-	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if zero.
+	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if
+	// zero.
 	Settle time.Duration
 	Log    logr.Logger
 }
@@ -105,7 +109,8 @@ func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dy
 	}
 }
 
-// see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes it again.
+// see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes
+// it again.
 func (c *certManager) see(found *corev1.Secret) {
 	if found == nil {
 		c.reports.report("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))

@@ -101,7 +101,8 @@ func (i *issuer) put(ca *madeCA, crt, key []byte) {
 	synctest.Wait()
 }
 
-// TestTheCertificateIsWhatTheOptionsSay: with what is not Weir's to say left out, forced, under Weir's name; and each minute again.
+// TestTheCertificateIsWhatTheOptionsSay: with what is not Weir's to say left out, forced, under
+// Weir's name; and each minute again.
 func TestTheCertificateIsWhatTheOptionsSay(t *testing.T) {
 	withIssuer(t, true, func(i *issuer, _ Source, _ context.CancelFunc) {
 		where, body, _ := strings.Cut(i.body, " ")
@@ -129,7 +130,8 @@ func TestTheCertificateIsWhatTheOptionsSay(t *testing.T) {
 	})
 }
 
-// TestWhatKeepsACertificateFromBeingIssuedIsToldOnce: and it is tried again soon, until that is over.
+// TestWhatKeepsACertificateFromBeingIssuedIsToldOnce: and it is tried again soon, until that is
+// over.
 func TestWhatKeepsACertificateFromBeingIssuedIsToldOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func() *apitest.Reply
@@ -172,7 +174,8 @@ func TestWhatKeepsACertificateFromBeingIssuedIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessThatOnlyServesAsksForNoCertificate: it follows the Secret, and serves what was there when that is gone, or cannot be read.
+// TestAProcessThatOnlyServesAsksForNoCertificate: it follows the Secret, and serves what was there
+// when that is gone, or cannot be read.
 func TestAProcessThatOnlyServesAsksForNoCertificate(t *testing.T) {
 	withIssuer(t, false, func(i *issuer, s Source, _ context.CancelFunc) {
 		changed := s.Changed()

@@ -5,8 +5,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// quiet is the log of cert-manager's library as an operator wants to read it: what it does is V(1), like all that is
-// well, and that another replica was faster is no error.
+// quiet is the log of cert-manager's library as an operator wants to read it: what it does is V(1),
+// like all that is well, and that another replica was faster is no error.
 type quiet struct{ logr.LogSink }
 
 func quietly(log logr.Logger) logr.Logger {

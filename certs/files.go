@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed Secret, so there is
-// nothing to gain from a watch, whose ways to miss a swapped symlink are many.
+// readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed
+// Secret, so there is nothing to gain from a watch, whose ways to miss a swapped symlink are many.
 const readEvery = 2 * time.Second
 
 // files is a mounted Secret, or a directory that another process writes.
@@ -22,8 +22,8 @@ type files struct {
 	dir string
 }
 
-// Files serves tls.crt and tls.key of a directory and trusts its ca.crt. A process that only wants the bundle needs only
-// ca.crt; without one, a self-signed top of tls.crt is the bundle.
+// Files serves tls.crt and tls.key of a directory and trusts its ca.crt. A process that only wants
+// the bundle needs only ca.crt; without one, a self-signed top of tls.crt is the bundle.
 func Files(dir string, log logr.Logger) Source {
 	return &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), fmt.Errorf("certificates in %s: not read yet", dir))}
 }
@@ -57,8 +57,8 @@ func (f *files) read(now time.Time) {
 	f.take(now, m)
 }
 
-// load reads what there is. A mounted Secret is swapped whole, by a symlink: its files are read through where that led
-// at first, so that they are of one time.
+// load reads what there is. A mounted Secret is swapped whole, by a symlink: its files are read
+// through where that led at first, so that they are of one time.
 func (f *files) load() (crt, key, ca []byte, err error) {
 	dir := f.dir
 	if data, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {

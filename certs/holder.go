@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
-// material is what a source was found to hold at one time. What is nil is not there, and Why says what of it should be.
+// material is what a source was found to hold at one time. What is nil is not there, and Why says
+// what of it should be.
 type material struct {
 	cas   []*x509.Certificate
 	chain []*x509.Certificate // of the certificate, whether or not there is a key to it
@@ -143,8 +144,9 @@ func (h *holder) publishLocked() (changed bool) {
 	return true
 }
 
-// Remember trusts what a process before this one had in the bundle for another day, beside what the source itself has:
-// a CA may be on its way from one to another. The webhook configurations still have that bundle.
+// Remember trusts what a process before this one had in the bundle for another day, beside what the
+// source itself has: a CA may be on its way from one to another. The webhook configurations still
+// have that bundle.
 func (h *holder) Remember(bundle []byte) error {
 	before, err := parseCerts(bundle)
 	if err != nil {

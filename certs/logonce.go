@@ -8,8 +8,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// reporter logs what is wrong once for as long as it lasts: sources try again every second or two. It belongs to one
-// goroutine.
+// reporter logs what is wrong once for as long as it lasts: sources try again every second or two.
+// It belongs to one goroutine.
 type reporter struct {
 	log  logr.Logger
 	last map[string]string // by what was tried: what is wrong with it

@@ -18,7 +18,8 @@ const (
 	caKey   = "ca.crt"
 )
 
-// parseCerts reads a bundle. What is not a certificate has no place in one: half a file must not pass for a short one.
+// parseCerts reads a bundle. What is not a certificate has no place in one: half a file must not
+// pass for a short one.
 func parseCerts(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	rest := bytes.TrimSpace(data)
@@ -65,8 +66,8 @@ func chainOf(pair *tls.Certificate) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// signs says whether the chain leads to ca. It is about signatures: whether both are valid today is another question,
-// so it is asked for a time at which they were.
+// signs says whether the chain leads to ca. It is about signatures: whether both are valid today is
+// another question, so it is asked for a time at which they were.
 func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AddCert(ca)
@@ -83,8 +84,8 @@ func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 	return err == nil
 }
 
-// namesAndAddresses tells apart what clients compare in different ways: a certificate that has an address among its DNS
-// names is for no client that calls the address.
+// namesAndAddresses tells apart what clients compare in different ways: a certificate that has an
+// address among its DNS names is for no client that calls the address.
 func namesAndAddresses(all []string) (names []string, addresses []net.IP) {
 	for _, n := range all {
 		if ip := net.ParseIP(n); ip != nil {

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// unseenLeaf is how long a CA stays trusted that is offered no more and of which no certificate was seen: a process
-// that has only ca.crt cannot know what is served elsewhere. Mounted Secrets follow within minutes.
+// unseenLeaf is how long a CA stays trusted that is offered no more and of which no certificate was
+// seen: a process that has only ca.crt cannot know what is served elsewhere. Mounted Secrets follow
+// within minutes.
 const unseenLeaf = 24 * time.Hour
 
-// rotation is what certificates and CAs that others make go through: which certificate is served, which CAs are
-// trusted. It is a value: time is an argument.
+// rotation is what certificates and CAs that others make go through: which certificate is served,
+// which CAs are trusted. It is a value: time is an argument.
 type rotation struct {
 	settle  time.Duration
 	cas     []*trustedCA // those offered now, as offered, before those that were
@@ -28,7 +29,8 @@ type trustedCA struct {
 	leaves  time.Time // the end of the last certificate that was seen under it; zero for none
 }
 
-// trust takes what is offered as the CAs from now on. Those before stay while certificates under them may be served.
+// trust takes what is offered as the CAs from now on. Those before stay while certificates under
+// them may be served.
 func (t *rotation) trust(now time.Time, offered []*x509.Certificate) {
 	since := now
 	if len(t.cas) == 0 {
@@ -60,7 +62,8 @@ func (t *rotation) trust(now time.Time, offered []*x509.Certificate) {
 	t.cas = append(cas, t.cas...)
 }
 
-// remember takes CAs that were trusted before, by another process: certificates under them may be served.
+// remember takes CAs that were trusted before, by another process: certificates under them may be
+// served.
 func (t *rotation) remember(now time.Time, before []*x509.Certificate) {
 	for _, cert := range before {
 		if !slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return c.cert.Equal(cert) }) {
@@ -131,7 +134,8 @@ func (t *rotation) whyNot(now time.Time) string {
 // waitsForCA is the only reason of whyNot that passes by itself.
 const waitsForCA = "its CA is new, and has to be in the webhook configurations first"
 
-// known says whether the API server can know what is served. Without any CA that is for others to care about.
+// known says whether the API server can know what is served. Without any CA that is for others to
+// care about.
 func (t *rotation) known() bool {
 	if t.serving == nil || len(t.cas) == 0 {
 		return true

@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 )
 
-// Seal is by what those who know the token know that one of them wrote a text: an HMAC-SHA256 with the token. False while
-// the token is not known. A seal is good for as long as its token is taken: after that, whoever sealed it has to seal it
-// again.
+// Seal is by what those who know the token know that one of them wrote a text: an HMAC-SHA256 with
+// the token. False while the token is not known. A seal is good for as long as its token is taken:
+// after that, whoever sealed it has to seal it again.
 func (t *Token) Seal(text string) (seal string, ok bool) {
 	now, _ := t.keys()
 	if now == "" {

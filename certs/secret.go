@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// secretWatch follows one Secret. What matters is what it is now: whoever is slow misses what was between.
+// secretWatch follows one Secret. What matters is what it is now: whoever is slow misses what was
+// between.
 type secretWatch struct {
 	found  chan *corev1.Secret // the latest; nil when it is gone
 	failed chan error          // the latest reason for which there is no news
@@ -48,7 +49,8 @@ func (w *secretWatch) see(o any) {
 	}
 }
 
-// replace puts v into a channel that holds one, instead of what has not been taken. It has one caller at a time.
+// replace puts v into a channel that holds one, instead of what has not been taken. It has one
+// caller at a time.
 func replace[T any](ch chan T, v T) {
 	select {
 	case <-ch:

@@ -26,11 +26,13 @@ const (
 	defaultCADuration   = 365 * 24 * time.Hour
 	defaultLeafDuration = 7 * 24 * time.Hour
 
-	// alone is how long a process that serves leaves it to the one that writes webhook configurations to have a new CA
-	// sign: as long as that one is away, the API server is not told about new CAs.
+	// alone is how long a process that serves leaves it to the one that writes webhook
+	// configurations to have a new CA sign: as long as that one is away, the API server is not told
+	// about new CAs.
 	alone = time.Hour
 
-	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a suspended machine.
+	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a
+	// suspended machine.
 	checkEvery = time.Second
 )
 
@@ -41,18 +43,20 @@ type SelfOptions struct {
 	Names           []string // of the certificate: DNS names, and addresses
 	// Serve makes a certificate; without it there is only the bundle.
 	Serve bool
-	// Administer has a new CA sign as soon as it has settled: this process tells the API server of it.
+	// Administer has a new CA sign as soon as it has settled: this process tells the API server of
+	// it.
 	Administer bool
-	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is replaced when a
-	// third of its time is left, a certificate likewise.
+	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is
+	// replaced when a third of its time is left, a certificate likewise.
 	CADuration, LeafDuration time.Duration
 	// Settle is how long a new CA is in the bundle before it signs, 30 s if zero.
 	Settle time.Duration
 	Log    logr.Logger
 }
 
-// self is Weir's own CA in a Secret. cert-manager's authority makes and replaces the CA, and its dynamic source makes
-// and renews the certificate; between the two, self says which CA signs: the one that CA rotation finds in the Secret.
+// self is Weir's own CA in a Secret. cert-manager's authority makes and replaces the CA, and its
+// dynamic source makes and renews the certificate; between the two, self says which CA signs: the
+// one that CA rotation finds in the Secret.
 type self struct {
 	o         SelfOptions
 	client    kubernetes.Interface
@@ -67,8 +71,8 @@ type self struct {
 	rotations []chan<- struct{}
 }
 
-// Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API server takes one of
-// their CAs, and all use that.
+// Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API
+// server takes one of their CAs, and all use that.
 func Self(o SelfOptions) Source {
 	if o.CADuration == 0 {
 		o.CADuration = defaultCADuration
@@ -129,7 +133,8 @@ func (s *self) runAuthority(ctx context.Context) error {
 	return s.authority.Run(ctx)
 }
 
-// follow is the only goroutine that changes the CA rotation, but for what Remember adds. It publishes that, too.
+// follow is the only goroutine that changes the CA rotation, but for what Remember adds. It
+// publishes that, too.
 func (s *self) follow(ctx context.Context, watch *secretWatch) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -187,7 +192,8 @@ func (s *self) change(do func(time.Time, *caRotation)) {
 	}
 }
 
-// write brings the Secret to what it ought to be. Whoever was faster has written the same; the watch shows it.
+// write brings the Secret to what it ought to be. Whoever was faster has written the same; the
+// watch shows it.
 func (s *self) write(ctx context.Context) {
 	s.mu.Lock()
 	want := s.ca.want(time.Now())
@@ -202,8 +208,9 @@ func (s *self) write(ctx context.Context) {
 	s.reports.report("write the CAs that sign and that are trusted to their Secret", err)
 }
 
-// Remember trusts what is in the webhook configurations for another day, beside Weir's own CAs: the webhook's pods may still
-// have their certificates from another source. The Secret keeps it for processes that follow.
+// Remember trusts what is in the webhook configurations for another day, beside Weir's own CAs: the
+// webhook's pods may still have their certificates from another source. The Secret keeps it for
+// processes that follow.
 func (s *self) Remember(bundle []byte) error {
 	before, err := parseCerts(bundle)
 	if err != nil {
@@ -252,8 +259,8 @@ func (s *self) Expiry() (time.Time, bool) {
 	return pair.Leaf.NotAfter, true
 }
 
-// signer is the authority as the dynamic source sees it: it makes CAs like the library's, and signs with the one whose
-// turn it is.
+// signer is the authority as the dynamic source sees it: it makes CAs like the library's, and signs
+// with the one whose turn it is.
 type signer struct{ s *self }
 
 func (a signer) Run(ctx context.Context) error { return a.s.authority.Run(ctx) }
@@ -270,7 +277,8 @@ func (a signer) StopWatchingRotation(chan<- struct{}) {
 	a.s.rotations = nil // there is one source, and it is at its end
 }
 
-// Sign makes the certificate valid from a little before now: the API server's clock may be behind this one's.
+// Sign makes the certificate valid from a little before now: the API server's clock may be behind
+// this one's.
 func (a signer) Sign(template *x509.Certificate) (*x509.Certificate, error) {
 	now := time.Now()
 	a.s.mu.Lock()

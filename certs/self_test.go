@@ -104,8 +104,9 @@ func (h *household) served(s *self) *tls.Certificate {
 	return pair
 }
 
-// accepts makes sure that a client which trusts these CAs takes the certificate, for the names of the webhook. What went
-// together goes together until one of them ends: signatures are checked once.
+// accepts makes sure that a client which trusts these CAs takes the certificate, for the names of
+// the webhook. What went together goes together until one of them ends: signatures are checked
+// once.
 func (h *household) accepts(cas []*x509.Certificate, pair *tls.Certificate) {
 	h.Helper()
 	roots, both := x509.NewCertPool(), string(pair.Leaf.Raw)
@@ -130,7 +131,8 @@ func (h *household) accepts(cas []*x509.Certificate, pair *tls.Certificate) {
 	}
 }
 
-// TestProcessesThatStartAtOnceUseOneCA: whoever is slower takes that of the other, and one that only writes configurations makes no certificate.
+// TestProcessesThatStartAtOnceUseOneCA: whoever is slower takes that of the other, and one that
+// only writes configurations makes no certificate.
 func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		unbegun := Self(SelfOptions{Namespace: "weir", Name: "ca"}).(*self)
@@ -173,8 +175,9 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 	})
 }
 
-// TestWhatIsServedIsTrustedWhileCAsFollowOneAnother: an API server may have learned of a bundle half a minute ago. One that has learned of it by
-// a process that restarts all the time trusts what is served, too.
+// TestWhatIsServedIsTrustedWhileCAsFollowOneAnother: an API server may have learned of a bundle
+// half a minute ago. One that has learned of it by a process that restarts all the time trusts what
+// is served, too.
 func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		const step = 10 * time.Second
@@ -215,7 +218,8 @@ func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
 	})
 }
 
-// TestAServerAloneLeavesTheSwitchToTheOther: as long as no process tells the API server of a new CA, it signs nothing, for an hour.
+// TestAServerAloneLeavesTheSwitchToTheOther: as long as no process tells the API server of a new
+// CA, it signs nothing, for an hour.
 func TestAServerAloneLeavesTheSwitchToTheOther(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*SelfOptions)
@@ -306,7 +310,8 @@ func TestNothingIsSignedWithoutACAThatIsValid(t *testing.T) {
 	})
 }
 
-// TestCertificatesOfAnotherSourceAreTrustedOn: they are switched to Weir's own CA, and the webhook's pods are replaced after the controller.
+// TestCertificatesOfAnotherSourceAreTrustedOn: they are switched to Weir's own CA, and the
+// webhook's pods are replaced after the controller.
 func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		began, was := time.Now(), makeCA(time.Now(), 100*time.Hour)

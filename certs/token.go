@@ -19,8 +19,8 @@ import (
 
 // TokenOptions are those of a Token.
 type TokenOptions struct {
-	// Config is that of the API server that keeps the Secret. Without one the token is in memory: for a process that both
-	// serves and writes the webhook configurations, alone.
+	// Config is that of the API server that keeps the Secret. Without one the token is in memory:
+	// for a process that both serves and writes the webhook configurations, alone.
 	Config          *rest.Config
 	Namespace, Name string // of the Secret
 	// Make makes the Secret if there is none. Processes that only serve wait for it.
@@ -30,9 +30,10 @@ type TokenOptions struct {
 	Log    logr.Logger
 }
 
-// Token is the part of the webhook's URLs that only the webhook configurations tell: the API server shows the webhook no
-// certificate unless its administrator has it do so, so this is how it is known. It is in a Secret of its own, whichever
-// way certificates come. Another follows each new CA, and the loss of the Secret:
+// Token is the part of the webhook's URLs that only the webhook configurations tell: the API server
+// shows the webhook no certificate unless its administrator has it do so, so this is how it is
+// known. It is in a Secret of its own, whichever way certificates come. Another follows each new
+// CA, and the loss of the Secret:
 //
 //	taken      old ────────────────────────────────┐ the new one is written everywhere, and that has settled
 //	               new ─────────────────────────────────────▶
@@ -107,7 +108,8 @@ func (t *Token) kept() bool {
 	return t.found != nil
 }
 
-// make makes the Secret. One that was lost begins with another token: perhaps that is why it was deleted.
+// make makes the Secret. One that was lost begins with another token: perhaps that is why it was
+// deleted.
 func (t *Token) make(ctx context.Context) error {
 	t.mu.Lock()
 	fresh := tokens{now: freshToken(), before: t.have.now, ca: t.have.ca}
@@ -126,7 +128,8 @@ func (t *Token) make(ctx context.Context) error {
 	return nil
 }
 
-// see takes the Secret as it is. One that is gone, or holds no token, changes nothing for those who call.
+// see takes the Secret as it is. One that is gone, or holds no token, changes nothing for those who
+// call.
 func (t *Token) see(found *corev1.Secret) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,8 +180,9 @@ func (t *Token) Changed() <-chan struct{} {
 	return t.changed.Next()
 }
 
-// Next is the token to write into the webhook configurations, which hold those that are written now; bundle is their CA
-// bundle. It is for the one process that writes them, and moves a replacement on by a step when its time has come.
+// Next is the token to write into the webhook configurations, which hold those that are written
+// now; bundle is their CA bundle. It is for the one process that writes them, and moves a
+// replacement on by a step when its time has come.
 func (t *Token) Next(ctx context.Context, bundle []byte, written []string) (string, error) {
 	ca, err := newest(bundle)
 	if err != nil {

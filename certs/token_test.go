@@ -130,8 +130,8 @@ func (b *bearers) begin(make bool) *Token {
 	return token
 }
 
-// after lets time pass, while the webhook configurations are written every 15 s, and whoever serves must take what is in
-// them at all times.
+// after lets time pass, while the webhook configurations are written every 15 s, and whoever serves
+// must take what is in them at all times.
 func (b *bearers) after(d time.Duration, ca *madeCA) {
 	b.Helper()
 	for end := time.Now().Add(d); ; <-time.After(time.Second) {
@@ -256,8 +256,8 @@ func TestTokenInMemory(t *testing.T) {
 	}
 }
 
-// TestTokensMayBeInThePathOfAService: the API server refuses webhook configurations whose path has other segments than
-// DNS labels.
+// TestTokensMayBeInThePathOfAService: the API server refuses webhook configurations whose path has
+// other segments than DNS labels.
 func TestTokensMayBeInThePathOfAService(t *testing.T) {
 	for range 100 {
 		if token := freshToken(); len(validation.IsDNS1123Label(token)) > 0 || !usable(token) {

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// freshToken is 130 bits of chance, in lower case: in the path of a Service's webhook each segment must be a DNS label, and
-// the API server refuses configurations that are not so.
+// freshToken is 130 bits of chance, in lower case: in the path of a Service's webhook each segment
+// must be a DNS label, and the API server refuses configurations that are not so.
 func freshToken() string { return strings.ToLower(rand.Text()) }
 
 // tokens are what a Secret of a Token says. They are a value: time is an argument.
@@ -37,7 +37,8 @@ type stage struct {
 	written time.Time // when it was first seen in all webhook configurations; zero: not yet
 }
 
-// next is what the tokens ought to be beside a CA, and which of them to write, while these are written.
+// next is what the tokens ought to be beside a CA, and which of them to write, while these are
+// written.
 func (t tokens) next(at time.Time, s stage, wait time.Duration, ca string, written []string) (want tokens, write string) {
 	settled := !at.Before(s.since.Add(wait))
 	want = t
@@ -65,8 +66,8 @@ func (t tokens) everywhere(written []string) bool {
 	return !slices.ContainsFunc(written, func(w string) bool { return w != t.now })
 }
 
-// take tells whether a token may be in the webhook configurations. It takes as long for one that is nearly right as for
-// any other.
+// take tells whether a token may be in the webhook configurations. It takes as long for one that is
+// nearly right as for any other.
 func (t tokens) take(token string) bool {
 	equal := func(known string) bool {
 		return known != "" && subtle.ConstantTimeCompare([]byte(token), []byte(known)) == 1

@@ -48,7 +48,8 @@ type firing struct {
 	Annotations map[string]string `json:"exp_annotations"`
 }
 
-// Every alert fires for what it is about, and for nothing near it: the rules are evaluated as Prometheus does.
+// Every alert fires for what it is about, and for nothing near it: the rules are evaluated as
+// Prometheus does.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	var tests alertTests
 	readYAML(t, "testdata/alerts.yaml", &tests)

@@ -1,5 +1,5 @@
-// Package charts tests the chart with the Helms that people install it with, as binaries built from their modules. What
-// a real API server says to the manifests is tested in e2e/chart.
+// Package charts tests the chart with the Helms that people install it with, as binaries built from
+// their modules. What a real API server says to the manifests is tested in e2e/chart.
 package charts
 
 import (

@@ -65,7 +65,8 @@ func resolve(root, s object) object {
 	return s
 }
 
-// leaf is a schema of something that is documented as one value: all but the sections of values.yaml.
+// leaf is a schema of something that is documented as one value: all but the sections of
+// values.yaml.
 func leaf(root, s object) bool {
 	s = resolve(root, s)
 	_, sections := s["properties"]
@@ -115,7 +116,8 @@ func valuePaths(root, s, values object, prefix string) []string {
 	return out
 }
 
-// A misspelt value must not be silently without effect: objects say what may be in them, or what all is like.
+// A misspelt value must not be silently without effect: objects say what may be in them, or what
+// all is like.
 func TestSchemaLeavesNothingOpen(t *testing.T) {
 	var schema object
 	readAny(t, "weir/values.schema.json", &schema)

@@ -68,8 +68,8 @@ func TestBallastTakesNoMemory(t *testing.T) {
 	}
 }
 
-// resident is how many bytes of a large slice are in memory, rather than only promised. Not what the process holds: the
-// race detector keeps books about the slice.
+// resident is how many bytes of a large slice are in memory, rather than only promised. Not what
+// the process holds: the race detector keeps books about the slice.
 func resident(t *testing.T, b []byte) int {
 	t.Helper()
 	page := os.Getpagesize()

@@ -21,7 +21,8 @@ type begun struct {
 	elected *leases.Elected
 }
 
-// begin finds the API server, makes sure that it answers, and prepares the policies. The flags have been checked.
+// begin finds the API server, makes sure that it answers, and prepares the policies. The flags have
+// been checked.
 func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, policy *policyFlags, target *targetFlags) (*begun, error) {
 	b, err := beginWithoutPolicies(ctx, cluster, process)
 	if err != nil {

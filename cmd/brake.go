@@ -17,10 +17,12 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// allControllers is who each controller of a kube-controller-manager is that has one identity for all.
+// allControllers is who each controller of a kube-controller-manager is that has one identity for
+// all.
 const allControllers = "system:kube-controller-manager"
 
-// brakeFlags are those of the brake: of the controller, and of the webhook beside another collector.
+// brakeFlags are those of the brake: of the controller, and of the webhook beside another
+// collector.
 type brakeFlags struct {
 	brake      brake.Limits
 	brakeUsers []string
@@ -60,7 +62,8 @@ func (f *brakeFlags) braking() []string {
 	return f.brakeUsers
 }
 
-// guard makes what holds the deletes of another garbage collector in a process that does not keep HeldCollections; nil: nothing does.
+// guard makes what holds the deletes of another garbage collector in a process that does not keep
+// HeldCollections; nil: nothing does.
 func (f *brakeFlags) guard(b *begun, m *management, c *controller.Following) (webhook.Brake, error) {
 	if !f.holdsOthers() {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// whoCollects finds out for the webhook who collects garbage, by the canary in a namespace; nil where that is not watched.
+// whoCollects finds out for the webhook who collects garbage, by the canary in a namespace; nil
+// where that is not watched.
 func whoCollects(b *begun, namespace string) (func(context.Context) (policies.Collector, error), error) {
 	if namespace == "" {
 		return nil, nil

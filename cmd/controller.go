@@ -50,7 +50,8 @@ In companion mode it does the collecting, and weir only what policies ask for.`,
 	return cmd
 }
 
-// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost. For once see controller.
+// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
+// For once see controller.
 func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	if err := f.check(); err != nil {
 		return err
@@ -90,7 +91,8 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	return m.run(ctx)
 }
 
-// compare runs shadow mode: the collector, which changes nothing, and neither policies nor a webhook.
+// compare runs shadow mode: the collector, which changes nothing, and neither policies nor a
+// webhook.
 func (f *controllerFlags) compare(ctx context.Context) error {
 	if f.set() || f.policyFlags.dir != "" {
 		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, --webhook-service and --webhook-url out")
@@ -118,8 +120,9 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 	return m.run(ctx)
 }
 
-// controller makes the collector. Without a source this process does not have the API server call the webhook. once: it ends where another garbage
-// collector works, instead of waiting for the end of that.
+// controller makes the collector. Without a source this process does not have the API server call
+// the webhook. once: it ends where another garbage collector works, instead of waiting for the end
+// of that.
 func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
 	migration, err := f.migration(b)
 	if err != nil {

@@ -13,13 +13,15 @@ import (
 	"github.com/weir-dev/weir/controller/enforce"
 )
 
-// API servers take seconds to read webhook configurations, and the controller as long to write them.
+// API servers take seconds to read webhook configurations, and the controller as long to write
+// them.
 const (
 	askFor   = 30 * time.Second
 	askEvery = time.Second
 )
 
-// runAsked says whether the API server asks the webhook, and fails if not. It needs one right: to delete the Lease weir-canary.
+// runAsked says whether the API server asks the webhook, and fails if not. It needs one right: to
+// delete the Lease weir-canary.
 func runAsked(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = doctorTimeout

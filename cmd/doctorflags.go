@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// deployed reads what the Deployment of the controller says: its mode, which is companion by default, and flags about others.
+// deployed reads what the Deployment of the controller says: its mode, which is companion by
+// default, and flags about others.
 func (p *patient) deployed(ctx context.Context) error {
 	p.mode = doctor.Companion
 	d, err := p.client.AppsV1().Deployments(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
@@ -47,7 +48,8 @@ func flagsOf(d *appsv1.Deployment) (mode string, flags doctor.Flags) {
 	return mode, flags
 }
 
-// flagOf is the value of a flag in a command line: the values that it has, with commas, if it is there more than once.
+// flagOf is the value of a flag in a command line: the values that it has, with commas, if it is
+// there more than once.
 func flagOf(args []string, name string) (string, bool) {
 	var values []string
 	for i, a := range args {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/controller/doctor"
 )
 
-// waiting finds the namespaces with which no namespace controller has begun. One that works writes its conditions some seconds after the delete.
+// waiting finds the namespaces with which no namespace controller has begun. One that works writes
+// its conditions some seconds after the delete.
 func (p *patient) waiting(ctx context.Context) error {
 	const begins = 30 * time.Second // at the latest: it waits 5 s (RB 7.7)
 	list, err := p.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
@@ -39,8 +40,8 @@ var ofNamespaceController = []corev1.NamespaceConditionType{
 	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
 }
 
-// isBegun tells whether a namespace controller has begun with a namespace that is being deleted: its
-// first pass writes conditions, and its last takes the finalizer off.
+// isBegun tells whether a namespace controller has begun with a namespace that is being deleted:
+// its first pass writes conditions, and its last takes the finalizer off.
 func isBegun(ns *corev1.Namespace) bool {
 	return !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) || slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
 		return slices.Contains(ofNamespaceController, c.Type)

@@ -29,7 +29,8 @@ import (
 
 const (
 	doctorTimeout = 15 * time.Second // of one request
-	// doctorFor is how long all may take that is only read: there are dozens of rights to ask for, of an API server that may not answer.
+	// doctorFor is how long all may take that is only read: there are dozens of rights to ask for,
+	// of an API server that may not answer.
 	doctorFor = 2 * time.Minute
 	// tryFor is how long a garbage collector may take with --try.
 	tryFor, tryEvery = 30 * time.Second, 200 * time.Millisecond
@@ -223,7 +224,8 @@ func (p *patient) definitions(ctx context.Context) error {
 	return nil
 }
 
-// policies are all policy objects, with what of their conditions is False, and what they do not say.
+// policies are all policy objects, with what of their conditions is False, and what they do not
+// say.
 func (p *patient) policies(ctx context.Context) error {
 	if p.facts.Definitions == nil {
 		return fmt.Errorf("which kinds of them are served is not known")

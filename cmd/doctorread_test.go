@@ -26,7 +26,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// clinic is an API server that a doctor looks at: it knows its version and Weir's kinds, and answers reviews of rights.
+// clinic is an API server that a doctor looks at: it knows its version and Weir's kinds, and
+// answers reviews of rights.
 type clinic struct {
 	*apitest.Server
 	mayNot   string   // a resource, which no one may
@@ -174,7 +175,8 @@ func TestWhatMayNotBeReadIsNamedByItsFact(t *testing.T) {
 	}
 }
 
-// TestRightsAreThoseOfWhoIsInstalled: of its ServiceAccount, with the groups that it has, and those of its mode and flags.
+// TestRightsAreThoseOfWhoIsInstalled: of its ServiceAccount, with the groups that it has, and those
+// of its mode and flags.
 func TestRightsAreThoseOfWhoIsInstalled(t *testing.T) {
 	c := newClinic()
 	c.put("serviceaccounts", "v1", "ServiceAccount", "weir-controller", "")
@@ -233,7 +235,8 @@ func TestLeasesSayWhoHoldsThem(t *testing.T) {
 	})
 }
 
-// TestACanaryStandsOnlyWhileItIsGarbage: another ConfigMap of its name, or one that is being deleted, proves nothing.
+// TestACanaryStandsOnlyWhileItIsGarbage: another ConfigMap of its name, or one that is being
+// deleted, proves nothing.
 func TestACanaryStandsOnlyWhileItIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const owner = "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: weir-never-existed, uid: "
@@ -314,7 +317,8 @@ func TestNamespacesThatNoControllerHasBegunWith(t *testing.T) {
 	})
 }
 
-// TestPoliciesSayWhatIsWrongWithThem: what is not in force breaks, what is on its way is not wrong, and what no controller has said is not known.
+// TestPoliciesSayWhatIsWrongWithThem: what is not in force breaks, what is on its way is not wrong,
+// and what no controller has said is not known.
 func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	c := newClinic()
 	c.served = []string{"deletionpolicies", "drainpolicies"}
@@ -344,7 +348,8 @@ func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	}
 }
 
-// TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow: by the conditions Ready and Enforced, of its generation.
+// TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow: by the conditions Ready and Enforced, of its
+// generation.
 func TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow(t *testing.T) {
 	condition := func(of, status string, generation int) any {
 		return map[string]any{"type": of, "status": status, "observedGeneration": int64(generation), "reason": "R", "message": "m", "lastTransitionTime": nil}
@@ -378,7 +383,8 @@ func TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow(t *testing.T) {
 	}
 }
 
-// tried is a clinic in which a garbage collector deletes after a while; 0: never. A ConfigMap that is made gets a name.
+// tried is a clinic in which a garbage collector deletes after a while; 0: never. A ConfigMap that
+// is made gets a name.
 func tried(after time.Duration) (c *clinic, made *string) {
 	c, made = newClinic(), new(string)
 	began := time.Time{}
@@ -402,7 +408,8 @@ func tried(after time.Duration) (c *clinic, made *string) {
 	return c, made
 }
 
-// TestACollectorIsTriedWithAnObjectOfItsOwn: in Weir's namespace, or where there is none in default, and nothing of it is left.
+// TestACollectorIsTriedWithAnObjectOfItsOwn: in Weir's namespace, or where there is none in
+// default, and nothing of it is left.
 func TestACollectorIsTriedWithAnObjectOfItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		after     time.Duration
@@ -475,7 +482,8 @@ func TestATrialThatIsRefusedSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheWebhookIsWaitedFor: after an installation it takes the API server seconds to ask; and one that never does is an error, in time.
+// TestTheWebhookIsWaitedFor: after an installation it takes the API server seconds to ask; and one
+// that never does is an error, in time.
 func TestTheWebhookIsWaitedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration
@@ -539,7 +547,8 @@ func TestWhatADoctorPrints(t *testing.T) {
 	}
 }
 
-// TestFlagsAreCheckedBeforeTheClusterIsAsked: and a cluster that cannot be asked is an error that says where it was sought.
+// TestFlagsAreCheckedBeforeTheClusterIsAsked: and a cluster that cannot be asked is an error that
+// says where it was sought.
 func TestFlagsAreCheckedBeforeTheClusterIsAsked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it asks for %s", r.URL) }))
 	defer server.Close()

@@ -21,7 +21,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// served has an API server in memory listen at a port, for a process, and returns a kubeconfig that names it.
+// served has an API server in memory listen at a port, for a process, and returns a kubeconfig that
+// names it.
 func served(t *testing.T, api http.RoundTripper) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +43,8 @@ func served(t *testing.T, api http.RoundTripper) string {
 	return kubeconfigOf(t, server.URL)
 }
 
-// asJSON reads a request, so that it ends when its client goes, and has it say in JSON what a typed client says in protobuf.
+// asJSON reads a request, so that it ends when its client goes, and has it say in JSON what a typed
+// client says in protobuf.
 func asJSON(r *http.Request) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -61,7 +63,8 @@ func asJSON(r *http.Request) error {
 	return nil
 }
 
-// TestADoctorEndsWithWhatItFound: a problem is exit code 1, and is told on stderr beside the findings on stdout; what is not known is none.
+// TestADoctorEndsWithWhatItFound: a problem is exit code 1, and is told on stderr beside the
+// findings on stdout; what is not known is none.
 func TestADoctorEndsWithWhatItFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string
@@ -110,7 +113,8 @@ func TestADoctorEndsWithWhatItFound(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotForADoctorIsRefused: --webhook finds out one thing, and a namespace that is empty is that of a variable without a value.
+// TestWhatIsNotForADoctorIsRefused: --webhook finds out one thing, and a namespace that is empty is
+// that of a variable without a value.
 func TestWhatIsNotForADoctorIsRefused(t *testing.T) {
 	kubeconfig := served(t, newClinic())
 	for args, want := range map[string]string{
@@ -153,8 +157,8 @@ func (h hangs) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestCtrlCEndsACommandThatWaitsForTheCluster: at once, with an error, and without half an answer. A script that goes on if weir doctor finds
-// nothing must not go on.
+// TestCtrlCEndsACommandThatWaitsForTheCluster: at once, with an error, and without half an answer.
+// A script that goes on if weir doctor finds nothing must not go on.
 func TestCtrlCEndsACommandThatWaitsForTheCluster(t *testing.T) {
 	for args, c := range map[string]struct{ hangs, err string }{
 		"doctor":            {"/pods", ""},
@@ -216,7 +220,8 @@ func (c *clinic) withKinds() *clinic {
 	return c
 }
 
-// TestADoctorDoesNotWaitForEverForAnAPIServerThatHangs: each request has a time, and all together have one. What was not read by then is not known.
+// TestADoctorDoesNotWaitForEverForAnAPIServerThatHangs: each request has a time, and all together
+// have one. What was not read by then is not known.
 func TestADoctorDoesNotWaitForEverForAnAPIServerThatHangs(t *testing.T) {
 	for end, want := range map[string]string{"": "version", "/selfsubjectaccessreviews": "", "/pods": "managers"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,7 +250,8 @@ func TestADoctorDoesNotWaitForEverForAnAPIServerThatHangs(t *testing.T) {
 	}
 }
 
-// TestAReleaseSaysWhatItDid: on stderr; stdout has nothing, but in a dry run the list of what would be released, which changes nothing.
+// TestAReleaseSaysWhatItDid: on stderr; stdout has nothing, but in a dry run the list of what would
+// be released, which changes nothing.
 func TestAReleaseSaysWhatItDid(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string

@@ -32,7 +32,8 @@ func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases
 	return leases.NewElected(leases.NewVacancy(lock, "the leader's Lease", log), f.leaseDuration/15), nil
 }
 
-// lock is a Lease as this process holds it, under a name that begins with prefix. A request that hangs does not cost it the Lease.
+// lock is a Lease as this process holds it, under a name that begins with prefix. A request that
+// hangs does not cost it the Lease.
 func (f *collectorFlags) lock(config *rest.Config, namespace, name, prefix string) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {

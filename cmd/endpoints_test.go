@@ -33,7 +33,8 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// await returns when something listens at an address: the manager opens that of metrics beside its other parts.
+// await returns when something listens at an address: the manager opens that of metrics beside its
+// other parts.
 func await(t *testing.T, address string) {
 	t.Helper()
 	for {
@@ -72,7 +73,8 @@ func get(t *testing.T, url, token string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestAProcessTellsHowItIs: it lives as soon as it runs, is ready once all of its checks say so, and each can be asked alone.
+// TestAProcessTellsHowItIs: it lives as soon as it runs, is ready once all of its checks say so,
+// and each can be asked alone.
 func TestAProcessTellsHowItIs(t *testing.T) {
 	p := &processFlags{metricsAddress: free(t), healthAddress: free(t)}
 	m := newManagement(&rest.Config{Host: "http://127.0.0.1:1"}, p, nil)
@@ -114,7 +116,8 @@ func TestAProcessTellsHowItIs(t *testing.T) {
 	}
 }
 
-// TestMetricsAreForWhoMayReadThem: over TLS, after the API server was asked who it is and what it may. The same holds for the other pages there.
+// TestMetricsAreForWhoMayReadThem: over TLS, after the API server was asked who it is and what it
+// may. The same holds for the other pages there.
 func TestMetricsAreForWhoMayReadThem(t *testing.T) {
 	api := apitest.New()
 	api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -161,7 +164,8 @@ func TestMetricsAreForWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// TestAProcessEndsAsAWhole: a part that fails ends the others, which are waited for, and its error names it.
+// TestAProcessEndsAsAWhole: a part that fails ends the others, which are waited for, and its error
+// names it.
 func TestAProcessEndsAsAWhole(t *testing.T) {
 	off := &processFlags{metricsAddress: noAddress, healthAddress: noAddress}
 	m := newManagement(&rest.Config{Host: "http://127.0.0.1:1"}, off, &collectorFlags{})
@@ -188,7 +192,8 @@ func TestAProcessEndsAsAWhole(t *testing.T) {
 	}
 }
 
-// TestAPortThatIsTakenEndsAProcessBeforeItWorks: a second weir beside the first must not delete for a moment.
+// TestAPortThatIsTakenEndsAProcessBeforeItWorks: a second weir beside the first must not delete for
+// a moment.
 func TestAPortThatIsTakenEndsAProcessBeforeItWorks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -210,8 +215,8 @@ func TestAPortThatIsTakenEndsAProcessBeforeItWorks(t *testing.T) {
 	}
 }
 
-// TestPortsThatAnyPodReachesHaveFewConnections: who sends headers without an end gets no more of the process's memory by opening more of them, and
-// probes are still answered.
+// TestPortsThatAnyPodReachesHaveFewConnections: who sends headers without an end gets no more of
+// the process's memory by opening more of them, and probes are still answered.
 func TestPortsThatAnyPodReachesHaveFewConnections(t *testing.T) {
 	p := &processFlags{metricsAddress: free(t), metricsSecure: true, healthAddress: free(t)}
 	m := newManagement(apitest.New().Config(), p, nil)

@@ -72,7 +72,8 @@ func (f *processFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
 }
 
-// maxVerbosity is what the chart allows, too. Past a byte nothing would be logged at all: the levels of the log are bytes.
+// maxVerbosity is what the chart allows, too. Past a byte nothing would be logged at all: the
+// levels of the log are bytes.
 const maxVerbosity = 10
 
 func (f *processFlags) check() error {
@@ -92,7 +93,8 @@ func (f *processFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// noAddress is where nothing is served. An empty address would not do: the library that serves metrics has a port of its own for that.
+// noAddress is where nothing is served. An empty address would not do: the library that serves
+// metrics has a port of its own for that.
 const noAddress = "0"
 
 // checkAddress finds what is wrong with an address to listen at; must is what the flag may be.
@@ -157,7 +159,8 @@ const (
 // What --canary-time may be. Past the longest, no user would know why nothing is collected.
 const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
 
-// What --leader-elect-lease-duration may be. Past the longest, no user would know why no other process takes over; a Lease says it in 32 bits.
+// What --leader-elect-lease-duration may be. Past the longest, no user would know why no other
+// process takes over; a Lease says it in 32 bits.
 const minLease, maxLease = 3 * time.Second, time.Hour
 
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
@@ -237,7 +240,8 @@ func checkNamespace(flag, name string) error {
 	return nil
 }
 
-// checkUsers finds names that no user has: of "a, b" the second would be " b", and what is said of it would hold for no user.
+// checkUsers finds names that no user has: of "a, b" the second would be " b", and what is said of
+// it would hold for no user.
 func checkUsers(flag string, users []string) error {
 	if i := slices.IndexFunc(users, func(s string) bool { return strings.TrimSpace(s) != s }); i >= 0 {
 		return fmt.Errorf("%s %q: must not begin or end with a space", flag, users[i])
@@ -245,7 +249,8 @@ func checkUsers(flag string, users []string) error {
 	return nil
 }
 
-// namespaceSyncs is how many namespaces to drain at once: none if that is left to another controller.
+// namespaceSyncs is how many namespaces to drain at once: none if that is left to another
+// controller.
 func (f *collectorFlags) namespaceSyncs() int {
 	if !f.drain || f.mode == modeShadow {
 		return 0

@@ -51,7 +51,8 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-url weir.test:9443":                          `--webhook-url "weir.test:9443": must be https://HOST:PORT`,
 		"--webhook-url https://:9443":                           `--webhook-url "https://:9443": must be https://HOST:PORT`,
 		"--webhook-url https://weir.test/path":                  `--webhook-url "https://weir.test/path": must be https://HOST:PORT`,
-		// An API server refuses a webhook configuration with one of these, long after the process has begun.
+		// An API server refuses a webhook configuration with one of these, long after the process
+		// has begun.
 		"--webhook-url https://weir.test?a=b":                                                `--webhook-url "https://weir.test?a=b": must be https://HOST:PORT`,
 		"--webhook-url https://weir.test/?":                                                  `--webhook-url "https://weir.test/?": must be https://HOST:PORT`,
 		"--webhook-url https://weir.test#a":                                                  `--webhook-url "https://weir.test#a": must be https://HOST:PORT`,
@@ -113,7 +114,8 @@ func TestServerFlags(t *testing.T) {
 	}
 }
 
-// TestNothingIsCollectedUnlessAskedFor: who starts Weir without a word about it has a collector already.
+// TestNothingIsCollectedUnlessAskedFor: who starts Weir without a word about it has a collector
+// already.
 func TestNothingIsCollectedUnlessAskedFor(t *testing.T) {
 	var f collectorFlags
 	given(t, func(fs *pflag.FlagSet) { f.register(fs, false) }, "")

@@ -28,8 +28,8 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// management runs the parts of a process: what every replica does, what only the leader does, and what is asked from
-// outside.
+// management runs the parts of a process: what every replica does, what only the leader does, and
+// what is asked from outside.
 type management struct {
 	config  *rest.Config
 	process *processFlags
@@ -38,7 +38,8 @@ type management struct {
 
 	graph  http.Handler // the debug page; nil: none
 	shadow http.Handler // what was compared; nil: nothing is
-	// certificate is that of the webhook, under which metrics are served, too: its CA verifies both. nil: there is none.
+	// certificate is that of the webhook, under which metrics are served, too: its CA verifies
+	// both. nil: there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	runnables   []manager.Runnable
 	checks      map[string]func() error
@@ -202,7 +203,8 @@ func (m *management) metricsTLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// firstOf is certificate, and own while there is none: what a process has to say matters most while something is wrong.
+// firstOf is certificate, and own while there is none: what a process has to say matters most while
+// something is wrong.
 func firstOf(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), own *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if pair, err := certificate(hello); err == nil {
@@ -233,7 +235,8 @@ func (f *collectorFlags) leaseNamespace() string {
 	return f.leaderElectNamespace
 }
 
-// canaryNamespace is where the object is that tells whether another garbage collector works; empty: that is not watched.
+// canaryNamespace is where the object is that tells whether another garbage collector works; empty:
+// that is not watched.
 func (f *controllerFlags) canaryNamespace() string {
 	if f.beside {
 		return ""
@@ -241,8 +244,8 @@ func (f *controllerFlags) canaryNamespace() string {
 	return cmp.Or(f.leaseNamespace(), f.home(), metav1.NamespaceSystem)
 }
 
-// reach asks the API server for its version, and says at once if it cannot be talked to: a wrong kubeconfig should not look like a slow
-// start.
+// reach asks the API server for its version, and says at once if it cannot be talked to: a wrong
+// kubeconfig should not look like a slow start.
 func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	quick := rest.CopyConfig(config)
 	quick.Timeout = 10 * time.Second
@@ -284,8 +287,8 @@ func serverVersion(ctx context.Context, client rest.Interface) (*apiversion.Info
 	return &info, nil
 }
 
-// reachFor is for how long an API server that started a moment ago is given the time to know its own permissions: until then
-// it refuses what everybody may.
+// reachFor is for how long an API server that started a moment ago is given the time to know its
+// own permissions: until then it refuses what everybody may.
 const reachFor, reachEvery = 15 * time.Second, 250 * time.Millisecond
 
 // starting tells whether an answer may be that of an API server which started a moment ago.

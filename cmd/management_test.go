@@ -53,8 +53,8 @@ func TestAProcessEndsWhenItsLeaseIsTaken(t *testing.T) {
 	}
 }
 
-// TestMetricsAreServedUnderTheWebhooksCertificate: whoever reads them can verify whom he talks to. While there is none, they
-// are served under one that nothing verifies.
+// TestMetricsAreServedUnderTheWebhooksCertificate: whoever reads them can verify whom he talks to.
+// While there is none, they are served under one that nothing verifies.
 func TestMetricsAreServedUnderTheWebhooksCertificate(t *testing.T) {
 	const name = "weir-webhook.weir-system.svc"
 	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures(name, nil, nil, "")

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// WriteMetrics writes a page, in Markdown, of the metrics that Weir's processes register. It makes what registers them, and
-// starts nothing.
+// WriteMetrics writes a page, in Markdown, of the metrics that Weir's processes register. It makes
+// what registers them, and starts nothing.
 func WriteMetrics(w io.Writer) error {
 	all, err := allMetrics()
 	if err != nil {
@@ -117,7 +117,8 @@ func (r *registered) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// read tells a counter by its name, as Prometheus wants it to be (e2e holds all to that), and a histogram by what it can do.
+// read tells a counter by its name, as Prometheus wants it to be (e2e holds all to that), and a
+// histogram by what it can do.
 func read(d *prometheus.Desc, c prometheus.Collector) metric {
 	at := described.FindStringSubmatch(d.String())
 	if at == nil {

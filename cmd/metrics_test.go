@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestMetricsAreReadAsTheyWereRegistered: what a description holds cannot be asked for, so it is read from what it prints, of which another
-// version of the library may make something else.
+// TestMetricsAreReadAsTheyWereRegistered: what a description holds cannot be asked for, so it is
+// read from what it prints, of which another version of the library may make something else.
 func TestMetricsAreReadAsTheyWereRegistered(t *testing.T) {
 	constant := prometheus.Labels{"component": "webhook", "version": "v1"}
 	for name, c := range map[string]struct {

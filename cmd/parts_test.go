@@ -28,7 +28,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// TestExitCodes: whoever supervises a process starts it again after 1, and not after 3, before a person has looked.
+// TestExitCodes: whoever supervises a process starts it again after 1, and not after 3, before a
+// person has looked.
 func TestExitCodes(t *testing.T) {
 	for want, errs := range map[int][]error{
 		0: {nil},
@@ -54,7 +55,8 @@ func TestVersionNamesWhatItWasBuiltWith(t *testing.T) {
 	}
 }
 
-// TestNamespacesThatFlagsSay: of the leader's Lease and of the canary, in a cluster and outside of one.
+// TestNamespacesThatFlagsSay: of the leader's Lease and of the canary, in a cluster and outside of
+// one.
 func TestNamespacesThatFlagsSay(t *testing.T) {
 	for args, want := range map[string][2]string{ // of the Lease; of the canary
 		"":                              {"kube-system", "kube-system"},
@@ -165,8 +167,9 @@ func TestOthersAreHeldOnlyWithLimits(t *testing.T) {
 	}
 }
 
-// TestATokenIsKeptWhereItCanBe: a process that is alone, with certificates that are files, needs no Secret, and takes what is written
-// until it has written its own. Others find theirs in the Secret that the flag names, or beside the Service.
+// TestATokenIsKeptWhereItCanBe: a process that is alone, with certificates that are files, needs no
+// Secret, and takes what is written until it has written its own. Others find theirs in the Secret
+// that the flag names, or beside the Service.
 func TestATokenIsKeptWhereItCanBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		f     upFlags

@@ -58,7 +58,8 @@ func TestLintReadsWhatEditorsWrite(t *testing.T) {
 	}
 }
 
-// TestLintInJSONHasListsAlways: a program that reads it asks for the length of what is not there, too.
+// TestLintInJSONHasListsAlways: a program that reads it asks for the length of what is not there,
+// too.
 func TestLintInJSONHasListsAlways(t *testing.T) {
 	for text, want := range map[string]string{
 		goodPolicy:   `{"policies": 1, "problems": []}`,
@@ -75,7 +76,8 @@ func TestLintInJSONHasListsAlways(t *testing.T) {
 	}
 }
 
-// TestNoCaseIsLeftOut: a file of cases that cannot be read, or only in part, is an error, and not a file that has none. The other cases pass.
+// TestNoCaseIsLeftOut: a file of cases that cannot be read, or only in part, is an error, and not a
+// file that has none. The other cases pass.
 func TestNoCaseIsLeftOut(t *testing.T) {
 	right := strings.Split(caseFile, "- name: wrong")[0]
 	for name, c := range map[string]struct {
@@ -104,7 +106,8 @@ func TestNoCaseIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestCasesAreFoundWhereTheyAre: in subdirectories, in one file, by a link to a directory, and by both endings; templates and other files are no cases.
+// TestCasesAreFoundWhereTheyAre: in subdirectories, in one file, by a link to a directory, and by
+// both endings; templates and other files are no cases.
 func TestCasesAreFoundWhereTheyAre(t *testing.T) {
 	right := strings.Split(caseFile, "- name: wrong")[0]
 	files := map[string]string{
@@ -177,7 +180,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWhatCannotBePrintedIsAnError: a list that is cut off would look like one with less in it, and a report that no one sees passes no gate.
+// TestWhatCannotBePrintedIsAnError: a list that is cut off would look like one with less in it, and
+// a report that no one sees passes no gate.
 func TestWhatCannotBePrintedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"policy.yaml": goodPolicy, "bad.yaml": likelyPolicy, "cases.yaml": strings.Split(caseFile, "- name: wrong")[0], "shadow.json": agreed} {

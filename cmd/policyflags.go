@@ -121,7 +121,8 @@ func (f *targetFlags) check() error {
 	return errors.Join(append(errs, f.checkURL(), f.checkCertificates())...)
 }
 
-// checkURL finds what an API server would refuse in a webhook configuration, or could not connect to.
+// checkURL finds what an API server would refuse in a webhook configuration, or could not connect
+// to.
 func (f *targetFlags) checkURL() error {
 	if f.url == "" {
 		return nil
@@ -142,8 +143,8 @@ func (f *targetFlags) checkURL() error {
 	return nil
 }
 
-// checkCertificates finds flags that do not go together: one that is for another way to a certificate would change nothing, and who gave it
-// would wait for what it says.
+// checkCertificates finds flags that do not go together: one that is for another way to a
+// certificate would change nothing, and who gave it would wait for what it says.
 func (f *targetFlags) checkCertificates() error {
 	var errs []error
 	switch f.certificates {
@@ -192,8 +193,8 @@ func (f *targetFlags) names() []string {
 	return []string{service.Name + "." + service.Namespace + ".svc"}
 }
 
-// source is where the certificate comes from. serve: this process serves with it, and does not only tell the API server
-// what to trust. administer: it does tell it.
+// source is where the certificate comes from. serve: this process serves with it, and does not only
+// tell the API server what to trust. administer: it does tell it.
 func (f *targetFlags) source(config *rest.Config, serve, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
 	secret := f.secretOf(f.secret)
@@ -231,7 +232,8 @@ func (f *targetFlags) secretOf(flag string) types.NamespacedName {
 // tokenSecret is the name of the Secret with the token.
 const tokenSecret = "weir-webhook-token"
 
-// tokens are those of the webhook's paths. administer: this process writes the webhook configurations.
+// tokens are those of the webhook's paths. administer: this process writes the webhook
+// configurations.
 func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logger) *certs.Token {
 	secret := f.secretOf(f.token)
 	if secret.Name == "" {
@@ -240,7 +242,8 @@ func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logg
 	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Make: administer, Log: log.WithName("token")})
 }
 
-// trusting is a source for the process that writes webhook configurations: it goes on trusting what is in them.
+// trusting is a source for the process that writes webhook configurations: it goes on trusting what
+// is in them.
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, serve, true, log)
 	if r, ok := source.(certs.Rememberer); ok {
@@ -264,7 +267,8 @@ func (f *targetFlags) target(source certs.Source, token *certs.Token) *enforce.W
 		CanaryNamespace: f.secretOf(f.token).Namespace}
 }
 
-// home is the namespace that weir runs in: that of its Service, or of its pod; empty outside of a cluster.
+// home is the namespace that weir runs in: that of its Service, or of its pod; empty outside of a
+// cluster.
 func (f *targetFlags) home() string {
 	if service, _ := pair("", f.service); service.Namespace != "" { // checked before
 		return service.Namespace
@@ -272,7 +276,8 @@ func (f *targetFlags) home() string {
 	return podNamespace()
 }
 
-// podNamespace is the namespace of the pod in which this process runs; empty where it runs in none, or in one without a ServiceAccount's token.
+// podNamespace is the namespace of the pod in which this process runs; empty where it runs in none,
+// or in one without a ServiceAccount's token.
 func podNamespace() string {
 	if !inCluster() {
 		return ""

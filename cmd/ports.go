@@ -22,8 +22,10 @@ import (
 // at a time, and who scrapes metrics one each.
 const mostConnections = 64
 
-// port serves a handler at an address from the start of the manager on, over TLS if there is a configuration for that. The manager's own servers take in as many
-// connections, and as much of headers, as come. The address is taken at once: two processes must not both work before one of them fails.
+// port serves a handler at an address from the start of the manager on, over TLS if there is a
+// configuration for that. The manager's own servers take in as many connections, and as much of
+// headers, as come. The address is taken at once: two processes must not both work before one of
+// them fails.
 func port(mgr manager.Manager, name, address string, handler http.Handler, over *tls.Config) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -58,7 +60,8 @@ func probes(ready map[string]func() error) http.Handler {
 	return r
 }
 
-// metricsAnd serves metrics and other pages, each by its path: for everybody, or for whom the API server lets read it.
+// metricsAnd serves metrics and other pages, each by its path: for everybody, or for whom the API
+// server lets read it.
 func metricsAnd(mgr manager.Manager, pages map[string]http.Handler, guarded bool) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))

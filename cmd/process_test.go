@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// asCommand tells this binary that it is weir: what a process prints where, and how it ends, is seen from outside only.
+// asCommand tells this binary that it is weir: what a process prints where, and how it ends, is
+// seen from outside only.
 const asCommand = "WEIR_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -21,7 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// weirProcess is weir as a process of its own, on no cluster but the one that its arguments name. The test's end ends it.
+// weirProcess is weir as a process of its own, on no cluster but the one that its arguments name.
+// The test's end ends it.
 func weirProcess(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -55,7 +57,8 @@ func startProcess(t *testing.T, process *exec.Cmd) (wait func() ended) {
 	}
 }
 
-// TestWrongFlagsEndAProcessBeforeTheClusterIsAsked: with one line for each, and no log. Who only mistyped one has changed nothing.
+// TestWrongFlagsEndAProcessBeforeTheClusterIsAsked: with one line for each, and no log. Who only
+// mistyped one has changed nothing.
 func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it asks for %s", r.URL) }))
 	t.Cleanup(server.Close) // after the cases, which are parallel

@@ -25,7 +25,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(`{"major":"1","minor":"36"}`))}, nil
 }
 
-// TestServerThatHasJustStartedIsGivenAMoment: until it has read its roles, an API server refuses what everybody may.
+// TestServerThatHasJustStartedIsGivenAMoment: until it has read its roles, an API server refuses
+// what everybody may.
 func TestServerThatHasJustStartedIsGivenAMoment(t *testing.T) {
 	for name, c := range map[string]struct {
 		codes []int

@@ -1,7 +1,8 @@
 // Package cmd is the command line: flags in, parts wired, manager started.
 //
-// It has no locks, and the goroutines of a process are those of controller-runtime's manager, which ends them all before the process ends.
-// One waits for what a collector of metrics describes (metrics.go), joined where it is begun.
+// It has no locks, and the goroutines of a process are those of controller-runtime's manager, which
+// ends them all before the process ends. One waits for what a collector of metrics describes
+// (metrics.go), joined where it is begun.
 package cmd
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/weir-dev/weir/controller/release"
 )
 
-// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because another garbage collector does, 4 if a hook of Helm
-// was not run by Helm.
+// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because
+// another garbage collector does, 4 if a hook of Helm was not run by Helm.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -28,7 +29,8 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// errInterrupted is what a command fails with that a signal has ended: what its requests made of that says nothing about the cluster.
+// errInterrupted is what a command fails with that a signal has ended: what its requests made of
+// that says nothing about the cluster.
 var errInterrupted = errors.New("interrupted")
 
 // orInterrupted is an error, or that of a command whose context has ended before.

@@ -26,7 +26,8 @@ func comparison(began, written time.Duration, more string) string {
 // agreed is a report without a difference, as a file has it.
 const agreed = `{"since": "2026-11-01T08:00:00Z", "at": "2026-11-02T08:00:00Z", "comparedSeconds": 86400, "ready": true, "decisions": {"delete": {"done": 3}}, "deletes": {}, "lagSeconds": {"median": 1, "p99": 2, "most": 3}, "differences": []}` + "\n"
 
-// TestAReportIsReadWhole or not at all: one that is cut off, or followed by another, says less than there is, and might open a gate.
+// TestAReportIsReadWhole or not at all: one that is cut off, or followed by another, says less than
+// there is, and might open a gate.
 func TestAReportIsReadWhole(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a report":                     {agreed, ""},

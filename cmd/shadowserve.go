@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// maxShadowLate is the most that --shadow-late may be: a difference that is told later is of no help.
+// maxShadowLate is the most that --shadow-late may be: a difference that is told later is of no
+// help.
 const maxShadowLate = time.Hour
 
 // checkShadow finds what is wrong with the flags of shadow mode.
@@ -32,7 +33,8 @@ func (f *collectorFlags) checkShadow() error {
 	return errors.Join(errs...)
 }
 
-// shadowPage is what the metrics port has at report.Path. Where it authenticates no client, pages in browsers are kept out at least.
+// shadowPage is what the metrics port has at report.Path. Where it authenticates no client, pages
+// in browsers are kept out at least.
 func (m *management) shadowPage() http.Handler {
 	switch {
 	case m.shadow == nil:
@@ -58,7 +60,8 @@ func (f *collectorFlags) listenLocally() (net.Listener, error) {
 	return l, nil
 }
 
-// serveLocally adds what serves the report to programs of this machine, and to whoever may have a port of the pod forwarded.
+// serveLocally adds what serves the report to programs of this machine, and to whoever may have a
+// port of the pod forwarded.
 func (m *management) serveLocally(l net.Listener) {
 	mux := http.NewServeMux()
 	mux.Handle(report.Path, controller.LocalOnly(m.shadow))

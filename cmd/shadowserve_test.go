@@ -18,8 +18,8 @@ import (
 // compared stands for what was compared.
 var compared = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "compared") })
 
-// TestTheMetricsPortHasWhatWasCompared in shadow mode; in others it says which. Where the port authenticates, that is enough; where it does
-// not, it is asked for by an address.
+// TestTheMetricsPortHasWhatWasCompared in shadow mode; in others it says which. Where the port
+// authenticates, that is enough; where it does not, it is asked for by an address.
 func TestTheMetricsPortHasWhatWasCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, host string

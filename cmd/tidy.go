@@ -10,9 +10,11 @@ import (
 const (
 	// tidyEvery is how often a process looks at its memory.
 	tidyEvery = 20 * time.Second
-	// quietBytes is what a process allocates at most between two looks while there is nothing to do for it.
+	// quietBytes is what a process allocates at most between two looks while there is nothing to do
+	// for it.
 	quietBytes = 32 << 20
-	// worthBytes is how much has to be there to be given back, and an eighth of what is in use besides.
+	// worthBytes is how much has to be there to be given back, and an eighth of what is in use
+	// besides.
 	worthBytes = 16 << 20
 )
 
@@ -33,8 +35,9 @@ func readHeap() heap {
 // looks are what the last three looks at the heap saw, the newest first.
 type looks [3]heap
 
-// worthTidying tells whether a process that has little to do holds much memory that it does not use. It also does where much was to do until the look before:
-// how much of what was in use then has become garbage is not known before it is collected.
+// worthTidying tells whether a process that has little to do holds much memory that it does not
+// use. It also does where much was to do until the look before: how much of what was in use then
+// has become garbage is not known before it is collected.
 func (l looks) worthTidying() bool {
 	now := l[0]
 	spare := now.idle
@@ -47,8 +50,9 @@ func (l looks) worthTidying() bool {
 // quiet tells whether there was little to do between a look and the one before it.
 func (l looks) quiet(at int) bool { return l[at].allocated-l[at+1].allocated <= quietBytes }
 
-// tidy gives memory back when the work is done that it was needed for, until ctx ends. The Go runtime by itself collects garbage after two
-// minutes, and keeps what a cascade has left behind for the next one; a container's limit counts both.
+// tidy gives memory back when the work is done that it was needed for, until ctx ends. The Go
+// runtime by itself collects garbage after two minutes, and keeps what a cascade has left behind
+// for the next one; a container's limit counts both.
 func tidy(ctx context.Context) error {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()

@@ -18,10 +18,11 @@ import (
 // askTrust is how long a look at the webhook configurations may take.
 const askTrust = 2 * time.Second
 
-// trusted is a check that the API server would believe the certificate that is served, and call by a path that is taken:
-// that the CA bundles in the webhook configurations, where there are any, verify it, and that the tokens are known.
-// Certificates come from somewhere else after an upgrade, and the first pod that serves a new one must not be sent requests
-// before the controller has told the API server of its CA.
+// trusted is a check that the API server would believe the certificate that is served, and call by
+// a path that is taken: that the CA bundles in the webhook configurations, where there are any,
+// verify it, and that the tokens are known. Certificates come from somewhere else after an upgrade,
+// and the first pod that serves a new one must not be sent requests before the controller has told
+// the API server of its CA.
 func trusted(config *rest.Config, source certs.Source, takes func(token string) bool, log logr.Logger) func() error {
 	return func() error {
 		served, err := source.GetCertificate(nil)
@@ -56,8 +57,8 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 	}
 }
 
-// verifies tells whether a bundle verifies a certificate, in the time for which it was made: one that has expired is
-// served on rather than none, and whether it is trusted is another question.
+// verifies tells whether a bundle verifies a certificate, in the time for which it was made: one
+// that has expired is served on rather than none, and whether it is trusted is another question.
 func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {

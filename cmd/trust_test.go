@@ -37,7 +37,8 @@ func (s serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 func (s serving) Bundle() ([]byte, error)  { return nil, nil }
 func (s serving) Changed() <-chan struct{} { return nil }
 
-// madePair is a certificate that began an hour ago, with its CA in the chain, and the PEM of both. 0 is a year.
+// madePair is a certificate that began an hour ago, with its CA in the chain, and the PEM of both.
+// 0 is a year.
 func madePair(t *testing.T, maxAge time.Duration) ([]byte, *tls.Certificate) {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: "weir.test", MaxAge: maxAge})
@@ -54,7 +55,8 @@ func madePair(t *testing.T, maxAge time.Duration) ([]byte, *tls.Certificate) {
 // writtenToken begins the paths that putBundle writes.
 const writtenToken = "0123456789ABCDEFGHIJKLMNOP"
 
-// putBundle writes a webhook configuration, mutating or validating, with a webhook; without a bundle, with none.
+// putBundle writes a webhook configuration, mutating or validating, with a webhook; without a
+// bundle, with none.
 func putBundle(api *apitest.Server, configuration string, bundle []byte) {
 	webhooks := ""
 	if bundle != nil {
@@ -115,7 +117,8 @@ func TestAWebhookIsReadyWhenTheAPIServerTrustsIt(t *testing.T) {
 // empty is a bundle of a configuration without webhooks.
 var empty = []byte{}
 
-// Whoever writes webhook configurations goes on trusting what any of them says, and nothing is amiss where there are none.
+// Whoever writes webhook configurations goes on trusting what any of them says, and nothing is
+// amiss where there are none.
 func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 	a, _ := madePair(t, 0)
 	b, _ := madePair(t, 0)

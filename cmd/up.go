@@ -74,8 +74,9 @@ func runUp(ctx context.Context, f *upFlags) error {
 	return m.run(ctx)
 }
 
-// ownTokens are in the Secret, as everywhere. A process that is alone, and whose certificates are files, needs no Secret: it
-// keeps its token in memory, and takes those that it finds written until it has written its own.
+// ownTokens are in the Secret, as everywhere. A process that is alone, and whose certificates are
+// files, needs no Secret: it keeps its token in memory, and takes those that it finds written until
+// it has written its own.
 func (f *upFlags) ownTokens(ctx context.Context, b *begun) (*certs.Token, error) {
 	if f.certificates != certificatesFiles || f.leaderElect || f.token != "" {
 		return f.tokens(b.config, true, b.log), nil

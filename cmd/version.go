@@ -26,8 +26,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// tellBuild makes the metric by which it is known that a component is there: controllers and webhooks have most of the others
-// in common.
+// tellBuild makes the metric by which it is known that a component is there: controllers and
+// webhooks have most of the others in common.
 func tellBuild(component string) error {
 	if err := metrics.Registry.Register(buildInfo(component)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)

@@ -108,7 +108,8 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err != nil {
 		return err
 	}
-	// The cluster is followed only once a policy asks for what is known of it, and its objects once one asks for those.
+	// The cluster is followed only once a policy asks for what is known of it, and its objects once
+	// one asks for those.
 	c, err := controller.NewFollowing(controller.Options{Config: b.config, Policies: b.state, Log: b.log, Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
@@ -138,7 +139,8 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	}
 	source := f.source(b.config, true, false, b.log)
 	token := f.tokens(b.config, false, b.log)
-	// Only at the beginning: later a certificate, and a token, is replaced once the new one is trusted everywhere.
+	// Only at the beginning: later a certificate, and a token, is replaced once the new one is
+	// trusted everywhere.
 	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
 	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Requests(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
@@ -147,9 +149,9 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	return m.run(ctx)
 }
 
-// once is a check that holds for good when it has held. With the first policy that asks for the graph all replicas begin
-// to fill theirs: were they not ready meanwhile, there would be no webhook for any policy. What is not known yet is the
-// policies' failurePolicy to decide.
+// once is a check that holds for good when it has held. With the first policy that asks for the
+// graph all replicas begin to fill theirs: were they not ready meanwhile, there would be no webhook
+// for any policy. What is not known yet is the policies' failurePolicy to decide.
 func once(check func() error) func() error {
 	var held atomic.Bool
 	return func() error {
@@ -170,8 +172,9 @@ type following interface {
 	FollowKinds(ctx context.Context, all <-chan struct{}) error
 }
 
-// followNeeded follows the cluster from when something asks what is known of it: the brake does always, and some policies. Those that ask
-// which kinds there are have no more than these followed, until something asks about objects: each write to the cluster would be an event.
+// followNeeded follows the cluster from when something asks what is known of it: the brake does
+// always, and some policies. Those that ask which kinds there are have no more than these followed,
+// until something asks about objects: each write to the cluster would be an event.
 func followNeeded(ctx context.Context, state *live.State, objects, kinds func() bool, c following) error {
 	return whenNeeded(ctx, state, kinds, func(ctx context.Context) error {
 		if objects() {
@@ -209,9 +212,10 @@ func whenNeeded(ctx context.Context, state *live.State, needed func() bool, do f
 	}
 }
 
-// serve adds the server to the parts of a process. The process is to run until the context that is returned ends: some
-// time after ctx, while which the server is not ready and still answers (--shutdown-delay). canary is the namespace of the object that
-// tells who collects; empty: that is not watched.
+// serve adds the server to the parts of a process. The process is to run until the context that is
+// returned ends: some time after ctx, while which the server is not ready and still answers
+// (--shutdown-delay). canary is the namespace of the object that tells who collects; empty: that is
+// not watched.
 func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
@@ -272,8 +276,8 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	return longer, nil
 }
 
-// listening is the check that the server answers. Where clients need a certificate, which the check has none of, that it
-// listens: the connection would be refused, sooner or later.
+// listening is the check that the server answers. Where clients need a certificate, which the check
+// has none of, that it listens: the connection would be refused, sooner or later.
 func (f *serverFlags) listening(answers healthz.Checker) func() error {
 	return func() error {
 		if f.clientCA == "" {

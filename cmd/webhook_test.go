@@ -34,8 +34,9 @@ func (c *watchedCluster) FollowKinds(ctx context.Context, all <-chan struct{}) e
 	}
 }
 
-// The graph of a large cluster takes memory and watches: a webhook whose policies ask for nothing in it follows none, one whose policies ask
-// which kinds there are follows no others, and one that has begun goes on, since a policy may come back.
+// The graph of a large cluster takes memory and watches: a webhook whose policies ask for nothing
+// in it follows none, one whose policies ask which kinds there are follows no others, and one that
+// has begun goes on, since a policy may come back.
 func TestTheClusterIsFollowedAsFarAsPoliciesAskForIt(t *testing.T) {
 	const orphan, counts, permits = "DeletionPolicy propagation: {default: Orphan}", "DeletionPolicy protection: {maxDependents: 3}", "OwnerReferencePolicy blockOwnerDeletion: RequirePermission"
 	for name, steps := range map[string][]struct{ name, policy, follows string }{
@@ -89,8 +90,8 @@ func TestNothingIsFollowedWhereNothingAsks(t *testing.T) {
 	})
 }
 
-// TestACheckThatHasHeldHoldsForGood: a webhook that is ready stays in its Service while its graph fills for a new policy. Were all replicas not
-// ready, no policy would be asked.
+// TestACheckThatHasHeldHoldsForGood: a webhook that is ready stays in its Service while its graph
+// fills for a new policy. Were all replicas not ready, no policy would be asked.
 func TestACheckThatHasHeldHoldsForGood(t *testing.T) {
 	answers := []error{errors.New("not yet"), nil, errors.New("not any more")}
 	asked := 0

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-dev/weir/controller/requested"
 )
 
-// webhookEvents are those that the webhook makes: on policies which could not be judged, and on objects whose deletion it saw asked for.
-// tell queues one, or drops it where the queue is full; run sends them until its context ends. The same said again is a count of the same
-// Event.
+// webhookEvents are those that the webhook makes: on policies which could not be judged, and on
+// objects whose deletion it saw asked for. tell queues one, or drops it where the queue is full;
+// run sends them until its context ends. The same said again is a count of the same Event.
 func webhookEvents(config *rest.Config, requests *requested.Record) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS, config.Burst = nil, requested.EventsASecond, 2*requested.EventsASecond // reviews have a pace of their own

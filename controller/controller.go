@@ -49,59 +49,67 @@ const (
 // ErrOtherCollector ends Lead in replace mode: another garbage collector works in the cluster.
 var ErrOtherCollector = beside.ErrOther
 
-// Options are what a Controller needs to know. The zero value of each field but Config is a default.
+// Options are what a Controller needs to know. The zero value of each field but Config is a
+// default.
 type Options struct {
 	Config      *rest.Config
 	Concurrency int                    // most requests under way at once; DefaultConcurrency
 	Ignored     []schema.GroupResource // kinds to leave alone, besides events
 	Namespaces  int                    // most namespaces drained at once; 0: none is, another controller does it
-	// Companion leaves collecting to the built-in collectors: only what policies ask for is done. Of
-	// namespaces those are drained that a DrainPolicy selects; the namespace controller finds them empty.
+	// Companion leaves collecting to the built-in collectors: only what policies ask for is done.
+	// Of namespaces those are drained that a DrainPolicy selects; the namespace controller finds
+	// them empty.
 	Companion bool
-	// Shadow sends nothing that changes anything: what Weir would collect is compared with what others do. What they have not done after
-	// ShadowLate, shadow.DefaultLate if 0, is a difference; ShadowReport is a file that tells. Namespaces, Companion, Policies, Webhooks and
+	// Shadow sends nothing that changes anything: what Weir would collect is compared with what
+	// others do. What they have not done after ShadowLate, shadow.DefaultLate if 0, is a
+	// difference; ShadowReport is a file that tells. Namespaces, Companion, Policies, Webhooks and
 	// Canary are not looked at.
 	Shadow       bool
 	ShadowLate   time.Duration
 	ShadowReport string
-	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not drained: no process would be left
-	// to finish.
+	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not
+	// drained: no process would be left to finish.
 	Home     string
 	Policies *live.State            // nil: there are none. Whoever made it runs it.
 	Webhooks *enforce.WebhookTarget // nil: another process writes the webhook configurations
 	Seals    namespaces.Sealer      // of waves; nil: there is no key, and what is written is believed
-	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is room for.
+	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is
+	// room for.
 	BackFillQPS float64
-	// Canary is where the object is that tells whether another garbage collector works; empty: that is not watched, nor is it recorded there which
-	// owners were seen to be deleted. In replace mode nothing is
-	// collected beside another. CanaryStands is how long it must stand, beside.DefaultStands if 0; with CanaryOnce Lead ends with
-	// ErrOtherCollector at once, instead of waiting until the other does not work.
+	// Canary is where the object is that tells whether another garbage collector works; empty: that
+	// is not watched, nor is it recorded there which owners were seen to be deleted. In replace
+	// mode nothing is collected beside another. CanaryStands is how long it must stand,
+	// beside.DefaultStands if 0; with CanaryOnce Lead ends with ErrOtherCollector at once, instead
+	// of waiting until the other does not work.
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	// Migration is the Lease under which Weir, or a kube-controller-manager, collects: Lead waits for it, and not for the canary. nil: Weir
-	// does not share the work.
+	// Migration is the Lease under which Weir, or a kube-controller-manager, collects: Lead waits
+	// for it, and not for the canary. nil: Weir does not share the work.
 	Migration *beside.Migration
 	// Lease is that of the leader, which is told of what the watches show; nil: there is none.
 	Lease *leases.Vacancy
-	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In companion mode the built-in collector
-	// deletes, and is limited if BrakeUsers say who it is: a webhook refuses what Guard holds.
+	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In
+	// companion mode the built-in collector deletes, and is limited if BrakeUsers say who it is: a
+	// webhook refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	// CompareEvery is in what time each kind in the graph is compared with the API once; DefaultCompareEvery if 0. NeverCompare: it is not.
+	// CompareEvery is in what time each kind in the graph is compared with the API once;
+	// DefaultCompareEvery if 0. NeverCompare: it is not.
 	CompareEvery time.Duration
 	NeverCompare bool
 	Registry     prometheus.Registerer // where the metrics go; nowhere
 	Log          logr.Logger           // discards by default
 }
 
-// brakes tells whether what is inferred is limited: what this process deletes, or another collector that is known by its users.
+// brakes tells whether what is inferred is limited: what this process deletes, or another collector
+// that is known by its users.
 func (o *Options) brakes() bool {
 	return !o.Shadow && !o.Brake.Off() && (!o.Companion || len(o.BrakeUsers) > 0)
 }
 
-// Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes what
-// nothing owns any more and honours foreground and orphan deletion.
+// Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes
+// what nothing owns any more and honours foreground and orphan deletion.
 type Controller struct {
 	*Following
 	workers  *collect.Workers
@@ -225,7 +233,8 @@ func (c *Controller) inShadow(rep *events.Reporter) error {
 	return c.register()
 }
 
-// Guard holds what another garbage collector deletes past the limits; nil where nothing of others is held.
+// Guard holds what another garbage collector deletes past the limits; nil where nothing of others
+// is held.
 func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string {
 	if !c.options.brakes() || !c.options.Companion {
 		return nil
@@ -308,8 +317,9 @@ func (c *Controller) close() {
 	c.events.Shutdown()
 }
 
-// Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow must be
-// running. In replace mode it waits until no other garbage collector works, and ends with ErrOtherCollector when one begins.
+// Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow
+// must be running. In replace mode it waits until no other garbage collector works, and ends with
+// ErrOtherCollector when one begins.
 func (c *Controller) Lead(ctx context.Context) error {
 	if c.shadow == nil {
 		c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
@@ -373,7 +383,8 @@ func (c *Controller) work(ctx context.Context) (err error) {
 		wg.Go(func() { c.shadow.Run(ctx) })
 	}
 	if !c.options.Companion || c.options.brakes() || c.options.Policies != nil {
-		// As many again as there are places: requests that hang hold a worker, and are not counted for long.
+		// As many again as there are places: requests that hang hold a worker, and are not counted
+		// for long.
 		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
 	}
 	if c.brake != nil {

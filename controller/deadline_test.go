@@ -16,7 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// TestNoClientWaitsForEver: whatever is asked of an API server that does not answer ends, but for watches.
+// TestNoClientWaitsForEver: whatever is asked of an API server that does not answer ends, but for
+// watches.
 func TestNoClientWaitsForEver(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Controller) error{
 		"a namespace": func(ctx context.Context, c *Controller) error {

@@ -63,7 +63,8 @@ func newClients(of *rest.Config, shadow bool) (c clients, err error) {
 	return c, err
 }
 
-// readOnly sends nothing that could change anything, whoever asks for it: what shadow mode promises does not rest on the parts alone.
+// readOnly sends nothing that could change anything, whoever asks for it: what shadow mode promises
+// does not rest on the parts alone.
 type readOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -136,8 +137,8 @@ func (f *Following) Follow(ctx context.Context) error {
 	return nil
 }
 
-// FollowKinds watches which kinds the cluster serves, and is Follow from when all is closed. Until then what Facts say of objects is that
-// they are not known.
+// FollowKinds watches which kinds the cluster serves, and is Follow from when all is closed. Until
+// then what Facts say of objects is that they are not known.
 func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -153,18 +154,19 @@ func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error 
 	return nil
 }
 
-// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed to
-// be and is reported elsewhere.
+// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed
+// to be and is reported elsewhere.
 func (f *Following) Ready() error { return f.watcher.Ready() }
 
 // KindsReady says why it is not known yet which kinds there are.
 func (f *Following) KindsReady() error { return f.watcher.KindsReady() }
 
-// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
-// then, and holds up events for as long. Follow must be running.
+// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as
+// it is then, and holds up events for as long. Follow must be running.
 func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 
-// NewBrake makes a brake that goes by this graph: all of its options but the Store, which is known. It hears of a history that went back.
+// NewBrake makes a brake that goes by this graph: all of its options but the Store, which is known.
+// It hears of a history that went back.
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	o.Store, o.Read = f.store, f.requester.GetObject
 	b := brake.New(o)
@@ -204,7 +206,8 @@ func (f *Following) listen(l follow.Listener) {
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
 
-// leasesShown has the Leases, if there are any, be told of what a watch shows, and then another, if there is one.
+// leasesShown has the Leases, if there are any, be told of what a watch shows, and then another, if
+// there is one.
 func (o *Options) leasesShown(other func(*graph.Object) func()) func(*graph.Object) func() {
 	if o.Lease == nil && o.Migration == nil {
 		return other

@@ -6,7 +6,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestGraphIsComparedUnlessTheOptionSaysNever: nothing else tells a webhook that its graph has lost an event, and it says nothing of that.
+// TestGraphIsComparedUnlessTheOptionSaysNever: nothing else tells a webhook that its graph has lost
+// an event, and it says nothing of that.
 func TestGraphIsComparedUnlessTheOptionSaysNever(t *testing.T) {
 	for _, never := range []bool{false, true} {
 		f, err := newFollowing(Options{Config: &rest.Config{Host: "https://weir.test"}, NeverCompare: never})

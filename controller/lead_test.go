@@ -48,8 +48,8 @@ func changes(c *clustertest.Cluster) (all []string) {
 	return all
 }
 
-// TestWhoFollowsChangesNothing: a replica that does not lead sees the garbage, and leaves it to who does. When it leads it goes on with what was
-// seen before.
+// TestWhoFollowsChangesNothing: a replica that does not lead sees the garbage, and leaves it to who
+// does. When it leads it goes on with what was seen before.
 func TestWhoFollowsChangesNothing(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		lead := c.Follow()
@@ -66,8 +66,9 @@ func TestWhoFollowsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestACascadeGoesOnWithTheNextLeader, whatever became of the last requests of the one before: they were refused, they hung when it ended, or were
-// carried out without that it heard of it. Each object is deleted once.
+// TestACascadeGoesOnWithTheNextLeader, whatever became of the last requests of the one before: they
+// were refused, they hung when it ended, or were carried out without that it heard of it. Each
+// object is deleted once.
 func TestACascadeGoesOnWithTheNextLeader(t *testing.T) {
 	for name, last := range map[string]func(c *clustertest.Cluster, key string) *apitest.Reply{
 		"refused": func(*clustertest.Cluster, string) *apitest.Reply {
@@ -127,7 +128,8 @@ func TestACascadeGoesOnWithTheNextLeader(t *testing.T) {
 	}
 }
 
-// TestInShadowModeALeaderOnlyReads, and needs none of what it is told of policies, namespaces and the canary.
+// TestInShadowModeALeaderOnlyReads, and needs none of what it is told of policies, namespaces and
+// the canary.
 func TestInShadowModeALeaderOnlyReads(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Obey()
@@ -143,7 +145,8 @@ func TestInShadowModeALeaderOnlyReads(t *testing.T) {
 	})
 }
 
-// TestInCompanionModeGarbageIsTheOtherCollectors: with a brake, too. Only what a person has decided about is deleted by Weir.
+// TestInCompanionModeGarbageIsTheOtherCollectors: with a brake, too. Only what a person has decided
+// about is deleted by Weir.
 func TestInCompanionModeGarbageIsTheOtherCollectors(t *testing.T) {
 	for _, users := range [][]string{nil, {"system:serviceaccount:kube-system:generic-garbage-collector"}} {
 		clustertest.Run(t, func(c *clustertest.Cluster) {
@@ -161,8 +164,8 @@ func TestInCompanionModeGarbageIsTheOtherCollectors(t *testing.T) {
 	}
 }
 
-// TestInReplaceModeNothingIsCollectedBesideAnother, which is seen by an object that no other program deletes. When it has ended, the garbage that
-// it left goes.
+// TestInReplaceModeNothingIsCollectedBesideAnother, which is seen by an object that no other
+// program deletes. When it has ended, the garbage that it left goes.
 func TestInReplaceModeNothingIsCollectedBesideAnother(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Canary = "weir-system"

@@ -8,8 +8,9 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// loadMetrics reads how far the work has got when it is scraped, while this process works. One that only follows makes next
-// to no requests: its figures would stand beside those of the one that works, and say nothing.
+// loadMetrics reads how far the work has got when it is scraped, while this process works. One that
+// only follows makes next to no requests: its figures would stand beside those of the one that
+// works, and say nothing.
 type loadMetrics struct {
 	works   func() bool
 	oldest  func() time.Duration

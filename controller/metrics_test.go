@@ -11,8 +11,9 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// TestOnlyWhoLeadsTellsOfRequests: a webhook and a controller that follows have the same graph and make next to no requests,
-// so that the largest of all their bounds would be the one that everybody begins with.
+// TestOnlyWhoLeadsTellsOfRequests: a webhook and a controller that follows have the same graph and
+// make next to no requests, so that the largest of all their bounds would be the one that everybody
+// begins with.
 func TestOnlyWhoLeadsTellsOfRequests(t *testing.T) {
 	ofWork := []string{"weir_queue_oldest_seconds", "weir_request_concurrency"}
 	for _, leads := range []bool{false, true} {

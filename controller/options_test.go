@@ -27,8 +27,9 @@ func TestNothingIsFollowedWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// What another process than Weir deletes is held only where it is known by whom it is deleted, and where there is a limit. In shadow mode
-// nothing is held, and in replace mode Weir is the collector.
+// What another process than Weir deletes is held only where it is known by whom it is deleted, and
+// where there is a limit. In shadow mode nothing is held, and in replace mode Weir is the
+// collector.
 func TestWhoseDeletesAreHeld(t *testing.T) {
 	limits, users := brake.DefaultLimits, []string{"system:gc"}
 	for name, c := range map[string]struct {
@@ -87,7 +88,8 @@ func TestEitherIsTrueOfWhatOneOfTwoIsTrueOf(t *testing.T) {
 	}
 }
 
-// Watches last for as long as they like and all else has an end; and the configuration of the caller stays as it was.
+// Watches last for as long as they like and all else has an end; and the configuration of the
+// caller stays as it was.
 func TestClientsHaveDeadlinesWhereTheyMay(t *testing.T) {
 	given := &rest.Config{Host: "http://api.test", QPS: 5, Burst: 10}
 	c, err := newClients(given, false)

@@ -2,8 +2,9 @@ package controller
 
 import "errors"
 
-// Enforced is nil where readiness need not wait for the webhook, and else says what it waits for: who leads is ready once the API server
-// has asked the webhook and was answered, once. What is seen later is in conditions, a metric and an alert, and leaves it ready.
+// Enforced is nil where readiness need not wait for the webhook, and else says what it waits for:
+// who leads is ready once the API server has asked the webhook and was answered, once. What is seen
+// later is in conditions, a metric and an alert, and leaves it ready.
 //
 // Nothing waits for a leader to be ready, so this ends as soon as the webhook is reached:
 //   - A leader works before it is ready: it makes the certificate and the token, and writes the webhook configurations, also without a
@@ -14,7 +15,8 @@ import "errors"
 //   - In replace mode who leads waits for the end of another collector, which may never come: it is ready while it does, and enforces
 //     nothing. The same is so while another process holds the migration Lease.
 //
-// A process that serves the webhook itself must not ask: its Service would send it nothing before it is ready.
+// A process that serves the webhook itself must not ask: its Service would send it nothing before
+// it is ready.
 func (c *Controller) Enforced() error {
 	if c.enforced == nil {
 		return nil

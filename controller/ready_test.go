@@ -16,7 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// TestOnlyALeaderWithAWebhookWaitsToBeAsked: everybody else is ready as if there were no webhook, or a rollout would never end.
+// TestOnlyALeaderWithAWebhookWaitsToBeAsked: everybody else is ready as if there were no webhook,
+// or a rollout would never end.
 func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
 	target := &enforce.WebhookTarget{URL: "https://weir.test", CanaryNamespace: "weir-system"}
 	for name, c := range map[string]struct {

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// followed runs a test beside a process that follows the cluster, and does nothing else, as that of a webhook. What listens is made before.
+// followed runs a test beside a process that follows the cluster, and does nothing else, as that of
+// a webhook. What listens is made before.
 func followed(t *testing.T, before func(*controller.Following), test func(c *clustertest.Cluster, f *controller.Following)) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		f, err := controller.NewFollowing(controller.Options{Config: c.API.Config()})
@@ -45,8 +46,8 @@ func followed(t *testing.T, before func(*controller.Following), test func(c *clu
 	})
 }
 
-// TestWhoDeletedIsToldWhenTheDeleteIsSeen: a review shows that a client wants to delete, and the watch that it did. Also where a brake listens, which
-// is made after the graph.
+// TestWhoDeletedIsToldWhenTheDeleteIsSeen: a review shows that a client wants to delete, and the
+// watch that it did. Also where a brake listens, which is made after the graph.
 func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		braked bool
@@ -88,7 +89,8 @@ func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
 	}
 }
 
-// TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor, and says of objects until then that they are not known.
+// TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor, and says of objects until then that
+// they are not known.
 func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Serve("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", false, clustertest.AllVerbs)
@@ -123,7 +125,8 @@ func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
 	})
 }
 
-// TestABrakeOfAFollowerHearsOfARestore: all kinds of owners count together then, so that what a backup brought back is seen to be too much.
+// TestABrakeOfAFollowerHearsOfARestore: all kinds of owners count together then, so that what a
+// backup brought back is seen to be too much.
 func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 	for _, restored := range []bool{false, true} {
 		var b *brake.Brake
@@ -159,7 +162,8 @@ func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 	}
 }
 
-// TestTheGraphIsServedToThisMachineOnly: who asks by another name is a page in a browser that was told that name.
+// TestTheGraphIsServedToThisMachineOnly: who asks by another name is a page in a browser that was
+// told that name.
 func TestTheGraphIsServedToThisMachineOnly(t *testing.T) {
 	followed(t, func(*controller.Following) {}, func(c *clustertest.Cluster, f *controller.Following) {
 		c.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
@@ -180,7 +184,8 @@ func TestTheGraphIsServedToThisMachineOnly(t *testing.T) {
 	})
 }
 
-// TestWhatCannotWorkIsRefusedAtOnce: before anything is sent, and a registry that another has is a mistake of the program.
+// TestWhatCannotWorkIsRefusedAtOnce: before anything is sent, and a registry that another has is a
+// mistake of the program.
 func TestWhatCannotWorkIsRefusedAtOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	good := &rest.Config{Host: "http://api.test"}

@@ -28,7 +28,8 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 		w.makeAll(owners, children)
 		w.removeFinalizer(owners...)
 		began := time.Now()
-		// A server with too much else to do ends the request after a minute, and says so or breaks it off: its user sends it again.
+		// A server with too much else to do ends the request after a minute, and says so or breaks
+		// it off: its user sends it again.
 		collect := func() error {
 			return w.at(w.of(owners[0])).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		}
@@ -43,7 +44,8 @@ func TestDeletecollectionIsArmedAsAWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It comes again after 18 s, and once more if the last object got the finalizer late: not once for each object.
+		// It comes again after 18 s, and once more if the last object got the finalizer late: not
+		// once for each object.
 		t.Logf("deletecollection of %d objects that were never stamped took %s", n, time.Since(began).Round(time.Millisecond))
 		if patched := w.requests(hookUser, owners...)["patch"]; patched > n+n/10 {
 			t.Errorf("%d patches for %d objects", patched, n)
@@ -69,7 +71,8 @@ func TestDeletesRacingWithTheFinalizer(t *testing.T) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan, Background]"))
 		w.awaitFinalizerAdded("cm")
 		w.awaitRefusal("delete", "configmap", owners[0], "--cascade=foreground")
-		// The API server asks, and back-fill is still adding the finalizer, while all of them are deleted and written.
+		// The API server asks, and back-fill is still adding the finalizer, while all of them are
+		// deleted and written.
 		var group errgroup.Group
 		group.SetLimit(64)
 		for i, name := range owners {

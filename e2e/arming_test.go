@@ -97,7 +97,8 @@ func (w *fixture) makeAll(owners, children []string) {
 	w.makePairs("cm", owners, children)
 }
 
-// makePairs makes owners of a kind, and for each a Secret that blocks its deletion and has these finalizers.
+// makePairs makes owners of a kind, and for each a Secret that blocks its deletion and has these
+// finalizers.
 func (w *fixture) makePairs(short string, owners, children []string, finalizers ...string) {
 	w.Helper()
 	var mu sync.Mutex
@@ -136,7 +137,8 @@ func (w *fixture) makePairs(short string, owners, children []string, finalizers 
 	}
 }
 
-// A controller that PUTs what it knows, and knows no finalizers, neither arms what has the finalizer, nor changes it each time.
+// A controller that PUTs what it knows, and knows no finalizers, neither arms what has the
+// finalizer, nor changes it each time.
 func TestReplacingWithoutTheFinalizerChangesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))

@@ -139,7 +139,8 @@ func values(of map[string]string, names []string) (out []string) {
 	return out
 }
 
-// TestWhatMayNotBeReadIsSaidToBeUnknown: with fewer rights, answers say what they lack, and never more than the user may see.
+// TestWhatMayNotBeReadIsSaidToBeUnknown: with fewer rights, answers say what they lack, and never
+// more than the user may see.
 func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

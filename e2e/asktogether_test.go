@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNamespacesGoTogetherAsPlanned: what is held in the one holds nothing in the other. What the API server lets nobody delete is not planned.
+// TestNamespacesGoTogetherAsPlanned: what is held in the one holds nothing in the other. What the
+// API server lets nobody delete is not planned.
 func TestNamespacesGoTogetherAsPlanned(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

@@ -97,8 +97,8 @@ func (w *fixture) brokenHoldsUpOrphaning(kind string, repair func()) {
 	w.awaitMetrics("the kind is level again", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "behind") == 0 })
 }
 
-// onlyOrphanStays deletes three owners, each with another propagation, and makes sure that all that is meant to go goes,
-// but for the owner that waits with the orphan finalizer.
+// onlyOrphanStays deletes three owners, each with another propagation, and makes sure that all that
+// is meant to go goes, but for the owner that waits with the orphan finalizer.
 func (w *fixture) onlyOrphanStays() {
 	w.Helper()
 	w.make(`

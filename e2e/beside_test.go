@@ -22,10 +22,12 @@ const collectorCanary = "weir-collector-canary"
 // builtinCollector is the collector of a kube-controller-manager.
 const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// collectorBegins is how long a kube-controller-manager that was started a moment ago may take until it collects.
+// collectorBegins is how long a kube-controller-manager that was started a moment ago may take
+// until it collects.
 const collectorBegins = 3 * time.Minute
 
-// TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects nothing, and collects when the other is off.
+// TestReplaceModeWaitsWhileAnotherCollectorWorks: it is ready, follows, says why it collects
+// nothing, and collects when the other is off.
 func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.CollectorOnly})
@@ -56,7 +58,8 @@ func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 0 })
 }
 
-// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that wrote the flags again.
+// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that
+// wrote the flags again.
 func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

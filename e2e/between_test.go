@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigThrough is one by which weir reaches the API server through what wrap makes of a proxy that passes everything on. It is weir's
-// user who asks.
+// kubeconfigThrough is one by which weir reaches the API server through what wrap makes of a proxy
+// that passes everything on. It is weir's user who asks.
 func (w *fixture) kubeconfigThrough(name string, wrap func(api *httputil.ReverseProxy) http.Handler) (path string) {
 	w.Helper()
 	if _, err := identity(w.Context(), w.plane, weirUser); err != nil {

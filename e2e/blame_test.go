@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPolicyThatFailsAtRunTimeSaysSo: under Ignore a condition that fails for a request lets it pass, and
-// nothing in the answer shows it. The policy does: by an Event, with the error, and a count.
+// TestPolicyThatFailsAtRunTimeSaysSo: under Ignore a condition that fails for a request lets it
+// pass, and nothing in the answer shows it. The policy does: by an Event, with the error, and a
+// count.
 func TestPolicyThatFailsAtRunTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, companion)

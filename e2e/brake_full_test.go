@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted: a user deleted a widget, which a finalizer keeps. Then a controller writes it into 600
-// objects as their owner. No user asked for those to go: they are held when it ends, and go when a person decides. What was the widget's before goes at once.
+// TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted: a user deleted a widget, which a finalizer
+// keeps. Then a controller writes it into 600 objects as their owner. No user asked for those to
+// go: they are held when it ends, and go when a person decides. What was the widget's before goes
+// at once.
 func TestBrakeHoldsWhatIsGivenToAnOwnerThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)

@@ -27,7 +27,8 @@ import (
 // mostByInference is the default of --brake-objects: in a small cluster it is the limit.
 const mostByInference = 500
 
-// newHoldable is a fixture of its own, with a kind of owners that only this test has, and weir with the limits that users have.
+// newHoldable is a fixture of its own, with a kind of owners that only this test has, and weir with
+// the limits that users have.
 func newHoldable(t *testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	w := newCluster(t, plane.Options{})
@@ -39,7 +40,8 @@ func newHoldable(t *testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinit
 	return w, crd
 }
 
-// ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent, whose deletion a user will ask for.
+// ownedByWidgets makes 600 objects with an owner each, and beside them an owner with a dependent,
+// whose deletion a user will ask for.
 func (w *fixture) ownedByWidgets() (owned []string) {
 	w.Helper()
 	owned = numbered("owned", 600)
@@ -51,8 +53,9 @@ func (w *fixture) ownedByWidgets() (owned []string) {
 	return owned
 }
 
-// TestBrakeHoldsReferencesThatAreWrittenByTheHundred has a controller write nonsense into 600 objects. Of them few go; the others are held until
-// they are repaired. Nothing that is in order waits.
+// TestBrakeHoldsReferencesThatAreWrittenByTheHundred has a controller write nonsense into 600
+// objects. Of them few go; the others are held until they are repaired. Nothing that is in order
+// waits.
 func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
@@ -102,9 +105,10 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	}
 }
 
-// TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no collector ran. How many go before it is seen that
-// they are many is a matter of how soon their owners are looked up, and never more than the limit. A HeldCollection that a client made, who is not
-// Weir, holds nothing.
+// TestBrakeHoldsAtAColdStart starts weir where 600 objects have no owners: they went while no
+// collector ran. How many go before it is seen that they are many is a matter of how soon their
+// owners are looked up, and never more than the limit. A HeldCollection that a client made, who is
+// not Weir, holds nothing.
 func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
@@ -167,7 +171,8 @@ func (w *fixture) awaitHeld(name string, least int) (held *unstructured.Unstruct
 	return held
 }
 
-// awaitCounted waits until all owners have been looked up, and what is held is all that is left of some objects.
+// awaitCounted waits until all owners have been looked up, and what is held is all that is left of
+// some objects.
 func (w *fixture) awaitCounted(name string, owned []string) (held *unstructured.Unstructured) {
 	w.Helper()
 	w.until("all that is left is held for "+name, func(context.Context) (bool, error) {
@@ -177,7 +182,8 @@ func (w *fixture) awaitCounted(name string, owned []string) (held *unstructured.
 	return held
 }
 
-// mustBeHeld: no more objects went than may by inference, and the rest is held because of this conclusion. It returns how many are left.
+// mustBeHeld: no more objects went than may by inference, and the rest is held because of this
+// conclusion. It returns how many are left.
 func (w *fixture) mustBeHeld(held *unstructured.Unstructured, owned []string, because string) (left int) {
 	w.Helper()
 	left = w.countLeft(owned)
@@ -219,7 +225,8 @@ func (w *fixture) countLeft(names []string) int {
 	return len(w.stillThere(names))
 }
 
-// rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What is gone by then is left out.
+// rewrite has objects be owned by others, many at a time, as a controller does that is wrong. What
+// is gone by then is left out.
 func (w *fixture) rewrite(names []string, owner func(name string) types.UID) {
 	w.Helper()
 	w.rewriteTo(names, func(name string) (string, types.UID) {

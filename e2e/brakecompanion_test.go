@@ -14,10 +14,12 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// lifted are flags of a kube-controller-manager whose collectors are as fast as they can be: what holds them holds slower ones.
+// lifted are flags of a kube-controller-manager whose collectors are as fast as they can be: what
+// holds them holds slower ones.
 var lifted = []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}
 
-// newHoldableCompanion is newHoldable with a built-in collector, which Weir holds past the limits that users have.
+// newHoldableCompanion is newHoldable with a built-in collector, which Weir holds past the limits
+// that users have.
 func newHoldableCompanion(t *testing.T, controllers plane.Controllers, flags ...string) (*fixture, pair, *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	flags = append([]string{"--brake-most=5000", "--brake-users=" + builtinCollector}, flags...)
@@ -30,14 +32,16 @@ func newHoldableCompanion(t *testing.T, controllers plane.Controllers, flags ...
 	return w, p, crd
 }
 
-// TestBuiltInCollectorIsHeldPastTheLimits: where the built-in collector collects, a definition goes with 600 instances. What these own is held, also
-// by the webhook and the controller that come after those that are killed, and whatever asks for a delete of its owner goes on.
+// TestBuiltInCollectorIsHeldPastTheLimits: where the built-in collector collects, a definition goes
+// with 600 instances. What these own is held, also by the webhook and the controller that come
+// after those that are killed, and whatever asks for a delete of its owner goes on.
 func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
 	t.Parallel()
 	w, p, crd := newHoldableCompanion(t, plane.None)
 	owned := w.ownedByWidgets()
 	w.startCollector() // it has all owners
-	// The end of a kind ends its watches, be there deletes that they have not shown: the built-in collector would then know none of the owners to be gone.
+	// The end of a kind ends its watches, be there deletes that they have not shown: the built-in
+	// collector would then know none of the owners to be gone.
 	w.make("widget last finalizers=(example.com/hold)")
 	w.beginUndefine(crd)
 
@@ -77,7 +81,8 @@ func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
 	w.awaitNotHeld(crd.Name)
 }
 
-// webhooksWritten are the names of the entries that the API server knows of Weir's validating webhooks.
+// webhooksWritten are the names of the entries that the API server knows of Weir's validating
+// webhooks.
 func (w *fixture) webhooksWritten(ctx context.Context) (names []string) {
 	w.Helper()
 	configuration, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
@@ -93,7 +98,8 @@ func (w *fixture) webhooksWritten(ctx context.Context) (names []string) {
 	return names
 }
 
-// awaitCollectorRefused waits until the built-in collector was told to come again, from now on, at least so many times.
+// awaitCollectorRefused waits until the built-in collector was told to come again, from now on, at
+// least so many times.
 func (w *fixture) awaitCollectorRefused(times int) {
 	w.Helper()
 	refused := func() int {

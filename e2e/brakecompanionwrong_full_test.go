@@ -16,10 +16,12 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// fewByInference is --brake-objects where the built-in collector is wrong about no more than it remembers to be gone: 500 owners.
+// fewByInference is --brake-objects where the built-in collector is wrong about no more than it
+// remembers to be gone: 500 owners.
 const fewByInference = 50
 
-// sharedWithWidgets makes objects that are owned by a widget each, and all by one ConfigMap; beside them an owner with a dependent.
+// sharedWithWidgets makes objects that are owned by a widget each, and all by one ConfigMap; beside
+// them an owner with a dependent.
 func (w *fixture) sharedWithWidgets(n int) (owned []string) {
 	w.Helper()
 	owned = numbered("owned", n)
@@ -32,7 +34,8 @@ func (w *fixture) sharedWithWidgets(n int) (owned []string) {
 	return owned
 }
 
-// mustHoldWhatIsWrong: the built-in collector wants to delete objects although an owner of theirs is there. No more than the limit goes, and all else does.
+// mustHoldWhatIsWrong: the built-in collector wants to delete objects although an owner of theirs
+// is there. No more than the limit goes, and all else does.
 func (w *fixture) mustHoldWhatIsWrong(owned []string, limit int) (left []string) {
 	w.Helper()
 	w.awaitCollectorRefused(10)
@@ -46,7 +49,8 @@ func (w *fixture) mustHoldWhatIsWrong(owned []string, limit int) (left []string)
 	return left
 }
 
-// mustStand: nothing else goes, nothing is held when the collector begins again and knows the owners, and what loses its owner then is collected.
+// mustStand: nothing else goes, nothing is held when the collector begins again and knows the
+// owners, and what loses its owner then is collected.
 func (w *fixture) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left []string) {
 	w.Helper()
 	if err := w.plane.StopController(); err != nil {
@@ -62,7 +66,8 @@ func (w *fixture) mustStand(crd *apiextensionsv1.CustomResourceDefinition, left 
 	w.awaitGoneIn(collectorBegins, left[0])
 }
 
-// awaitFollowed waits until both processes of weir have this many objects of a kind: the delete of an owner that no watch shows counts as inferred.
+// awaitFollowed waits until both processes of weir have this many objects of a kind: the delete of
+// an owner that no watch shows counts as inferred.
 func (w *fixture) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, least int) {
 	w.Helper()
 	w.until("both processes follow "+crd.Name+" again", func(ctx context.Context) (bool, error) {
@@ -76,8 +81,9 @@ func (w *fixture) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, l
 	})
 }
 
-// TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore: the API of 150 owners is switched off, as where discovery loses a group. For up to half a minute
-// the built-in collector does not know that, and takes the 404 of a lookup for the end of an owner.
+// TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore: the API of 150 owners is switched off, as
+// where discovery loses a group. For up to half a minute the built-in collector does not know that,
+// and takes the 404 of a lookup for the end of an owner.
 func TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore(t *testing.T) {
 	t.Parallel()
 	w, _, crd := newHoldableCompanion(t, plane.None, fmt.Sprint("--brake-objects=", fewByInference))
@@ -90,8 +96,9 @@ func TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore(t *testing.T) {
 	w.mustStand(crd, left)
 }
 
-// TestBuiltInCollectorIsHeldAfterARestore: 150 owners were deleted, and what they own was collected, before etcd is put back to a backup in which all of them
-// are there. The built-in collector remembers them to be gone (RB 2.18).
+// TestBuiltInCollectorIsHeldAfterARestore: 150 owners were deleted, and what they own was
+// collected, before etcd is put back to a backup in which all of them are there. The built-in
+// collector remembers them to be gone (RB 2.18).
 func TestBuiltInCollectorIsHeldAfterARestore(t *testing.T) {
 	t.Parallel()
 	w, _, crd := newHoldableCompanion(t, plane.Collectors, fmt.Sprint("--brake-objects=", fewByInference))

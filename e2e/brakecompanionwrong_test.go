@@ -8,7 +8,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// startCollector starts kube-controller-manager with the built-in collectors, and returns when they work.
+// startCollector starts kube-controller-manager with the built-in collectors, and returns when they
+// work.
 func (w *fixture) startCollector() {
 	w.Helper()
 	if err := w.plane.StartController(context.WithoutCancel(w.Context()), plane.Collectors, lifted...); err != nil {

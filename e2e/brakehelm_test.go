@@ -18,8 +18,9 @@ import (
 
 var instances = flag.Int("brake.instances", 600, "how many instances a definition has that helm uninstall deletes")
 
-// TestBrakeHoldsWhatHelmUninstallTakesWithIt: the chart of an operator has the definition among its templates, so its uninstall deletes that, and all
-// instances with it. What these own is held, in both modes, and goes when a person decides.
+// TestBrakeHoldsWhatHelmUninstallTakesWithIt: the chart of an operator has the definition among its
+// templates, so its uninstall deletes that, and all instances with it. What these own is held, in
+// both modes, and goes when a person decides.
 func TestBrakeHoldsWhatHelmUninstallTakesWithIt(t *testing.T) {
 	t.Parallel()
 	for name, holdable := range map[string]func(*testing.T) (*fixture, *apiextensionsv1.CustomResourceDefinition){

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAKindThatIsNotServedAnyMoreTakesNothingWithIt: the API of 600 owners is switched off, as where an upgrade drops a version, or an API server loses a
-// group. Who owns what is not known then, so nothing of theirs goes, all else does, also by a Weir that starts then, and when it is served
-// again it is as it was.
+// TestAKindThatIsNotServedAnyMoreTakesNothingWithIt: the API of 600 owners is switched off, as
+// where an upgrade drops a version, or an API server loses a group. Who owns what is not known
+// then, so nothing of theirs goes, all else does, also by a Weir that starts then, and when it is
+// served again it is as it was.
 func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 	t.Parallel()
 	w, crd := newHoldable(t)
@@ -44,7 +45,8 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 	w.awaitGone(owned[0])
 }
 
-// serves switches the only version of a kind on or off, and returns when the API server does what that says.
+// serves switches the only version of a kind on or off, and returns when the API server does what
+// that says.
 func (w *fixture) serves(crd *apiextensionsv1.CustomResourceDefinition, served bool) {
 	w.Helper()
 	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/versions/0/served","value":%t}]`, served)

@@ -12,9 +12,10 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestBrakeOfAPolicyHoldsWhatWasAskedFor: owners are deleted by request, in both modes. One with few dependents goes at once. One with more than a policy
-// lets go stays with all of them, also when the controller is killed, says so to whoever asks, and goes when a person decides, or alone when its
-// dependents are released.
+// TestBrakeOfAPolicyHoldsWhatWasAskedFor: owners are deleted by request, in both modes. One with
+// few dependents goes at once. One with more than a policy lets go stays with all of them, also
+// when the controller is killed, says so to whoever asks, and goes when a person decides, or alone
+// when its dependents are released.
 func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	const held = "requested.configmaps"
@@ -73,7 +74,8 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.awaitNotHeld(held)
 			w.mustStay(kept...)
 
-			// An explicit Foreground is held where Weir collects, and refused where another would begin at once.
+			// An explicit Foreground is held where Weir collects, and refused where another would
+			// begin at once.
 			w.make("cm last")
 			more := numbered("more", 11)
 			w.make(dependents("sec", more, "last"))

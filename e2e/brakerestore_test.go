@@ -14,8 +14,9 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestBrakeHoldsWhatARestoreBringsBack: a person lets 600 objects go whose owners are not there, and when they have gone etcd is put back to a
-// backup in which they are there. What was decided does not count for what the backup has: it is held once more.
+// TestBrakeHoldsWhatARestoreBringsBack: a person lets 600 objects go whose owners are not there,
+// and when they have gone etcd is put back to a backup in which they are there. What was decided
+// does not count for what the backup has: it is held once more.
 func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]plane.RestoreOptions{"to older resourceVersions": {}, "with a leap to newer ones": {Bump: 1_000_000_000}} {
@@ -55,9 +56,10 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 	}
 }
 
-// TestARenamedKindOfOwners: while Weir does not run, the definition of 600 owners is replaced. Where the kind that the references name is not served any
-// more, it cannot be told what became of the owners, and nothing goes. Where another resource has that kind, its owners are not there: what they own is held,
-// and goes on when the references are repaired.
+// TestARenamedKindOfOwners: while Weir does not run, the definition of 600 owners is replaced.
+// Where the kind that the references name is not served any more, it cannot be told what became of
+// the owners, and nothing goes. Where another resource has that kind, its owners are not there:
+// what they own is held, and goes on when the references are repaired.
 func TestARenamedKindOfOwners(t *testing.T) {
 	t.Parallel()
 	for name, renamed := range map[string]apiextensionsv1.CustomResourceDefinitionNames{

@@ -24,8 +24,9 @@ import (
 // seenWithin is how soon policies say that they are not enforced.
 const seenWithin = 35 * time.Second
 
-// TestAWebhookThatIsNotAskedIsSeen: with failurePolicy Ignore nothing shows that the API server does
-// not get through to the webhook, but the condition Enforced. It says why, and when it is over.
+// TestAWebhookThatIsNotAskedIsSeen: with failurePolicy Ignore nothing shows that the API server
+// does not get through to the webhook, but the condition Enforced. It says why, and when it is
+// over.
 func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 	t.Parallel()
 	w, pair := newPaired(t, companion, plane.Options{})
@@ -164,7 +165,8 @@ func (w *fixture) awaitEnforced(kind, name, status, reason, words string) {
 	})
 }
 
-// canaryHoldsUpNothing: of deletes only dry runs come to the entry that fails closed, and only of one object.
+// canaryHoldsUpNothing: of deletes only dry runs come to the entry that fails closed, and only of
+// one object.
 func (w *fixture) canaryHoldsUpNothing() {
 	w.Helper()
 	leases := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// wanted is a cause that why has to tell: who has to act, and what it says, or gives as evidence, besides. OWNER stands for the object.
+// wanted is a cause that why has to tell: who has to act, and what it says, or gives as evidence,
+// besides. OWNER stands for the object.
 type wanted struct {
 	actor string
 	says  []string
@@ -29,7 +30,8 @@ type suffers struct {
 	all  []fault
 }
 
-// wrong is what is wrong about what was told of it: a cause that is missing, or told twice, and one that it does not have.
+// wrong is what is wrong about what was told of it: a cause that is missing, or told twice, and one
+// that it does not have.
 func (s suffers) wrong(all []toldCause) (out []string) {
 	byActor := map[string]string{}
 	for _, c := range all {
@@ -88,7 +90,8 @@ func (w *fixture) awaitCauses(s suffers) {
 	})
 }
 
-// TestWrongCausesAreFound: what holds why against the faults finds each way in which it can be wrong.
+// TestWrongCausesAreFound: what holds why against the faults finds each way in which it can be
+// wrong.
 func TestWrongCausesAreFound(t *testing.T) {
 	s := suffers{"boss", []fault{
 		{name: "held", causes: []wanted{{"backup", []string{"the finalizer b holds it", `by "x"`}}}},

@@ -32,8 +32,10 @@ const shadowLate = 2 * time.Minute
 // churned is what one round has: deployments that are rolled out twice, services, and jobs.
 const churned = 5
 
-// TestChurnIsNotHeld: under the limits that users have, nothing is held of what a cluster's own life leaves behind, with all of Kubernetes' controllers at
-// work and a weir that is killed in the middle of it. It prints how much of what was collected rests on inference, which docs/operating.md tells.
+// TestChurnIsNotHeld: under the limits that users have, nothing is held of what a cluster's own
+// life leaves behind, with all of Kubernetes' controllers at work and a weir that is killed in the
+// middle of it. It prints how much of what was collected rests on inference, which
+// docs/operating.md tells.
 func TestChurnIsNotHeld(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors, Scheduler: true, Kwok: true,
@@ -84,7 +86,8 @@ func TestChurnIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestShadowFindsNoDifferenceInChurn with all of Kubernetes' controllers at work, and its own collectors.
+// TestShadowFindsNoDifferenceInChurn with all of Kubernetes' controllers at work, and its own
+// collectors.
 func TestShadowFindsNoDifferenceInChurn(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.All, Scheduler: true, Kwok: true,
@@ -191,7 +194,8 @@ func (w *fixture) awaitRolledOut(ns string) {
 	})
 }
 
-// deleteApplications deletes the jobs, and all deployments and services but one; that goes with the namespace.
+// deleteApplications deletes the jobs, and all deployments and services but one; that goes with the
+// namespace.
 func (w *fixture) deleteApplications(ns string) {
 	w.Helper()
 	inBackground := metav1.DeleteOptions{PropagationPolicy: new(background)}

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestRolloutGoesThroughWhereDeletesAreToBeConfirmed: no one confirms what Kubernetes' own controllers delete.
+// TestRolloutGoesThroughWhereDeletesAreToBeConfirmed: no one confirms what Kubernetes' own
+// controllers delete.
 func TestRolloutGoesThroughWhereDeletesAreToBeConfirmed(t *testing.T) {
 	t.Parallel()
 	w, _ := newPaired(t, companion, plane.Options{Controllers: plane.All, Scheduler: true, Kwok: true})

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the collector delete each object once, but for what the
-// collector has begun when the draining begins.
+// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the
+// collector delete each object once, but for what the collector has begun when the draining begins.
 func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
 	t.Parallel()
 	const n, begun = 400, 2 * 64 // as many as the collector has workers

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// foregroundRequests are what a user has asked about objects, by verb, without the live reads of the owner that waits: at least one, and two a second.
+// foregroundRequests are what a user has asked about objects, by verb, without the live reads of
+// the owner that waits: at least one, and two a second.
 func foregroundRequests(w *fixture, user string, names []string) map[string]int {
 	have := w.requests(user, names...)
 	have["get"] += 0 // none is shown, too

@@ -73,7 +73,8 @@ func (w *fixture) undefine(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.awaitUndefined(crd)
 }
 
-// beginUndefine deletes a kind. An object of it with a finalizer holds the definition, and all watches go on meanwhile.
+// beginUndefine deletes a kind. An object of it with a finalizer holds the definition, and all
+// watches go on meanwhile.
 func (w *fixture) beginUndefine(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	if err := w.crds().Delete(w.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {

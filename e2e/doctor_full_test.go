@@ -19,7 +19,8 @@ func (w *fixture) doctor(kubeconfig string, flags ...string) (out string, code i
 	return w.command(append([]string{"doctor", "--kubeconfig", kubeconfig, "-n", metav1.NamespaceSystem}, flags...)...)
 }
 
-// mustFind wants lines of a doctor that begin with a grade, and have what it is about, and all words.
+// mustFind wants lines of a doctor that begin with a grade, and have what it is about, and all
+// words.
 func (w *fixture) mustFind(out string, want ...string) {
 	w.Helper()
 	for _, line := range want {
@@ -38,7 +39,8 @@ func (w *fixture) mustFind(out string, want ...string) {
 	}
 }
 
-// TestDoctorSeesThatWeirWorksAlone by the canary, and does not take Weir for another collector. Policies that are not in force are named.
+// TestDoctorSeesThatWeirWorksAlone by the canary, and does not take Weir for another collector.
+// Policies that are not in force are named.
 func TestDoctorSeesThatWeirWorksAlone(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

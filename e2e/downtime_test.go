@@ -65,8 +65,8 @@ func TestWhatHappenedWhileWeirWasDownIsMadeGood(t *testing.T) {
 	}
 }
 
-// blockingEachOther makes n objects that all own each other, and all block. Of 40 they are more references than the collector follows
-// to tell who waits for whom.
+// blockingEachOther makes n objects that all own each other, and all block. Of 40 they are more
+// references than the collector follows to tell who waits for whom.
 func (w *fixture) blockingEachOther(n int) []string {
 	w.Helper()
 	all := numbered("crowd", n)

@@ -61,7 +61,8 @@ func stopEnforced() {
 // eachMode runs a test in both modes, at the same time.
 func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) { eachModeIn(t, newEnforced, f) }
 
-// eachModeAlone is eachMode in clusters of their own, for tests that would hold up those beside them, or break their work.
+// eachModeAlone is eachMode in clusters of their own, for tests that would hold up those beside
+// them, or break their work.
 func eachModeAlone(t *testing.T, f func(t *testing.T, w *fixture)) {
 	eachModeIn(t, func(t *testing.T, m mode) *fixture {
 		w, _ := newPaired(t, m, planeOf(m))
@@ -101,7 +102,8 @@ func planeOf(m mode) plane.Options {
 		controllers = plane.All
 	}
 	return plane.Options{Controllers: controllers, Scheduler: true, Kwok: true, Audit: true, Out: os.Stderr,
-		// The built-in collector orphans twenty objects in a second unless told otherwise, and these tests do thousands.
+		// The built-in collector orphans twenty objects in a second unless told otherwise, and
+		// these tests do thousands.
 		ControllerManagerFlags: lifted}
 }
 
@@ -300,8 +302,8 @@ func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
 	return out
 }
 
-// awaitFinalizerAdded waits until the API server has the finalizer added to objects of a kind as they are
-// made.
+// awaitFinalizerAdded waits until the API server has the finalizer added to objects of a kind as
+// they are made.
 func (w *fixture) awaitFinalizerAdded(short string) {
 	w.Helper()
 	w.until(short+" are stamped", func(ctx context.Context) (bool, error) {

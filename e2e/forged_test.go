@@ -60,7 +60,8 @@ func (w *fixture) stranger(path, body string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// Whoever reaches the webhook's port has nothing written to objects of their choice, with the token or without.
+// Whoever reaches the webhook's port has nothing written to objects of their choice, with the token
+// or without.
 func TestForgedReviewsChangeNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestWhatIsLeftOfANamespaceThatIsGoneIsTold: the API server refuses what has to be asked about it, and calls that
-// not found. With a namespace of the name the deletion goes on.
+// TestWhatIsLeftOfANamespaceThatIsGoneIsTold: the API server refuses what has to be asked about it,
+// and calls that not found. With a namespace of the name the deletion goes on.
 func TestWhatIsLeftOfANamespaceThatIsGoneIsTold(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

@@ -30,8 +30,9 @@ func (w *fixture) awaitReleased(name string) {
 	})
 }
 
-// One of two webhooks goes, and comes again, while the histories are played. Nothing that is protected goes
-// unconfirmed: under Fail when a webhook is killed, and under Ignore when it is told to end.
+// One of two webhooks goes, and comes again, while the histories are played. Nothing that is
+// protected goes unconfirmed: under Fail when a webhook is killed, and under Ignore when it is told
+// to end.
 func TestNoProtectedObjectGoesWhileWebhooksAreReplaced(t *testing.T) {
 	t.Parallel()
 	for policy, signal := range map[string]syscall.Signal{"Fail": syscall.SIGKILL, "Ignore": syscall.SIGTERM} {
@@ -51,7 +52,8 @@ func TestNoProtectedObjectGoesWhileWebhooksAreReplaced(t *testing.T) {
 	}
 }
 
-// replaceByTurns ends one replica after the other by a signal, and starts it again, until ctx ends. It tells how often.
+// replaceByTurns ends one replica after the other by a signal, and starts it again, until ctx ends.
+// It tells how often.
 func (s *service) replaceByTurns(ctx context.Context, signal syscall.Signal) (times int) {
 	for ctx.Err() == nil {
 		r, other := s.replicas[times%2], s.replicas[1-times%2]
@@ -71,8 +73,8 @@ func (s *service) replaceByTurns(ctx context.Context, signal syscall.Signal) (ti
 	return times
 }
 
-// A StatefulSet hands its claims to the pods that it scales away, and the collector of pods deletes one whose node
-// is gone. The claims, and what the pod owns, are protected, and stay.
+// A StatefulSet hands its claims to the pods that it scales away, and the collector of pods deletes
+// one whose node is gone. The claims, and what the pod owns, are protected, and stay.
 func TestControllersOfKubernetesTakeNothingProtectedAlong(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
@@ -133,9 +135,9 @@ spec: {nodeName: nowhere, containers: [{name: c, image: example.com/c}]}
 	})
 }
 
-// A tenant who may edit one namespace makes owners and references by the thousand, and has the webhook count them a hundred
-// times at once. Others' requests are answered meanwhile, and what is protected stays; also what the tenant adds
-// 14,000 references to.
+// A tenant who may edit one namespace makes owners and references by the thousand, and has the
+// webhook count them a hundred times at once. Others' requests are answered meanwhile, and what is
+// protected stays; also what the tenant adds 14,000 references to.
 func TestTenantsReferencesStarveNoReview(t *testing.T) {
 	for m := range enforced {
 		t.Run(string(m), func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// protectSecrets has a policy protect the Secrets of the namespace, and waits until it does. The policy has these further lines.
+// protectSecrets has a policy protect the Secrets of the namespace, and waits until it does. The
+// policy has these further lines.
 func (w *fixture) protectSecrets(lines ...string) {
 	w.Helper()
 	w.policy("DeletionPolicy", strings.Join(append([]string{`
@@ -19,7 +20,8 @@ func (w *fixture) protectSecrets(lines ...string) {
 	w.awaitRefusal("delete", "secret", "guarded")
 }
 
-// controller is a client of a controller of Kubernetes, whose own deletes no policy judges unless it says so.
+// controller is a client of a controller of Kubernetes, whose own deletes no policy judges unless
+// it says so.
 func (w *fixture) controller() dynamic.Interface {
 	w.Helper()
 	return w.as("system:serviceaccount:kube-system:some-controller",

@@ -28,7 +28,8 @@ var handOvers = flag.Int("handover.rounds", 2, "how often collecting is handed f
 
 const migrationLease = "collectors"
 
-// migration is the configuration by which kube-controller-manager runs its two controllers only while it holds the Lease.
+// migration is the configuration by which kube-controller-manager runs its two controllers only
+// while it holds the Lease.
 const migration = `
 apiVersion: controllermanager.config.k8s.io/v1
 kind: LeaderMigrationConfiguration
@@ -38,9 +39,11 @@ controllerLeaders:
 - {name: namespace-controller, component: "*"}
 `
 
-// underTheLease are the controllers and flags with which a kube-controller-manager collects only while it holds the Lease. That of 1.36 ends when it
-// begins to with --enable-leader-migration (RB 9.9), so there it is one that has only these two controllers, and the Lease is its own. One of 1.30
-// takes the Lease only after its serviceaccount-token-controller has started, and has to be allowed to (RB 9.10).
+// underTheLease are the controllers and flags with which a kube-controller-manager collects only
+// while it holds the Lease. That of 1.36 ends when it begins to with --enable-leader-migration (RB
+// 9.9), so there it is one that has only these two controllers, and the Lease is its own. One of
+// 1.30 takes the Lease only after its serviceaccount-token-controller has started, and has to be
+// allowed to (RB 9.10).
 func (w *fixture) underTheLease() (plane.Controllers, []string) {
 	w.Helper()
 	version, err := w.typed.Discovery().ServerVersion()
@@ -59,8 +62,9 @@ func (w *fixture) underTheLease() (plane.Controllers, []string) {
 	return plane.Collectors + ",serviceaccount-token-controller", []string{"--enable-leader-migration", "--leader-migration-config=" + config}
 }
 
-// TestCollectingIsHandedOver: kube-controller-manager and Weir wait for the same Lease. While owners are deleted all the time, each of the two ends in
-// turn, and the other goes on. No object is collected by both, nothing is left, and for no longer than the Lease lasts does nothing go.
+// TestCollectingIsHandedOver: kube-controller-manager and Weir wait for the same Lease. While
+// owners are deleted all the time, each of the two ends in turn, and the other goes on. No object
+// is collected by both, nothing is left, and for no longer than the Lease lasts does nothing go.
 func TestCollectingIsHandedOver(t *testing.T) {
 	t.Parallel()
 	const lease, renew, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second // kube-controller-manager's, and Weir's, where nothing else is said
@@ -107,8 +111,9 @@ func TestCollectingIsHandedOver(t *testing.T) {
 	w.mustHandOver(2**handOvers, most)
 }
 
-// mustHandOver looks at what was collected: each object once, by one of the two at a time, and never for long by none. A delete that was under way
-// when its client ended counts as none of theirs.
+// mustHandOver looks at what was collected: each object once, by one of the two at a time, and
+// never for long by none. A delete that was under way when its client ended counts as none of
+// theirs.
 func (w *fixture) mustHandOver(times int, most time.Duration) {
 	w.Helper()
 	all := append(w.collected(builtinCollector), w.collected(weirUser)...)

@@ -16,8 +16,9 @@ import (
 // home is the namespace that Weir runs in, in tests that delete it.
 const home = "weir-home"
 
-// TestNamespaceThatWeirRunsInWaitsForAnotherToFinish: a Weir that is the only controller of namespaces does not delete itself. It
-// says so, goes on with all else, and whoever comes after it finishes.
+// TestNamespaceThatWeirRunsInWaitsForAnotherToFinish: a Weir that is the only controller of
+// namespaces does not delete itself. It says so, goes on with all else, and whoever comes after it
+// finishes.
 func TestNamespaceThatWeirRunsInWaitsForAnotherToFinish(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
@@ -56,8 +57,9 @@ func TestNamespaceThatWeirRunsInWaitsForAnotherToFinish(t *testing.T) {
 	w.awaitHomeGone()
 }
 
-// startAtHome starts a controller that takes the Service of its webhooks to be in the namespace home, where its CA and its token
-// are, and returns when it has written the webhook configurations of a policy.
+// startAtHome starts a controller that takes the Service of its webhooks to be in the namespace
+// home, where its CA and its token are, and returns when it has written the webhook configurations
+// of a policy.
 func (w *fixture) startAtHome(m mode) {
 	w.Helper()
 	if err := installCRDs(w.Context(), w.plane); err != nil {

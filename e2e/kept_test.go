@@ -19,7 +19,8 @@ func keeping(resource, propagation string) string {
     dependents: [{apiGroups: [""], resources: [configmaps], action: Orphan}]`
 }
 
-// keptBy makes ConfigMaps that an object owns: enough of them that a collector which begins at once gets to some before all are released.
+// keptBy makes ConfigMaps that an object owns: enough of them that a collector which begins at once
+// gets to some before all are released.
 func (w *fixture) keptBy(owner string) (names []string) {
 	w.Helper()
 	for i := range 60 {

@@ -14,13 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// enforcement is a way in which an enforced deletion goes, the objects that it is about, and what has to become of them. Names end in #, which
-// stands for the try.
+// enforcement is a way in which an enforced deletion goes, the objects that it is about, and what
+// has to become of them. Names end in #, which stands for the try.
 type enforcement struct {
 	spec, objects string // of the policy, and what is there
 	goes, stays   []string
 	owned         map[string]string // the owners of what stays
-	// writes are how many requests of weir's it takes at the least, by mode: no steps of which it is said that they were tried are none.
+	// writes are how many requests of weir's it takes at the least, by mode: no steps of which it
+	// is said that they were tried are none.
 	writes map[mode]int
 }
 
@@ -78,8 +79,9 @@ func (p *played) all(names []string, try int) (out []string) {
 	return out
 }
 
-// controllerKilledAtEachStep kills the controller between any two requests that it sends for an enforced deletion, and between any of them
-// and its answer: what is to go goes all the same, and what is to stay stays, released.
+// controllerKilledAtEachStep kills the controller between any two requests that it sends for an
+// enforced deletion, and between any of them and its answer: what is to go goes all the same, and
+// what is to stay stays, released.
 func (w *fixture) controllerKilledAtEachStep(url string) {
 	w.killed(w.weir) // until the end
 	s := &steps{}
@@ -155,7 +157,8 @@ func (w *fixture) end(all []*played, try int) {
 	}
 }
 
-// bothAreDownWhenItBegins: the controller and the webhook are killed when the finalizer is there, and no watch sees the deletes.
+// bothAreDownWhenItBegins: the controller and the webhook are killed when the finalizer is there,
+// and no watch sees the deletes.
 func (w *fixture) bothAreDownWhenItBegins(all []*played) {
 	w.begin(all, 0)
 	w.weir.Kill()
@@ -172,7 +175,8 @@ func (w *fixture) bothAreDownWhenItBegins(all []*played) {
 	w.end(all, 0)
 }
 
-// killedAtStep has the n-th write of each enforcement be the last before the controller is killed, and returns those that had one.
+// killedAtStep has the n-th write of each enforcement be the last before the controller is killed,
+// and returns those that had one.
 func (w *fixture) killedAtStep(s *steps, n int, all []*played) (stopped []*played) {
 	w.begin(all, n)
 	after := map[string]bool{}
@@ -209,8 +213,8 @@ func (w *fixture) killedAtStep(s *steps, n int, all []*played) (stopped []*playe
 	return stopped
 }
 
-// A policy that cannot be compiled any more holds, under Fail, what terminates: each object says so, and when the policy is fixed each goes
-// as it says, and nothing of what it keeps is lost.
+// A policy that cannot be compiled any more holds, under Fail, what terminates: each object says
+// so, and when the policy is fixed each goes as it says, and nothing of what it keeps is lost.
 func (w *fixture) policyBreaksWhileObjectsTerminate() {
 	const n = 60
 	name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")

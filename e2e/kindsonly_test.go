@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestWebhookFollowsObjectsOnceAPolicyCountsThem: a policy that has it know kinds has it follow no objects. With one that counts them it refuses
-// until it knows them, and then for what it knows: from the first refusal on no delete goes through.
+// TestWebhookFollowsObjectsOnceAPolicyCountsThem: a policy that has it know kinds has it follow no
+// objects. With one that counts them it refuses until it knows them, and then for what it knows:
+// from the first refusal on no delete goes through.
 func TestWebhookFollowsObjectsOnceAPolicyCountsThem(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

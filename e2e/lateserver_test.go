@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestAPIServersBehindEachOtherDeleteNothingThatIsOwned: what weir knows of some kinds comes from an API server whose watches are
-// behind, and what it knows of the others from one whose are not.
+// TestAPIServersBehindEachOtherDeleteNothingThatIsOwned: what weir knows of some kinds comes from
+// an API server whose watches are behind, and what it knows of the others from one whose are not.
 func TestAPIServersBehindEachOtherDeleteNothingThatIsOwned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, plane.Options{})
@@ -132,7 +132,8 @@ func (w *fixture) foregroundUnseen(behind *plane.Server) {
 	w.mustStay("moved")
 }
 
-// The owner was told to orphan after all, and the watch still shows that it waits for what depends on it.
+// The owner was told to orphan after all, and the watch still shows that it waits for what depends
+// on it.
 func (w *fixture) takenBackUnseen(behind *plane.Server) {
 	w.make(`
 		cm  boss
@@ -159,7 +160,8 @@ func (w *fixture) takenBackUnseen(behind *plane.Server) {
 	w.awaitGone("held", "boss")
 }
 
-// The namespace looks empty to every watch, and is not: the lists that prove it empty are no older than they are asked for.
+// The namespace looks empty to every watch, and is not: the lists that prove it empty are no older
+// than they are asked for.
 func (w *fixture) contentUnseen(behind *plane.Server) {
 	w.make("sec seen")
 	w.settle()

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestObjectWithMoreOwnersThanAreFollowedIsKept, and says why; one with as many as are followed is judged by all of them.
+// TestObjectWithMoreOwnersThanAreFollowedIsKept, and says why; one with as many as are followed is
+// judged by all of them.
 func TestObjectWithMoreOwnersThanAreFollowedIsKept(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

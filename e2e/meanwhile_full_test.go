@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A controller that puts Weir's finalizer back, whenever it is not there, holds nothing up: the API server takes no finalizer for what terminates.
+// A controller that puts Weir's finalizer back, whenever it is not there, holds nothing up: the API
+// server takes no finalizer for what terminates.
 func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
@@ -41,7 +42,8 @@ func TestFinalizerThatIsPutBackHoldsNothing(t *testing.T) {
 	})
 }
 
-// A webhook can put it back (RB 6.35). Then the object says what it waits for, and is tried ever less; when the webhook stops, it goes.
+// A webhook can put it back (RB 6.35). Then the object says what it waits for, and is tried ever
+// less; when the webhook stops, it goes.
 func TestFinalizerThatAWebhookPutsBackIsToldAndEnds(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
@@ -67,7 +69,8 @@ func TestFinalizerThatAWebhookPutsBackIsToldAndEnds(t *testing.T) {
 		w.delete("one", background)
 		e := w.awaitEvent("one", "CollectionRefused")
 		w.mustSay(e.Message, "nothing changed: a mutating webhook may be undoing it")
-		// A few may change something, such as orphan, and be tried at once after that; then the next ones come after 50, 100, 200 … ms.
+		// A few may change something, such as orphan, and be tried at once after that; then the
+		// next ones come after 50, 100, 200 … ms.
 		var seen []time.Time
 		w.until("it is tried ever less", func(context.Context) (bool, error) {
 			seen = h.seen("one")

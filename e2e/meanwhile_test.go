@@ -17,12 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// meanwhileObjects is how much there is to do while something changes. make test has a part of what issue 12 asks for: 10,000 dependents that
-// are to be kept, and 5,000 objects that terminate.
+// meanwhileObjects is how much there is to do while something changes. make test has a part of what
+// issue 12 asks for: 10,000 dependents that are to be kept, and 5,000 objects that terminate.
 var meanwhileObjects = flag.Int("meanwhile.objects", 200, "dependents that are to be kept while others come; half as many objects terminate while their policy changes")
 
-// A controller that writes whole objects as it knew them takes off what Weir, or the collector, has put on meanwhile: orphan, which says that
-// dependents are to live. They live all the same, and the object goes.
+// A controller that writes whole objects as it knew them takes off what Weir, or the collector, has
+// put on meanwhile: orphan, which says that dependents are to live. They live all the same, and the
+// object goes.
 func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", strings.ReplaceAll(strings.ReplaceAll(configMaps, "configmaps", "secrets"), "%s", "Orphan"))
@@ -60,7 +61,8 @@ func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 	})
 }
 
-// What refuses the request for which a deletion waits is named on the object, and once it is gone the deletion ends.
+// What refuses the request for which a deletion waits is named on the object, and once it is gone
+// the deletion ends.
 func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("DeletionPolicy", `
@@ -86,9 +88,10 @@ func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
 	})
 }
 
-// Many dependents are to be kept, others come while these are released, and the rest goes: none goes that was there before the delete. One that
-// comes in the instant before its owner goes is collected, as it is where it comes after that: no watch has told of it yet. So of those that
-// came the last ones may be gone, and only these: whatever came before one that is kept is kept as well.
+// Many dependents are to be kept, others come while these are released, and the rest goes: none
+// goes that was there before the delete. One that comes in the instant before its owner goes is
+// collected, as it is where it comes after that: no watch has told of it yet. So of those that came
+// the last ones may be gone, and only these: whatever came before one that is kept is kept as well.
 func TestManyDependentsAreKeptWhileOthersCome(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		n := *meanwhileObjects
@@ -126,7 +129,8 @@ func TestManyDependentsAreKeptWhileOthersCome(t *testing.T) {
 	})
 }
 
-// Where all are to be kept, and Weir collects, it remembers owners that have gone so: those that come after its end are kept as well.
+// Where all are to be kept, and Weir collects, it remembers owners that have gone so: those that
+// come after its end are kept as well.
 func TestDependentsThatComeWhileAnEnforcedOrphanEndsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, replace)
@@ -155,8 +159,8 @@ func TestDependentsThatComeWhileAnEnforcedOrphanEndsAreKept(t *testing.T) {
 	w.mustHaveLost(boss)
 }
 
-// The policy changes, cannot be judged, and goes, while objects terminate: those that it holds say so, each ends, and no reference to an owner
-// that is gone is left.
+// The policy changes, cannot be judged, and goes, while objects terminate: those that it holds say
+// so, each ends, and no reference to an owner that is gone is left.
 func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		n := *meanwhileObjects / 2
@@ -164,7 +168,8 @@ func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 		w.awaitFinalizerAdded("cm")
 		owners, children := numbered("owner", n), numbered("child", n)
 		w.makeAll(owners, children)
-		// Weir's own requests are not judged: what the policy has become holds nothing up before the object terminates.
+		// Weir's own requests are not judged: what the policy has become holds nothing up before
+		// the object terminates.
 		var first sync.WaitGroup
 		first.Go(func() { w.deleteAs(weirUser, owners[:n/2]) })
 		w.awaitLeft(owners[:n/2], n/2-n/10)
@@ -186,7 +191,8 @@ func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 		w.mustLive("sec", children[n/2:])
 		w.unpolicy("DeletionPolicy", name)
 		w.awaitGoneIn(patienceFor(n), owners...)
-		// What was held until there was no policy goes as if there had been none; what went before the first change went by Orphan.
+		// What was held until there was no policy goes as if there had been none; what went before
+		// the first change went by Orphan.
 		w.awaitGoneIn(patienceFor(n), children[n/2:]...)
 		w.settle()
 		var kept []string
@@ -247,11 +253,12 @@ func (w *fixture) makeOne(ctx context.Context, short, name string, owner metav1.
 // patienceFor so many objects is as for few, and more for the many that a flag asks for.
 func patienceFor(n int) time.Duration { return patience * time.Duration(1+n/2000) }
 
-// mostComing bounds the dependents that come while others are released: on a slow machine they would come for as long as the owner is there.
+// mostComing bounds the dependents that come while others are released: on a slow machine they
+// would come for as long as the owner is there.
 func mostComing() int { return max(100, *meanwhileObjects/10) }
 
-// keepMaking makes dependents of an object, one after the other, until ctx ends or the owner has gone. Those are returned that were made while it
-// was there.
+// keepMaking makes dependents of an object, one after the other, until ctx ends or the owner has
+// gone. Those are returned that were made while it was there.
 func (w *fixture) keepMaking(ctx context.Context, short string, of object) (made []object) {
 	ref := of.reference()
 	ref.BlockOwnerDeletion = new(true)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestManyNamesAreConfigured: the API server refuses a configuration with an expression that is too long, and no new policy would be in force.
+// TestManyNamesAreConfigured: the API server refuses a configuration with an expression that is too
+// long, and no new policy would be in force.
 func TestManyNamesAreConfigured(t *testing.T) {
 	eachModeAlone(t, func(t *testing.T, w *fixture) {
 		for policy := range 7 { // after the first, with 33 KB, what would be all in one expression is longer than the API server takes

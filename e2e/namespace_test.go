@@ -43,8 +43,8 @@ func (w *fixture) awaitDropped(uid types.UID) {
 	})
 }
 
-// awaitConditions waits until the namespace has conditions, as TYPE=STATUS REASON: MESSAGE; a message
-// that ends in … may go on.
+// awaitConditions waits until the namespace has conditions, as TYPE=STATUS REASON: MESSAGE; a
+// message that ends in … may go on.
 func (w *fixture) awaitConditions(want ...string) {
 	w.Helper()
 	var have []string
@@ -101,7 +101,8 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 	}
 }
 
-// TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected: while Weir drains it, what is in it is left for its wave.
+// TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected: while Weir drains it, what is in it is
+// left for its wave.
 func TestGarbageOfANamespaceThatIsNotDrainedAnyMoreIsCollected(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

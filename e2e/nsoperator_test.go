@@ -17,11 +17,13 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// ofOperator is what an operator of namespaces has of its own in each of them: a finalizer, and a condition.
+// ofOperator is what an operator of namespaces has of its own in each of them: a finalizer, and a
+// condition.
 const ofOperator = "example.com/operator"
 
-// TestOperatorOfNamespacesStopsNoDraining in replace mode: it has a finalizer of its own in spec.finalizers of every namespace, says in a
-// condition what it did, and takes the finalizer off through the same subresource as a namespace controller, before Weir or after it.
+// TestOperatorOfNamespacesStopsNoDraining in replace mode: it has a finalizer of its own in
+// spec.finalizers of every namespace, says in a condition what it did, and takes the finalizer off
+// through the same subresource as a namespace controller, before Weir or after it.
 func TestOperatorOfNamespacesStopsNoDraining(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestWavesHoldWhereControllersAreOneUser: kube-controller-manager without credentials for each of its controllers.
+// TestWavesHoldWhereControllersAreOneUser: kube-controller-manager without credentials for each of
+// its controllers.
 func TestWavesHoldWhereControllersAreOneUser(t *testing.T) {
 	t.Parallel()
 	const user = "system:kube-controller-manager"

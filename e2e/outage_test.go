@@ -181,7 +181,8 @@ func (w *fixture) webhookKilledWhileArming() {
 	w.removeFinalizer(owners...)
 	done := make(chan error, 1)
 	go func() {
-		// A window for what the first webhook added the finalizer to, and another for what the second one had to.
+		// A window for what the first webhook added the finalizer to, and another for what the
+		// second one had to.
 		done <- wait.PollUntilContextTimeout(w.Context(), pollEvery, 2*patience, true, func(ctx context.Context) (bool, error) {
 			err := w.at(w.of(owners[0])).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 			if apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) {

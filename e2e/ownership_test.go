@@ -24,7 +24,8 @@ func (w *fixture) as(user string, rules ...rbacv1.PolicyRule) dynamic.Interface 
 	return client
 }
 
-// grant gives a user rights in a namespace, by a role, and waits until the API server knows of them.
+// grant gives a user rights in a namespace, by a role, and waits until the API server knows of
+// them.
 func (w *fixture) grant(namespace, role, user string, rules ...rbacv1.PolicyRule) {
 	w.Helper()
 	name := metav1.ObjectMeta{Name: role}

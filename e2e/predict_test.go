@@ -25,16 +25,19 @@ var (
 
 const deletesInRound = 5
 
-// predictedPolicies are what a policy may say about ConfigMaps or Secrets; keeps: ConfigMaps that depend on them are kept.
+// predictedPolicies are what a policy may say about ConfigMaps or Secrets; keeps: ConfigMaps that
+// depend on them are kept.
 var predictedPolicies = []struct {
 	propagation string
 	keeps       bool
 }{{"", false}, {"Background", false}, {"Foreground", false}, {"Orphan", false}, {"Background", true}, {"Foreground", true}}
 
-// TestPlansUnderPoliciesComeTrue: random objects own each other, under random policies and beside both collectors. What `kubectl weir plan` says of a
-// delete is what happens to each of them, and no other object changes; what it says to be refused is refused. Where it says that something is in doubt, only
-// what it does not name at all must stay as it is. So it is of a namespace, which takes along what is in it, and of a definition with instances: before
-// finalizers of others come off, and after.
+// TestPlansUnderPoliciesComeTrue: random objects own each other, under random policies and beside
+// both collectors. What `kubectl weir plan` says of a delete is what happens to each of them, and
+// no other object changes; what it says to be refused is refused. Where it says that something is
+// in doubt, only what it does not name at all must stay as it is. So it is of a namespace, which
+// takes along what is in it, and of a definition with instances: before finalizers of others come
+// off, and after.
 func TestPlansUnderPoliciesComeTrue(t *testing.T) {
 	if *predictSeed == 0 {
 		*predictSeed = uint64(time.Now().UnixNano())
@@ -95,7 +98,8 @@ func (p *predictor) calm() {
 	p.settle()
 }
 
-// awaitCollector waits until plans and the webhook, which remembers its answer for a second, know for sure that weir collects.
+// awaitCollector waits until plans and the webhook, which remembers its answer for a second, know
+// for sure that weir collects.
 func (p *predictor) awaitCollector() {
 	p.Helper()
 	p.until("the canary stands", func(ctx context.Context) (bool, error) {
@@ -180,8 +184,8 @@ type foretoldItem struct {
 	Stage      int
 }
 
-// outcomes are what becomes of objects: at first "held" of those that wait for finalizers of others, and "later" of what goes only after that; in
-// the end these are gone, too.
+// outcomes are what becomes of objects: at first "held" of those that wait for finalizers of
+// others, and "later" of what goes only after that; in the end these are gone, too.
 func (f *foretold) outcomes(end bool) map[types.UID]string {
 	out := map[types.UID]string{}
 	for _, i := range f.Items {
@@ -269,7 +273,8 @@ func (p *predictor) compare(names, before []string, outcome map[types.UID]string
 		}
 		return said
 	}
-	// What is to happen may take its time; what is not to happen would have by the time that all has settled.
+	// What is to happen may take its time; what is not to happen would have by the time that all
+	// has settled.
 	var said []string
 	for deadline := time.Now().Add(patience); ; {
 		p.calm()
@@ -292,7 +297,8 @@ func (p *predictor) compare(names, before []string, outcome map[types.UID]string
 	}
 }
 
-// describe says how each object is: with its owners that are objects of this test, which its finalizers do not change.
+// describe says how each object is: with its owners that are objects of this test, which its
+// finalizers do not change.
 func (p *predictor) describe(names []string) (all []string) {
 	p.Helper()
 	for _, name := range names {

@@ -23,7 +23,8 @@ const holds = "example.com/hold"
 var definitionKind = kind{GroupVersionKind: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	resource: "customresourcedefinitions", cluster: true}
 
-// apart is a predictor of what is elsewhere, with policies of its own: what it makes is not asked about when all is settled around it.
+// apart is a predictor of what is elsewhere, with policies of its own: what it makes is not asked
+// about when all is settled around it.
 func (p *predictor) apart() *predictor {
 	p.Helper()
 	other := *p.beside()
@@ -49,7 +50,8 @@ func (p *predictor) deleteNamespace() {
 	p.sum.add(q.sum)
 }
 
-// deleteDefinition deletes one with instances in two namespaces, of which some own objects, and one is held.
+// deleteDefinition deletes one with instances in two namespaces, of which some own objects, and one
+// is held.
 func (p *predictor) deleteDefinition() {
 	p.Helper()
 	q := p.apart()
@@ -77,7 +79,8 @@ func (p *predictor) deleteDefinition() {
 	p.sum.add(q.sum)
 }
 
-// deleteRoot plans the delete of what takes along more than its dependents, and deletes it; then the finalizer comes off that holds one object.
+// deleteRoot plans the delete of what takes along more than its dependents, and deletes it; then
+// the finalizer comes off that holds one object.
 func (p *predictor) deleteRoot(root object, names []string, held string) {
 	p.Helper()
 	policy := []metav1.DeletionPropagation{background, foreground, orphan}[p.random.IntN(3)]

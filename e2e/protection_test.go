@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// mustRefuse runs kubectl, which must fail and say each of these. The plan of a delete that is refused must say the same.
+// mustRefuse runs kubectl, which must fail and say each of these. The plan of a delete that is
+// refused must say the same.
 func (w *fixture) mustRefuse(says []string, args ...string) {
 	w.Helper()
 	out, err := w.kubectl(args...)
@@ -34,7 +35,8 @@ func (w *fixture) mustRefuse(says []string, args ...string) {
 	w.mustSay(w.mustAsk(append([]string{"plan"}, args...)...), append(says, "a policy refuses the delete: ")...)
 }
 
-// kubectlOnceKnown is kubectl, asked again while Weir refuses because a kind was defined a moment ago, by another test, and may have dependents.
+// kubectlOnceKnown is kubectl, asked again while Weir refuses because a kind was defined a moment
+// ago, by another test, and may have dependents.
 func (w *fixture) kubectlOnceKnown(args ...string) (out string, err error) {
 	w.Helper()
 	w.until("it is known what kubectl "+strings.Join(args, " ")+" would do", func(context.Context) (bool, error) {
@@ -63,7 +65,8 @@ func (w *fixture) awaitRefusal(args ...string) {
 	})
 }
 
-// An object as deep as the API server stores is judged like any other: in a review it is deeper still.
+// An object as deep as the API server stores is judged like any other: in a review it is deeper
+// still.
 func TestDepthGetsNothingPastAPolicy(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
@@ -90,7 +93,8 @@ func TestDepthGetsNothingPastAPolicy(t *testing.T) {
 	})
 }
 
-// An object as large as etcd takes, full of what JSON writes in six characters, is judged like any other: the review of its edit has it twice.
+// An object as large as etcd takes, full of what JSON writes in six characters, is judged like any
+// other: the review of its edit has it twice.
 func TestSizeGetsNothingPastAPolicy(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.policy("OwnerReferencePolicy", `

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestAlertsAndPanelsAskForWhatProcessesTell: a controller and a webhook do a little of all that they do, and each query of the
-// chart finds its series in what both tell of it.
+// TestAlertsAndPanelsAskForWhatProcessesTell: a controller and a webhook do a little of all that
+// they do, and each query of the chart finds its series in what both tell of it.
 func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
@@ -26,7 +26,8 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s", "--brake-most", "20")
-	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a collector like any.
+	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a
+	// collector like any.
 	kubeconfig, err := identity(t.Context(), w.plane, "companion")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,8 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 
 	shadow := w.runWeir(weir.Options{Name: "shadow", Kubeconfig: kubeconfig, Flags: []string{"--mode", "shadow"}})
 	beside.weir = shadow
-	// What went while the shadow was listing is not to be compared: so there is more of it, but not as much as is held.
+	// What went while the shadow was listing is not to be compared: so there is more of it, but not
+	// as much as is held.
 	var last time.Time
 	beside.awaitMetrics("what the other does is compared", func(m weir.Metrics) bool {
 		if now := time.Now(); now.Sub(last) > 6*time.Second {
@@ -108,7 +110,8 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// startHookAndController starts both as startPair does, and the controller with these flags as well.
+// startHookAndController starts both as startPair does, and the controller with these flags as
+// well.
 func (w *fixture) startHookAndController(flags ...string) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context())
@@ -128,7 +131,8 @@ func (w *fixture) startHookAndController(flags ...string) {
 	w.Cleanup(w.weir.Kill)
 }
 
-// queries runs the program of the charts' module, which has Prometheus: the control plane must not be built with its versions.
+// queries runs the program of the charts' module, which has Prometheus: the control plane must not
+// be built with its versions.
 func queries(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./queries"}, args...)...)
 	cmd.Dir = filepath.Join("..", "charts")

@@ -36,7 +36,8 @@ func TestKindThatWeirMayNotSeeIsNotItsToCollect(t *testing.T) {
 	w.delete("foreground", foreground)
 	w.delete("orphan", orphan)
 	w.awaitGone("boss", "leaf", "foreground", "of-fg")
-	// The right might be on its way, as while a cluster starts: for a minute the kind is one that fails.
+	// The right might be on its way, as while a cluster starts: for a minute the kind is one that
+	// fails.
 	w.awaitOwners("of-orphan", "")
 	w.mustBeThere("orphan")
 	w.awaitGoneIn(2*patience, "orphan")

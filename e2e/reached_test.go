@@ -14,8 +14,9 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestALeaderIsReadyOnceTheWebhookWasAsked: so helm install --wait is over when policies are enforced, and not before. Who follows is
-// ready, so that a rollout goes on; so is a leader that has seen the webhook be asked, whatever comes later. There is no policy.
+// TestALeaderIsReadyOnceTheWebhookWasAsked: so helm install --wait is over when policies are
+// enforced, and not before. Who follows is ready, so that a rollout goes on; so is a leader that
+// has seen the webhook be asked, whatever comes later. There is no policy.
 func TestALeaderIsReadyOnceTheWebhookWasAsked(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{replace, companion} {

@@ -31,8 +31,8 @@ func peak(t *testing.T, pid int) int {
 	return n
 }
 
-// TestTwoMillionReferencesEndNoProcess: a tenant writes 70 objects with 28,000 owner references each, which is as much
-// as one can hold.
+// TestTwoMillionReferencesEndNoProcess: a tenant writes 70 objects with 28,000 owner references
+// each, which is as much as one can hold.
 func TestTwoMillionReferencesEndNoProcess(t *testing.T) {
 	t.Parallel()
 	w, p := newPaired(t, replace, planeOf(replace))

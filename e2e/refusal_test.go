@@ -75,7 +75,8 @@ func (h *hook) mustNotSpin(name string) {
 	h.w.Helper()
 	const tries = 7
 	seen := h.awaitSeen(name, tries)
-	// One may come because the watch shows a change, and the first answers take longer than the last.
+	// One may come because the watch shows a change, and the first answers take longer than the
+	// last.
 	least := 20 * time.Millisecond * (1<<(tries-2) - 1) / 2
 	if took := seen[tries-1].Sub(seen[0]); took < least {
 		h.w.Errorf("%d tries of %s in %s: it spins", tries, name, took)

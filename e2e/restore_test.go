@@ -113,8 +113,8 @@ func (w *fixture) mustNotice(since time.Time) {
 	}
 }
 
-// TestStorageThatIsRestoredUnderItsAPIServer does what Kubernetes' documentation says not to: the API server runs on, and
-// shows what it had cached, until it is restarted.
+// TestStorageThatIsRestoredUnderItsAPIServer does what Kubernetes' documentation says not to: the
+// API server runs on, and shows what it had cached, until it is restarted.
 func TestStorageThatIsRestoredUnderItsAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
@@ -141,8 +141,8 @@ func TestStorageThatIsRestoredUnderItsAPIServer(t *testing.T) {
 	system := *w
 	system.namespace = metav1.NamespaceSystem
 	system.awaitRequests(weirUser, "get", system.requests(weirUser, before.Name)["get"]+2, before.Name) // weir has seen it
-	// The next try is some time away then: one that is under way while the storage is exchanged, or follows a proof of a moment ago,
-	// notices nothing (freshFor in follow/history.go).
+	// The next try is some time away then: one that is under way while the storage is exchanged, or
+	// follows a proof of a moment ago, notices nothing (freshFor in follow/history.go).
 	h.awaitSeen("refused", len(h.seen("refused"))+1)
 
 	if err := w.plane.Restore(t.Context(), snapshot, plane.RestoreOptions{KeepAPIServer: true}); err != nil {

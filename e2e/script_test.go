@@ -122,8 +122,9 @@ func (c *claim) play(w *fixture, file string) {
 	}
 }
 
-// filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, an object's uid for UID(NAME), n letters for
-// X(n), and all objects that a test made whose names begin so for NAME-*.
+// filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, an object's
+// uid for UID(NAME), n letters for X(n), and all objects that a test made whose names begin so for
+// NAME-*.
 func (p *player) filledIn(text string) string {
 	text = strings.NewReplacer("NAMESPACE", p.namespace, "FILE", p.file).Replace(text)
 	if p.elsewhere != nil {
@@ -302,7 +303,8 @@ func (p *player) mustFail(args, says []string) {
 	p.mustSay(said, says...)
 }
 
-// untilKubectl asks kubectl again and again, until it says what it is to say, and with ! is refused.
+// untilKubectl asks kubectl again and again, until it says what it is to say, and with ! is
+// refused.
 func (p *player) untilKubectl(args, says []string) {
 	p.Helper()
 	refused := args[0] == "!"

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestUsersOfAnotherAPIServerAreFollowed: weir talks to one API server, whose watches are behind, and users write through the
-// other one.
+// TestUsersOfAnotherAPIServerAreFollowed: weir talks to one API server, whose watches are behind,
+// and users write through the other one.
 func TestUsersOfAnotherAPIServerAreFollowed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, plane.Options{})
@@ -50,8 +50,8 @@ func TestUsersOfAnotherAPIServerAreFollowed(t *testing.T) {
 	c.mustNotRewind()
 }
 
-// cascadeSeenLate deletes an owner, and gives half of what it owns to another, before the API server that weir talks to shows
-// any of that.
+// cascadeSeenLate deletes an owner, and gives half of what it owns to another, before the API
+// server that weir talks to shows any of that.
 func (w *fixture) cascadeSeenLate(lagging *plane.Server, policy metav1.DeletionPropagation) {
 	w.Helper()
 	leaves, moved := numbered("leaf", 40), numbered("moved", 40)
@@ -86,8 +86,8 @@ func (w *fixture) cascadeSeenLate(lagging *plane.Server, policy metav1.DeletionP
 	}
 }
 
-// TestCascadeGoesOnAtAnotherAPIServer: the one that weir talks to dies in the middle, the load balancer goes on to the other,
-// and back when it has returned.
+// TestCascadeGoesOnAtAnotherAPIServer: the one that weir talks to dies in the middle, the load
+// balancer goes on to the other, and back when it has returned.
 func TestCascadeGoesOnAtAnotherAPIServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, plane.Options{})
@@ -132,7 +132,8 @@ func TestCascadeGoesOnAtAnotherAPIServer(t *testing.T) {
 	c.mustNotRewind()
 }
 
-// TestAPIServerThatHasNotSeenANamespaceEnd takes what is created in it: it goes with the namespace, or after it.
+// TestAPIServerThatHasNotSeenANamespaceEnd takes what is created in it: it goes with the namespace,
+// or after it.
 func TestAPIServerThatHasNotSeenANamespaceEnd(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

@@ -1,6 +1,7 @@
 package e2e
 
-// mustNotRewind looks whether weir has taken an API server that is late for one that was restored from a backup.
+// mustNotRewind looks whether weir has taken an API server that is late for one that was restored
+// from a backup.
 func (w *fixture) mustNotRewind() {
 	w.Helper()
 	if n := w.sum("weir_history_rewound_total"); n > 0 {

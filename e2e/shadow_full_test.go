@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt: on the metrics port to those who may get the path, and besides at an address of the
-// machine, or of the pod, which kubectl weir shadow asks.
+// TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt: on the metrics port to those who may get the
+// path, and besides at an address of the machine, or of the pod, which kubectl weir shadow asks.
 func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.All})

@@ -22,7 +22,8 @@ type shadowReport struct {
 	Differences []struct{ What, Verb, Object, Why, Ended string }
 }
 
-// startShadow runs a weir that may read, and nothing else. It returns how to read its report, and where that is.
+// startShadow runs a weir that may read, and nothing else. It returns how to read its report, and
+// where that is.
 func (w *fixture) startShadow(flags ...string) (read func() shadowReport, path string) {
 	w.Helper()
 	kubeconfig, err := w.reader()

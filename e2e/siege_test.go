@@ -22,8 +22,9 @@ import (
 
 var sieges = flag.Int("sieges", 150, "how many histories TestNoProtectedObjectGoesUnconfirmed plays in each mode")
 
-// siege is one history: three clients who may edit, and whose deletes nobody refuses, do what comes to their minds with two owners and three protected
-// Secrets of theirs. They never delete a Secret, and never confirm that one may go.
+// siege is one history: three clients who may edit, and whose deletes nobody refuses, do what comes
+// to their minds with two owners and three protected Secrets of theirs. They never delete a Secret,
+// and never confirm that one may go.
 type siege struct {
 	*rand.Rand
 	maps, secrets  dynamic.ResourceInterface
@@ -75,7 +76,8 @@ func (s *siege) begin(ctx context.Context) error {
 	return nil
 }
 
-// client does some things, one after the other. What is refused, or is not there any more, is no concern of it.
+// client does some things, one after the other. What is refused, or is not there any more, is no
+// concern of it.
 func (s *siege) client(ctx context.Context, r *rand.Rand) {
 	for range 2 + r.IntN(4) {
 		owner, guard := s.owners[r.IntN(2)], s.guards[r.IntN(3)]
@@ -99,8 +101,8 @@ func (s *siege) client(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// settled tells what has to be waited for until nothing can happen any more: until the owners are gone, and no Secret refers to one. It fails where
-// a Secret is gone.
+// settled tells what has to be waited for until nothing can happen any more: until the owners are
+// gone, and no Secret refers to one. It fails where a Secret is gone.
 func (s *siege) settled(ctx context.Context) (waits string, err error) {
 	for _, o := range s.owners {
 		_, err := s.maps.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -125,8 +127,8 @@ func (s *siege) settled(ctx context.Context) (waits string, err error) {
 	return waits, nil
 }
 
-// Whatever clients do to the owners of protected objects, and to their references, no collector deletes one that is not confirmed; and none is
-// left with an owner that is not there.
+// Whatever clients do to the owners of protected objects, and to their references, no collector
+// deletes one that is not confirmed; and none is left with an owner that is not there.
 func TestNoProtectedObjectGoesUnconfirmed(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.protectSecrets()

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestSilentWatchHoldsOrphaning: an object that the API server cannot decode keeps its watches of the
-// kind open, and has them show nothing.
+// TestSilentWatchHoldsOrphaning: an object that the API server cannot decode keeps its watches of
+// the kind open, and has them show nothing.
 func TestSilentWatchHoldsOrphaning(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

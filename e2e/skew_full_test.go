@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestAPIServersAreUpgradedOneAfterTheOther, from the version of the plane to the current one: weir talks to both, by turns. In
-// the end, and between, all is collected that is to go, and nothing else.
+// TestAPIServersAreUpgradedOneAfterTheOther, from the version of the plane to the current one: weir
+// talks to both, by turns. In the end, and between, all is collected that is to go, and nothing
+// else.
 func TestAPIServersAreUpgradedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	current, err := plane.BuildCurrent(t.Context(), os.Stderr, plane.APIServer)
@@ -71,7 +72,8 @@ func (w *fixture) worksAs(state string) *fixture {
 	return in
 }
 
-// logDifference tells which kinds one of the API servers serves and the plane's own does not, and the reverse.
+// logDifference tells which kinds one of the API servers serves and the plane's own does not, and
+// the reverse.
 func (w *fixture) logDifference(config *rest.Config) {
 	w.Helper()
 	served := func(config *rest.Config) map[string]bool {

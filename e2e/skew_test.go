@@ -22,8 +22,8 @@ func discovers(r *http.Request) bool {
 	return strings.HasPrefix(path, "api") && (n < 2 || n == 2 && strings.HasPrefix(path, "apis/"))
 }
 
-// TestKindThatOneAPIServerDoesNotServeLosesNothing: as it is during an upgrade, what kinds there are depends on which API server
-// is asked.
+// TestKindThatOneAPIServerDoesNotServeLosesNothing: as it is during an upgrade, what kinds there
+// are depends on which API server is asked.
 func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
@@ -76,8 +76,9 @@ func TestKindThatOneAPIServerDoesNotServeLosesNothing(t *testing.T) {
 	w.awaitGone("boss", "leaf", "mixed")
 }
 
-// TestWhatAPolicyKeepsIsWaitedForWhileItIsNotServed: its objects are there, and no API server shows them. Their owner stays until they are seen, and
-// loses none of them; an owner of nothing there does not wait.
+// TestWhatAPolicyKeepsIsWaitedForWhileItIsNotServed: its objects are there, and no API server shows
+// them. Their owner stays until they are seen, and loses none of them; an owner of nothing there
+// does not wait.
 func TestWhatAPolicyKeepsIsWaitedForWhileItIsNotServed(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
@@ -116,8 +117,8 @@ func (w *fixture) rediscover(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// TestDefinitionOfAnotherScopeThatAnAPIServerHasNotSeen: it looks for objects of the new kind where those of the old one would
-// be, finds none, and says so as if it knew.
+// TestDefinitionOfAnotherScopeThatAnAPIServerHasNotSeen: it looks for objects of the new kind where
+// those of the old one would be, finds none, and says so as if it knew.
 func TestDefinitionOfAnotherScopeThatAnAPIServerHasNotSeen(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

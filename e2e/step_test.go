@@ -11,9 +11,10 @@ import (
 	"sync"
 )
 
-// steps stands between weir and the API server, and has weir stop at a step of what it does in some namespaces: at the n-th write in each of
-// them. That write is either not passed on, or carried out and never answered; nor is any that comes after it. So who kills weir then
-// kills it exactly there.
+// steps stands between weir and the API server, and has weir stop at a step of what it does in some
+// namespaces: at the n-th write in each of them. That write is either not passed on, or carried out
+// and never answered; nor is any that comes after it. So who kills weir then kills it exactly
+// there.
 type steps struct {
 	api http.Handler
 
@@ -73,7 +74,8 @@ func (s *steps) next(namespace, write string) (past int, carriedOut bool) {
 	return len(s.writes[namespace]) - s.at, after
 }
 
-// writeOf is what a request writes in a namespace, as method and name, but for Events; empty if it writes nothing there.
+// writeOf is what a request writes in a namespace, as method and name, but for Events; empty if it
+// writes nothing there.
 func writeOf(r *http.Request) (namespace, write string) {
 	_, path, in := strings.Cut(r.URL.Path, "/namespaces/")
 	parts := strings.Split(path, "/")

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestDeleteSummariesCanBeTurnedOff: a webhook that runs with --delete-summaries=false counts what would also be deleted, and refuses for it, but
-// says nothing of it at a delete that is only tried, or is refused for something else. The same webhook without the flag does.
+// TestDeleteSummariesCanBeTurnedOff: a webhook that runs with --delete-summaries=false counts what
+// would also be deleted, and refuses for it, but says nothing of it at a delete that is only tried,
+// or is refused for something else. The same webhook without the flag does.
 func TestDeleteSummariesCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})

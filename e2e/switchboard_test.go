@@ -21,14 +21,15 @@ func newServers(w *fixture, flags ...string) *plane.Server {
 	return second
 }
 
-// switchboard sends each request to one of two API servers, as a test wants it: watches of different kinds then come from
-// servers of which one is behind.
+// switchboard sends each request to one of two API servers, as a test wants it: watches of
+// different kinds then come from servers of which one is behind.
 type switchboard struct {
 	mu     sync.Mutex
 	second func(*http.Request) bool
 }
 
-// startWeirSwitched runs a weir whose requests go to the second API server where second says so, and to the plane's own otherwise.
+// startWeirSwitched runs a weir whose requests go to the second API server where second says so,
+// and to the plane's own otherwise.
 func (w *fixture) startWeirSwitched(s *plane.Server, second func(*http.Request) bool, flags ...string) *switchboard {
 	w.Helper()
 	other := strings.TrimPrefix(s.Config.Host, "https://")

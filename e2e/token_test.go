@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// The token that the webhook's paths begin with is replaced while requests flow that a policy with Fail is about: none of them
-// may meet a path that is not taken any more, or not yet.
+// The token that the webhook's paths begin with is replaced while requests flow that a policy with
+// Fail is about: none of them may meet a path that is not taken any more, or not yet.
 func TestTokenIsReplacedWhileRequestsFlow(t *testing.T) {
 	t.Parallel()
 	w, _ := newPaired(t, replace, plane.Options{Controllers: plane.WithoutCollectors})

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestWhyTriesWhatIsRefused: no metadata tells who refuses the request for which an object waits. It is tried, and nothing changes.
+// TestWhyTriesWhatIsRefused: no metadata tells who refuses the request for which an object waits.
+// It is tried, and nothing changes.
 func TestWhyTriesWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -69,7 +70,8 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	w.awaitGone("boss", "leaf")
 }
 
-// refuseOfSecrets has the API server refuse an operation on those of the fixture's namespace, by a policy of which it returns the name.
+// refuseOfSecrets has the API server refuse an operation on those of the fixture's namespace, by a
+// policy of which it returns the name.
 func (w *fixture) refuseOfSecrets(operation admissionregistrationv1.OperationType) string {
 	w.Helper()
 	name, admission := fmt.Sprintf("no-%s-%s", strings.ToLower(string(operation)), w.namespace), w.typed.AdmissionregistrationV1()

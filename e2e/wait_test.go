@@ -53,8 +53,8 @@ func (w *fixture) get(name string) *unstructured.Unstructured {
 	return found
 }
 
-// awaitCached waits until the API server has an object in its watch cache as it is stored. It begins a write with what it has there, and asks webhooks
-// once more if that was old.
+// awaitCached waits until the API server has an object in its watch cache as it is stored. It
+// begins a write with what it has there, and asks webhooks once more if that was old.
 func (w *fixture) awaitCached(name string) {
 	w.Helper()
 	o := w.of(name)

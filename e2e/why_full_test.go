@@ -22,14 +22,16 @@ import (
 // fault is something for which an object does not go.
 type fault struct {
 	name string
-	// finalizers hold it, written by a manager; dependents are lines of objects that refer to OWNER; propagation is how it is deleted.
+	// finalizers hold it, written by a manager; dependents are lines of objects that refer to
+	// OWNER; propagation is how it is deleted.
 	finalizers  []string
 	dependents  string
 	propagation metav1.DeletionPropagation
 	causes      []wanted
 }
 
-// faults are those that any object can have, and with each other. Webhooks and rights are those of newFaulty.
+// faults are those that any object can have, and with each other. Webhooks and rights are those of
+// newFaulty.
 func faults(w *fixture) []fault {
 	in := w.namespace + "/"
 	hook := func(more ...string) []wanted {
@@ -62,7 +64,8 @@ func weirAway() fault {
 		"the finalizer " + finalizer + " holds it: ", "the propagation of the policy is carried out", "the Lease weir-controller, by which its component says that it is there, was renewed "}}}}
 }
 
-// newFaulty is a cluster without controllers but Weir's, which may not delete LimitRanges, and is refused what is named so by a webhook.
+// newFaulty is a cluster without controllers but Weir's, which may not delete LimitRanges, and is
+// refused what is named so by a webhook.
 func newFaulty(t *testing.T) (*fixture, *hook) {
 	t.Helper()
 	w := newCluster(t, plane.Options{})
@@ -122,8 +125,9 @@ func (w *fixture) suffer(name string, all ...fault) {
 	w.delete(name, propagation)
 }
 
-// TestWhyNamesFaultsOneAndTwoAtATime: with each fault, and each two that an object can have, each cause is told once, with who has to act, and
-// no other is said to have to. It is so when it is told first, and still when all else has happened.
+// TestWhyNamesFaultsOneAndTwoAtATime: with each fault, and each two that an object can have, each
+// cause is told once, with who has to act, and no other is said to have to. It is so when it is
+// told first, and still when all else has happened.
 func TestWhyNamesFaultsOneAndTwoAtATime(t *testing.T) {
 	t.Parallel()
 	w, hook := newFaulty(t)

@@ -8,7 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// TestHistoryTellsWhoAskedAndWhichPolicy: the webhook saw the request, the controller carried the policy out.
+// TestHistoryTellsWhoAskedAndWhichPolicy: the webhook saw the request, the controller carried the
+// policy out.
 func TestHistoryTellsWhoAskedAndWhichPolicy(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		policy := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground")+"\n  protection: {maxDependents: 100}")

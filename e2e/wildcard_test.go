@@ -23,7 +23,8 @@ const everything = `
 func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
 	eachModeAlone(t, func(_ *testing.T, w *fixture) {
 		w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
-		// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not, what the last step shows.
+		// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not,
+		// what the last step shows.
 		w.policyNamed("DeletionPolicy", "guard", everything+"\n  protection: {maxDependents: 1000}\n  failurePolicy: Fail")
 		w.policyNamed("OwnerReferencePolicy", "all", everything+"\n  rules: {dangling: Deny, namespacedOwner: Deny, cycle: Deny}\n  failurePolicy: Fail")
 		w.policyNamed("DrainPolicy", "all", `
@@ -133,7 +134,8 @@ func (w *fixture) glassBreaks() {
 			w.Errorf("%s is still there: %v", name, err)
 		}
 	}
-	// And nothing stands between the user and what got the finalizer but that, which weir release takes off.
+	// And nothing stands between the user and what got the finalizer but that, which weir release
+	// takes off.
 	if out, err := w.kubectl("create", "configmap", fmt.Sprintf("after-%s", w.namespace)); err != nil {
 		w.Errorf("%v\n%s", err, out)
 	}

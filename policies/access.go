@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Access is a permission that the user of a question may have or not: what a SubjectAccessReview asks.
+// Access is a permission that the user of a question may have or not: what a SubjectAccessReview
+// asks.
 type Access struct {
 	Verb        string `json:"verb"`
 	Group       string `json:"group"`
@@ -46,7 +47,8 @@ func (a Access) lacks(user string) string {
 	return s
 }
 
-// everyFinalizer is the permission that saves looking up owners' kinds: who has it must not be held up by discovery.
+// everyFinalizer is the permission that saves looking up owners' kinds: who has it must not be held
+// up by discovery.
 var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
 
 // ask returns the answer to a question of a policy's, or notes that there is none yet.
@@ -63,7 +65,8 @@ func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	return bool(answer), known
 }
 
-// mayChange: who changes references must be allowed to delete the dependent, because that is what it can amount to.
+// mayChange: who changes references must be allowed to delete the dependent, because that is what
+// it can amount to.
 func (j *ownerJudge) mayChange(c *compiled) {
 	q := j.q
 	gvr, sub := q.RequestResource, q.RequestSubresource
@@ -82,7 +85,8 @@ func (j *ownerJudge) mayChange(c *compiled) {
 	}
 }
 
-// mayBlock: who blocks an owner's deletion must be allowed to set its finalizers, which would do the same.
+// mayBlock: who blocks an owner's deletion must be allowed to set its finalizers, which would do
+// the same.
 func (j *ownerJudge) mayBlock(c *compiled) {
 	if yes, known := j.ask(c, everyFinalizer); yes || !known {
 		return

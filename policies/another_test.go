@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// An object that terminates can be deleted once more, and the API server then goes by the last that was asked for: what may
-// not be asked for at first may not be asked for then. One that asks for nothing changes nothing, and is never refused.
+// An object that terminates can be deleted once more, and the API server then goes by the last that
+// was asked for: what may not be asked for at first may not be asked for then. One that asks for
+// nothing changes nothing, and is never refused.
 func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 	const (
 		orphan  = "propagation: {default: Orphan, allowed: [Orphan]}"

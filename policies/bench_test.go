@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// crowds are ways in which there can be many policies, of which none refuses. Each is about deployments, has a selector
-// and a condition, sets a propagation and a limit.
+// crowds are ways in which there can be many policies, of which none refuses. Each is about
+// deployments, has a selector and a condition, sets a propagation and a limit.
 var crowds = []struct {
 	name              string
 	resource          func(i int) string

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Whoever writes an object decides how much a condition costs on it. To pad it must not be a way past the policy.
+// Whoever writes an object decides how much a condition costs on it. To pad it must not be a way
+// past the policy.
 func TestConditionThatCostsTooMuchRefusesWhateverTheFailurePolicy(t *testing.T) {
 	for _, failure := range []string{"Ignore", "Fail"} {
 		for expression, says := range map[string]string{

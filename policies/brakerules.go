@@ -6,11 +6,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// GarbageCollector is who the built-in collector is, where kube-controller-manager runs with --use-service-account-credentials.
+// GarbageCollector is who the built-in collector is, where kube-controller-manager runs with
+// --use-service-account-credentials.
 const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// BrakeRules are the entry for what another garbage collector deletes, whoever it is. The failurePolicy is Ignore: without Weir it works as it
-// always does.
+// BrakeRules are the entry for what another garbage collector deletes, whoever it is. The
+// failurePolicy is Ignore: without Weir it works as it always does.
 func BrakeRules(users []string) WebhookRules {
 	quoted := make([]string, len(users))
 	for i, u := range users {

@@ -11,12 +11,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Canary is the name of the Lease whose dry-run deletes are brought to Weir, and refused, to see whether they are. It leases
-// nothing: of all kinds it is the one that the fewest look at.
+// Canary is the name of the Lease whose dry-run deletes are brought to Weir, and refused, to see
+// whether they are. It leases nothing: of all kinds it is the one that the fewest look at.
 const Canary = "weir-canary"
 
-// CanaryRules are the entry for the Lease in a namespace. Only with Fail the API server says why it could not ask, so the
-// entry must not hold up anything that a user means: dry runs alone come to it, of that one object.
+// CanaryRules are the entry for the Lease in a namespace. Only with Fail the API server says why it
+// could not ask, so the entry must not hold up anything that a user means: dry runs alone come to
+// it, of that one object.
 func CanaryRules(namespace string) WebhookRules {
 	scope := admissionregistrationv1.NamespacedScope
 	return WebhookRules{
@@ -32,8 +33,8 @@ func CanaryRules(namespace string) WebhookRules {
 	}
 }
 
-// CanaryAnswer is with which words a delete of the canary is refused. The number that the request carries, as its
-// gracePeriodSeconds, tells the answer to it from any other.
+// CanaryAnswer is with which words a delete of the canary is refused. The number that the request
+// carries, as its gracePeriodSeconds, tells the answer to it from any other.
 func CanaryAnswer(gracePeriodSeconds int64) string {
 	return fmt.Sprintf("this dry run is refused so that weir sees whether the API server asks it (%d)", gracePeriodSeconds)
 }

@@ -20,8 +20,9 @@ import (
 // refuse it. Those of a cluster-scoped root only warn: whoever may edit one of them has named the
 // owner.
 //
-// The graph says what would go, and whether any of it is of a kind that is protected. It has neither labels nor annotations,
-// and a confirmation is an annotation: so those objects are read. The caller does that, and says what it read:
+// The graph says what would go, and whether any of it is of a kind that is protected. It has
+// neither labels nor annotations, and a confirmation is an annotation: so those objects are read.
+// The caller does that, and says what it read:
 //
 //	Lookups, and Saw for each object, or TooMany, or Unread
 //	Decide, and once more with the answers to Decision.Discloses
@@ -82,7 +83,8 @@ func (s *Set) Cascade(q Question) *Cascade {
 // objects is judged, or it would be too late.
 func (c *Cascade) binds() bool { return c.q.isNamespace() || c.q.isCRD() }
 
-// mayGuardIn tells whether a policy may be about what goes: all of that is in the namespace of the object, where it is in one.
+// mayGuardIn tells whether a policy may be about what goes: all of that is in the namespace of the
+// object, where it is in one.
 func (c *compiled) mayGuardIn(q *Question) bool {
 	if !c.judges() || c.namespaces == nil || !q.namespaced() || q.NamespaceObject == nil {
 		return c.judges()
@@ -107,7 +109,8 @@ func (c *Cascade) begin() bool {
 	return len(c.catch.Objects) > 0 || !c.catch.Complete
 }
 
-// hold finds out of what kinds there is something in the namespace, or whether there is any of the definition.
+// hold finds out of what kinds there is something in the namespace, or whether there is any of the
+// definition.
 func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 	if c.q.isNamespace() {
 		c.holds.Namespace = c.q.name()
@@ -133,7 +136,8 @@ func (c *Cascade) failAll(why error) {
 	}
 }
 
-// fail records, once, that a policy could not be judged. It refuses nothing where the objects are judged by themselves.
+// fail records, once, that a policy could not be judged. It refuses nothing where the objects are
+// judged by themselves.
 func (c *Cascade) fail(p *compiled, why error) {
 	switch {
 	case c.failed[p.key]:

@@ -30,7 +30,8 @@ func configMap(name string, more map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m}
 }
 
-// catching are facts by which ConfigMaps go with whatever is deleted, and every kind of a name is served in version v1.
+// catching are facts by which ConfigMaps go with whatever is deleted, and every kind of a name is
+// served in version v1.
 func catching(complete bool, names ...string) Facts {
 	one := Caught{Resource: configMaps, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 	return Facts{
@@ -180,7 +181,8 @@ func namespace(f Facts) Question {
 		OldObject: map[string]any{"metadata": map[string]any{"name": "shop", "uid": "uid-shop", "labels": map[string]any{"env": "prod"}}}}
 }
 
-// TestConditionsSeeTheKindOfWhatIsReadByItsMetadata: the API server says that each such object is a PartialObjectMetadata.
+// TestConditionsSeeTheKindOfWhatIsReadByItsMetadata: the API server says that each such object is a
+// PartialObjectMetadata.
 func TestConditionsSeeTheKindOfWhatIsReadByItsMetadata(t *testing.T) {
 	for expression, refused := range map[string]bool{
 		"oldObject.kind == 'ConfigMap' && oldObject.apiVersion == 'v1'": true,
@@ -202,8 +204,9 @@ func TestConditionsSeeTheKindOfWhatIsReadByItsMetadata(t *testing.T) {
 	}
 }
 
-// How much a namespace holds is up to users: where that is too much its delete is refused, whatever the failurePolicy. What cannot be read for
-// another reason is the failurePolicy's. Neither refuses at another root, where each object is judged by itself.
+// How much a namespace holds is up to users: where that is too much its delete is refused, whatever
+// the failurePolicy. What cannot be read for another reason is the failurePolicy's. Neither refuses
+// at another root, where each object is judged by itself.
 func TestWhatCannotBeReadInACascade(t *testing.T) {
 	for failure, unread := range map[string]bool{"Ignore": true, "Fail": false} {
 		set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}, failurePolicy: "+failure)), Options{})
@@ -224,7 +227,8 @@ func TestWhatCannotBeReadInACascade(t *testing.T) {
 	}
 }
 
-// A user can have a policy fail about one object of a namespace. That must not hide that the others were too many to be looked at.
+// A user can have a policy fail about one object of a namespace. That must not hide that the others
+// were too many to be looked at.
 func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", ", conditions: [{name: gold, expression: oldObject.data.tier == 'gold'}]", "confirmation: Required}, failurePolicy: Ignore")), Options{})
 	c := set.Cascade(namespace(catching(true, "a", "b")))
@@ -257,8 +261,8 @@ func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	}
 }
 
-// TestAllThatIsProtectedCanBeSeen: a refusal stops at a few, and says how to see all; all are found where they are asked for, as far as the user
-// may list them.
+// TestAllThatIsProtectedCanBeSeen: a refusal stops at a few, and says how to see all; all are found
+// where they are asked for, as far as the user may list them.
 func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	var objects []map[string]any
@@ -332,7 +336,8 @@ func TestCascadesOfClusterScopedObjectsCostNothingInNamespaces(t *testing.T) {
 	}
 }
 
-// TestNamesInACascadeStayInTheirLine: RBAC objects may be called what a terminal obeys, and what would write lines of its own into a refusal.
+// TestNamesInACascadeStayInTheirLine: RBAC objects may be called what a terminal obeys, and what
+// would write lines of its own into a refusal.
 func TestNamesInACascadeStayInTheirLine(t *testing.T) {
 	const name = "x\x1b[2J\n\nPlan: nothing is deleted."
 	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})

@@ -21,7 +21,8 @@ type Lookup struct {
 	Full bool
 	// Selector selects what some policy may protect; nil is everything.
 	Selector *metav1.LabelSelector
-	// Objects are those that would go; nil: all do that are in Namespace, or in any where that is empty.
+	// Objects are those that would go; nil: all do that are in Namespace, or in any where that is
+	// empty.
 	Objects   []Caught
 	Namespace string // in which they all are; empty for several, or none
 
@@ -71,7 +72,8 @@ func (l *Lookup) Goes(name string, uid types.UID) bool {
 	return !isUsual(l.Resource.GroupResource(), name)
 }
 
-// Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is known to refuse.
+// Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is
+// known to refuse.
 func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	o := object(obj)
 	if o.terminating() {
@@ -92,7 +94,8 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	return c.early
 }
 
-// shortName is the name, with the namespace where that is not the request's. RBAC objects may be called almost anything.
+// shortName is the name, with the namespace where that is not the request's. RBAC objects may be
+// called almost anything.
 func (c *Cascade) shortName(d *Question) string {
 	if !d.namespaced() || d.Namespace == c.q.Namespace || c.q.isNamespace() && d.Namespace == c.q.name() {
 		return words.Printable(d.name())

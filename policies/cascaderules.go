@@ -10,8 +10,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// neverNamespaced are Kubernetes' own resources that are in no namespace and that policies are likely to protect. Their owners
-// are in none either, so nothing has to come to Weir that is in a namespace.
+// neverNamespaced are Kubernetes' own resources that are in no namespace and that policies are
+// likely to protect. Their owners are in none either, so nothing has to come to Weir that is in a
+// namespace.
 var neverNamespaced = []schema.GroupResource{
 	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "persistentvolumes"},
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
@@ -52,7 +53,8 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 			Name: g.prefix + string(WebhookCascade), Webhook: WebhookCascade, FailurePolicy: admissionregistrationv1.Ignore,
 			Rules: webhookRules(scoped(all, g.scope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
 			MatchConditions: []admissionregistrationv1.MatchCondition{
-				// The collectors delete Namespaces and definitions, too, and nobody is asked about what those hold.
+				// The collectors delete Namespaces and definitions, too, and nobody is asked about
+				// what those hold.
 				{Name: "not-system", Expression: s.notSystem() + " || request.resource.resource in ['namespaces', 'customresourcedefinitions']"},
 				{Name: "not-terminating", Expression: notTerminating},
 			},

@@ -11,11 +11,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Census says how to find out how many objects of a resource policies are about, and about which their conditions fail.
+// Census says how to find out how many objects of a resource policies are about, and about which
+// their conditions fail.
 type Census struct {
 	// All are policies that are about every object.
 	All []PolicyKey
-	// Some are those that have to be asked about each object that Selector selects; nil is every one.
+	// Some are those that have to be asked about each object that Selector selects; nil is every
+	// one.
 	Some     []PolicyKey
 	Selector *metav1.LabelSelector
 }
@@ -38,8 +40,8 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 	return out
 }
 
-// SameCensus tells whether the policies that are counted by objects of a resource are those of another set, which this one
-// came from.
+// SameCensus tells whether the policies that are counted by objects of a resource are those of
+// another set, which this one came from.
 func (s *Set) SameCensus(gr schema.GroupResource, other *Set) bool {
 	return slices.Equal(s.counting(gr), other.counting(gr))
 }
@@ -55,8 +57,9 @@ func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	return out
 }
 
-// About are those of CensusOf's Some that a stored object passes: a DeletionPolicy as at its DELETE, another as at an
-// UPDATE that changes nothing. Of DrainPolicies the first that selects a namespace holds, and is the only one.
+// About are those of CensusOf's Some that a stored object passes: a DeletionPolicy as at its
+// DELETE, another as at an UPDATE that changes nothing. Of DrainPolicies the first that selects a
+// namespace holds, and is the only one.
 func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 	asDelete := evaluate(q.asDelete(), s.deletion.shared)
 	asUpdate := evaluate(&q, s.owners.shared)
@@ -87,7 +90,8 @@ func (c *compiled) uncounted() bool {
 	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
 }
 
-// asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it depends on the others.
+// asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it
+// depends on the others.
 func (c *compiled) asked() bool {
 	some := c.scope == v1alpha1.NamespacedScope || c.scope == v1alpha1.ClusterScope
 	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil

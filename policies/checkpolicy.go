@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// CheckRules are the entry for policies that are written. It fails open: what it does not find is in the condition Ready,
-// and no one may be kept from fixing a policy.
+// CheckRules are the entry for policies that are written. It fails open: what it does not find is
+// in the condition Ready, and no one may be kept from fixing a policy.
 func CheckRules() WebhookRules {
 	scope := admissionregistrationv1.ClusterScope
 	return WebhookRules{
@@ -25,7 +25,8 @@ func CheckRules() WebhookRules {
 	}
 }
 
-// Check judges a policy that is written: what weir policy lint calls an error is refused, what it warns of is a warning.
+// Check judges a policy that is written: what weir policy lint calls an error is refused, what it
+// warns of is a warning.
 func Check(q *Question) (Decision, error) {
 	full, err := q.object.full(q.Object)
 	if err != nil {

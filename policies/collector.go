@@ -12,20 +12,24 @@ import (
 // Collector says who collects the garbage of a cluster.
 type Collector uint8
 
-// Zero is the safe value: it may be the built-in collector, which begins with a foreground deletion when it sees it.
+// Zero is the safe value: it may be the built-in collector, which begins with a foreground deletion
+// when it sees it.
 const (
 	CollectorUnknown Collector = iota
-	// WeirCollects, and no other collector: a deletion is held until dependents that are to be kept are released.
+	// WeirCollects, and no other collector: a deletion is held until dependents that are to be kept
+	// are released.
 	WeirCollects
 	OthersCollect
 )
 
-// CanaryStands is how long a canary must stand before no other collector is believed to work, where it does not say so itself. The built-in one deletes
-// it within a second, but for large clusters in which it has much to do.
+// CanaryStands is how long a canary must stand before no other collector is believed to work, where
+// it does not say so itself. The built-in one deletes it within a second, but for large clusters in
+// which it has much to do.
 const CanaryStands = 10 * time.Second
 
-// CollectorBy tells who collects by what the metadata of the ConfigMap v1alpha1.CollectorCanary is now, by the API server's time: any other
-// collector deletes it. It is not known, and an error says why, where the canary says nothing sensible.
+// CollectorBy tells who collects by what the metadata of the ConfigMap v1alpha1.CollectorCanary is
+// now, by the API server's time: any other collector deletes it. It is not known, and an error says
+// why, where the canary says nothing sensible.
 func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
 	if !garbage || canary.Name != v1alpha1.CollectorCanary || canary.Labels[v1alpha1.CollectsLabel] != "true" {
@@ -44,7 +48,8 @@ func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 // rounding is how much earlier a creationTimestamp may be than the creation.
 const rounding = time.Second
 
-// canaryTime is how long a canary must stand. One of an earlier version does not say it, and is believed when it is CanaryStands old.
+// canaryTime is how long a canary must stand. One of an earlier version does not say it, and is
+// believed when it is CanaryStands old.
 func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
 	said, ok := canary.Annotations[v1alpha1.CanaryTimeAnnotation]
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Weir collects only where its canary says so in every respect: who believes it wrongly lets dependents be deleted that are to be kept.
+// Weir collects only where its canary says so in every respect: who believes it wrongly lets
+// dependents be deleted that are to be kept.
 func TestCollectorIsKnownByTheCanary(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -38,7 +39,8 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 	}
 }
 
-// The canary says how long it must stand: until then Weir collects nothing, and another collector may begin with what is to be kept.
+// The canary says how long it must stand: until then Weir collects nothing, and another collector
+// may begin with what is to be kept.
 func TestCollectorIsKnownOnceTheCanaryStandsForAsLongAsItSays(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

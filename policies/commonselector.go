@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// common is a selector that selects whatever one of the selectors does, and as little else as can be said in one; nil for
-// everything. A requirement that all of them have stays, and of a label that each wants to have one of some values, all
-// those values do.
+// common is a selector that selects whatever one of the selectors does, and as little else as can
+// be said in one; nil for everything. A requirement that all of them have stays, and of a label
+// that each wants to have one of some values, all those values do.
 func common(selectors []labels.Selector) *metav1.LabelSelector {
 	var all []labels.Requirements
 	for _, s := range selectors {
@@ -43,7 +43,8 @@ func common(selectors []labels.Selector) *metav1.LabelSelector {
 	return &out
 }
 
-// required is what a requirement becomes when others have a say in it; false where one of them does without.
+// required is what a requirement becomes when others have a say in it; false where one of them does
+// without.
 func required(r labels.Requirement, others []labels.Requirements) (metav1.LabelSelectorRequirement, bool) {
 	values := sortedValues(r)
 	for _, other := range others {

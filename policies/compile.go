@@ -19,13 +19,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// compiled is a policy that is ready to judge, or one with problems. It never changes, and sets share it.
+// compiled is a policy that is ready to judge, or one with problems. It never changes, and sets
+// share it.
 type compiled struct {
 	key      PolicyKey
 	source   Source
 	problems []Problem
 	mentions []Name
-	// resources is empty for a policy that is too broken to say what it is about; it takes part in nothing.
+	// resources is empty for a policy that is too broken to say what it is about; it takes part in
+	// nothing.
 	matcher
 	failurePolicy v1alpha1.FailurePolicy
 	actions       []v1alpha1.ValidationAction
@@ -107,10 +109,12 @@ func compile(s Source) *compiled {
 	return c
 }
 
-// refusesNothing is told of a policy of which it cannot be told what it is about, although that would be refused.
+// refusesNothing is told of a policy of which it cannot be told what it is about, although that
+// would be refused.
 const refusesNothing = "the failurePolicy is Fail, but no rule says what the policy is about: it refuses nothing"
 
-// failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing that it might.
+// failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing
+// that it might.
 func (c *compiled) failsInVain() bool {
 	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1alpha1.Fail) && !c.judges()
 }
@@ -121,8 +125,8 @@ func (c *compiled) same(s Source) bool {
 		reflect.DeepEqual(c.source.Object["spec"], s.Object["spec"]) && c.source.Object["apiVersion"] == s.Object["apiVersion"]
 }
 
-// into makes a typed policy of an object. Where the schema was broken that can fail; what fits is then used to know
-// what the policy is about.
+// into makes a typed policy of an object. Where the schema was broken that can fail; what fits is
+// then used to know what the policy is about.
 func (c *compiled) into(obj map[string]any, to any) bool {
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, to)
 	if err != nil && c.ready() {
@@ -230,7 +234,8 @@ func (c *compiled) compileActions(actions []v1alpha1.ValidationAction) {
 // onTrial tells whether the policy only says what it would do.
 func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1alpha1.Deny) }
 
-// refuses tells whether the policy can refuse anything at all: rules about owners have actions of their own.
+// refuses tells whether the policy can refuse anything at all: rules about owners have actions of
+// their own.
 func (c *compiled) refuses() bool {
 	if c.owners != nil && c.owners.Rules != nil {
 		r := c.owners.Rules
@@ -309,7 +314,8 @@ func (c *compiled) firstError() string {
 	return ""
 }
 
-// orphanedByDefault are the kinds whose dependents the API server orphans when a delete asks for nothing.
+// orphanedByDefault are the kinds whose dependents the API server orphans when a delete asks for
+// nothing.
 var orphanedByDefault = []schema.GroupResource{{Resource: "replicationcontrollers"}, {Group: "batch", Resource: "jobs"}}
 
 func compare(a, b string) int { return strings.Compare(a, b) }

@@ -58,7 +58,8 @@ func (c *compiled) checkConditions() {
 	}
 }
 
-// looksBeyondMetadata tells whether any of its conditions needs more of an object than its metadata.
+// looksBeyondMetadata tells whether any of its conditions needs more of an object than its
+// metadata.
 func (c *compiled) looksBeyondMetadata() bool {
 	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.MetadataOnly() })
 }
@@ -105,7 +106,8 @@ func (v variables) OldObject(full bool) (map[string]any, error) {
 	return v.q.oldObject.full(v.q.OldObject)
 }
 
-// typed is an object with the kind that it has. Of what is read by its metadata alone the API server says another.
+// typed is an object with the kind that it has. Of what is read by its metadata alone the API
+// server says another.
 func (v variables) typed(obj map[string]any) map[string]any {
 	if object(obj).str("kind") != "PartialObjectMetadata" || v.q.Kind.Empty() {
 		return obj
@@ -118,7 +120,8 @@ func (v variables) typed(obj map[string]any) map[string]any {
 // NamespaceObject implements cel.Variables.
 func (v variables) NamespaceObject() map[string]any { return v.q.NamespaceObject }
 
-// Request implements cel.Variables: field by field as the API server makes it of an AdmissionRequest.
+// Request implements cel.Variables: field by field as the API server makes it of an
+// AdmissionRequest.
 func (v variables) Request() map[string]any {
 	q := v.q
 	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)

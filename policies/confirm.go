@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go along as long as no other
-// comes, and none of them goes by itself.
+// A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go
+// along as long as no other comes, and none of them goes by itself.
 
 // MostConfirmed is of how many objects, and references to them, a digest is made: the graph is held
 // for 30 ms by that.
@@ -38,8 +38,8 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	return true, ""
 }
 
-// howToConfirm is a command. It is pasted: nothing may come behind it on its line. Who confirmed it for what goes along is told how to do
-// that again, and not to confirm it for whatever goes.
+// howToConfirm is a command. It is pasted: nothing may come behind it on its line. Who confirmed it
+// for what goes along is told how to do that again, and not to confirm it for whatever goes.
 func howToConfirm(q *Question, w propagation) string {
 	o := q.judged()
 	value := string(o.uid())
@@ -52,7 +52,8 @@ func howToConfirm(q *Question, w propagation) string {
 	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, value)
 }
 
-// confirming is how something is deleted that has to be confirmed. Who may not do that is told who may.
+// confirming is how something is deleted that has to be confirmed. Who may not do that is told who
+// may.
 func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
 	how := "confirm and delete again"
 	if v.mayNotConfirm(c, q, q.Resource.GroupResource()) {
@@ -66,8 +67,9 @@ func haveConfirmed(what, resource string) string {
 	return fmt.Sprintf("have someone confirm %s who may patch %s, and delete again", what, resource)
 }
 
-// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch objects of a resource where its object is.
-// While it is not known, that is noted. It is not asked about each object: many deletes may be refused at once.
+// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch
+// objects of a resource where its object is. While it is not known, that is noted. It is not asked
+// about each object: many deletes may be refused at once.
 func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResource) bool {
 	if !slices.Contains(c.actions, v1alpha1.Deny) || v.set.collects(q) {
 		return false
@@ -102,8 +104,9 @@ func (q *Question) digest(w propagation) (digest string, known bool) {
 	return q.Facts.Digest(s)
 }
 
-// Confirmation is the value of the annotation that confirms a DELETE for exactly what it takes along now; false if that is not all
-// known, or if the webhook would not know it, because no policy has it hold the graph.
+// Confirmation is the value of the annotation that confirms a DELETE for exactly what it takes
+// along now; false if that is not all known, or if the webhook would not know it, because no policy
+// has it hold the graph.
 func (s *Set) Confirmation(q Question) (value string, known bool) {
 	if !s.NeedsGraph() {
 		return "", false

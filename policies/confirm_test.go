@@ -50,7 +50,8 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 	}
 }
 
-// TestWaysOnAreOpen: the command of a refusal is as strong as the confirmation that does not hold any more, and who cannot confirm is not told to.
+// TestWaysOnAreOpen: the command of a refusal is as strong as the confirmation that does not hold
+// any more, and who cannot confirm is not told to.
 func TestWaysOnAreOpen(t *testing.T) {
 	patch := Access{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop"}
 	for name, c := range map[string]struct {

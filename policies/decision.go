@@ -14,23 +14,25 @@ import (
 
 // Decision is the answer to a Question.
 type Decision struct {
-	// Needs are questions that only the API server can answer. While there are any, the rest of the decision does not
-	// hold: answer them all in Question.Answers, and ask again.
+	// Needs are questions that only the API server can answer. While there are any, the rest of the
+	// decision does not hold: answer them all in Question.Answers, and ask again.
 	Needs []Access
-	// Owners are those of which nothing is known, and that a policy asks about: read them in the same way, answer in Question.Owners, and
-	// ask again. An owner may be too new to be known, or may never have been.
+	// Owners are those of which nothing is known, and that a policy asks about: read them in the
+	// same way, answer in Question.Owners, and ask again. An owner may be too new to be known, or
+	// may never have been.
 	Owners []OwnerLookup
-	// Discloses are questions of that sort on whose answers depends only what the user is told: without one it is less. The
-	// decision holds as it is.
+	// Discloses are questions of that sort on whose answers depends only what the user is told:
+	// without one it is less. The decision holds as it is.
 	Discloses []Access
-	// AsksCollector: it depends on who collects, which Question.Collector did not say. Without that it holds as it is, and refuses.
+	// AsksCollector: it depends on who collects, which Question.Collector did not say. Without that
+	// it holds as it is, and refuses.
 	AsksCollector bool
 	// Binding tells that a policy needs them which may refuse: not one on trial.
 	Binding bool
 
 	Allowed bool
-	// Code, Reason and Message are those of a refusal: 403 Forbidden for what may not be done, 409 Conflict for what may
-	// be done once something else has changed.
+	// Code, Reason and Message are those of a refusal: 403 Forbidden for what may not be done, 409
+	// Conflict for what may be done once something else has changed.
 	Code    int32
 	Reason  metav1.StatusReason
 	Message string
@@ -41,22 +43,26 @@ type Decision struct {
 	// Patch is what a mutating webhook answers to a CREATE or UPDATE.
 	Patch []PatchOperation
 
-	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no policy says it.
+	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no
+	// policy says it.
 	Propagation v1alpha1.PropagationPolicy
 	By          string
-	// BrakedBy is, at a DELETE, the policy that holds it if more would also be deleted than its brake lets go; empty where none does.
+	// BrakedBy is, at a DELETE, the policy that holds it if more would also be deleted than its
+	// brake lets go; empty where none does.
 	BrakedBy string
 	// Finalizers is what Patch does about the finalizer.
 	Finalizers FinalizerChange
-	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because no other collector would do it as
-	// Propagation says.
+	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because no
+	// other collector would do it as Propagation says.
 	Enforced bool
-	// Arm asks, of a DELETE that is Enforced, that what is Wanted be added to the object and the request be sent again: without it the
-	// object would be gone before anything could be done. It is never set with dryRun.
+	// Arm asks, of a DELETE that is Enforced, that what is Wanted be added to the object and the
+	// request be sent again: without it the object would be gone before anything could be done. It
+	// is never set with dryRun.
 	Arm    bool
 	Wanted Wanted
 
-	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it is in the decision.
+	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it
+	// is in the decision.
 	Errors []PolicyError
 	// Unjudged tells of a refusal that nothing but these errors is the reason for.
 	Unjudged bool
@@ -103,7 +109,8 @@ type finding struct {
 	// text says what is wrong, on how what is right instead; way may have several lines.
 	text, way string
 	unjudged  bool // that is not known: the policy could not be judged
-	// asksHow are the conditions of the policy that look at the request: another request may be none of its business.
+	// asksHow are the conditions of the policy that look at the request: another request may be
+	// none of its business.
 	asksHow []string
 }
 
@@ -156,8 +163,9 @@ func (v *verdict) add(by *compiled, f finding, actions []v1alpha1.ValidationActi
 	}
 }
 
-// fail records a policy that could not be judged, and refuses if it says so. One on trial says that it would have. What
-// the user can bring about is refused whatever the policy says: it would be a way past it.
+// fail records a policy that could not be judged, and refuses if it says so. One on trial says that
+// it would have. What the user can bring about is refused whatever the policy says: it would be a
+// way past it.
 func (v *verdict) fail(p *compiled, what string, why error) {
 	if !v.q.Part.has(p) {
 		return
@@ -216,7 +224,8 @@ func (d *Decision) audit(key, value string) {
 	d.Audit[key] = value
 }
 
-// mostTexts is how much a user is told at once: an object can have ten thousand owner references, all of them wrong.
+// mostTexts is how much a user is told at once: an object can have ten thousand owner references,
+// all of them wrong.
 const mostTexts = 10
 
 func texts[T any](list []T, text func(T) string) []string {

@@ -56,7 +56,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		brake, asks = s.brake(q, way, ask)
 		d.AsksCollector = d.AsksCollector || asks
 	}
-	// Nothing can be put on an object that terminates; of what carries the finalizer the controller enforces the propagation then.
+	// Nothing can be put on an object that terminates; of what carries the finalizer the controller
+	// enforces the propagation then.
 	enforced := len(v.refused) == 0 && !terminates
 	var wanted Wanted
 	if brake != nil {
@@ -78,8 +79,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 }
 
-// allowedByAll tells whether the policies do not refuse a DELETE of which only a part is asked: what is refused elsewhere
-// needs no finalizer, and whoever asked is not to be told to come again.
+// allowedByAll tells whether the policies do not refuse a DELETE of which only a part is asked:
+// what is refused elsewhere needs no finalizer, and whoever asked is not to be told to come again.
 func (s *Set) allowedByAll(q *Question) bool {
 	if q.Part == "" {
 		return true // as is known by now
@@ -163,19 +164,22 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	v.add(w.by, f, w.by.actions)
 }
 
-// notPropagated are the resources to which propagation does not apply. A deletion that is under way takes another propagation
-// when it is deleted again with another policy (RB 6.34), which is how propagation is enforced; that does not work for pods,
-// which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6, 7.3).
+// notPropagated are the resources to which propagation does not apply. A deletion that is under way
+// takes another propagation when it is deleted again with another policy (RB 6.34), which is how
+// propagation is enforced; that does not work for pods, which terminate gracefully, nor for
+// namespaces, whose storage has rules of its own (RB 6.6, 7.3).
 //
-// Nor does it to what stands for a machine. While Weir is down no process takes its finalizer off: the Node of a machine that is
-// gone would stay, and as long as it does Kubernetes leaves the pods of that machine where they are, Weir's own among them. A
-// machine of the same name would take over what terminates already, and lose it when Weir is back.
+// Nor does it to what stands for a machine. While Weir is down no process takes its finalizer off:
+// the Node of a machine that is gone would stay, and as long as it does Kubernetes leaves the pods
+// of that machine where they are, Weir's own among them. A machine of the same name would take over
+// what terminates already, and lose it when Weir is back.
 //
-// Nor does it to permissions. The API server lets only those change what a role grants, or to whom, who have it all themselves, and a
-// finalizer comes under that with an annotation: Weir's would go on where Weir happens to have it all, and might never come off.
+// Nor does it to permissions. The API server lets only those change what a role grants, or to whom,
+// who have it all themselves, and a finalizer comes under that with an annotation: Weir's would go
+// on where Weir happens to have it all, and might never come off.
 //
-// Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way of the cluster, or of
-// who wants to get on without Weir.
+// Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way
+// of the cluster, or of who wants to get on without Weir.
 var notPropagated = slices.Concat([]schema.GroupResource{pods, {Resource: "namespaces"}}, machines, permissions)
 
 var (
@@ -188,8 +192,8 @@ var (
 	}
 )
 
-// IsPermission tells whether the objects of a resource are permissions. Their finalizers can be changed by whoever may write them, their annotations
-// only by who has what they grant.
+// IsPermission tells whether the objects of a resource are permissions. Their finalizers can be
+// changed by whoever may write them, their annotations only by who has what they grant.
 func IsPermission(gr schema.GroupResource) bool { return slices.Contains(permissions, gr) }
 
 // propagates tells whether propagation can apply to a resource.
@@ -208,8 +212,8 @@ func whyNotPropagated(gr schema.GroupResource) string {
 	return "their propagation cannot be changed once they are being deleted"
 }
 
-// propagating is the policy whose propagation holds: the first that matches. Nil if there is none. With trials also the
-// first of those on trial, if it comes before that.
+// propagating is the policy whose propagation holds: the first that matches. Nil if there is none.
+// With trials also the first of those on trial, if it comes before that.
 func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
 	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
@@ -258,7 +262,8 @@ func finalizerAsks(o object) v1alpha1.PropagationPolicy {
 	return ""
 }
 
-// needsFinalizer tells whether Weir has to carry the deletion out, because no other collector would do it this way.
+// needsFinalizer tells whether Weir has to carry the deletion out, because no other collector would
+// do it this way.
 func (w propagation) needsFinalizer() bool {
 	if w.by == nil {
 		return false
@@ -273,9 +278,10 @@ func (w propagation) keepsSome() bool {
 	})
 }
 
-// losesKept tells whether dependents that are to be kept would be deleted: the API server makes a foreground deletion of it, and the
-// collector begins with all dependents when it sees that. Weir's own waits until those are released, where its finalizer holds the object;
-// none can be put on one that terminates.
+// losesKept tells whether dependents that are to be kept would be deleted: the API server makes a
+// foreground deletion of it, and the collector begins with all dependents when it sees that. Weir's
+// own waits until those are released, where its finalizer holds the object; none can be put on one
+// that terminates.
 func (w propagation) losesKept(q *Question) bool {
 	return w.keepsSome() && w.beginsAtOnce(q)
 }

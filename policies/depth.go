@@ -2,14 +2,16 @@ package policies
 
 import "bytes"
 
-// MostDepth is how deeply the JSON of an object may be nested, in levels: as deeply as the API server's own decoder lets it
-// be, so no object that is stored is refused for it.
+// MostDepth is how deeply the JSON of an object may be nested, in levels: as deeply as the API
+// server's own decoder lets it be, so no object that is stored is refused for it.
 const MostDepth = 10_000
 
-// TooDeep tells whether JSON is nested more deeply than so many levels. Whatever recurses into JSON must ask this first: a
-// stack that overflows ends the process, and nothing can recover from that. It need not be JSON.
+// TooDeep tells whether JSON is nested more deeply than so many levels. Whatever recurses into JSON
+// must ask this first: a stack that overflows ends the process, and nothing can recover from that.
+// It need not be JSON.
 //
-// Most texts do not have as many brackets, and to count them all is many times faster than to look at each byte.
+// Most texts do not have as many brackets, and to count them all is many times faster than to look
+// at each byte.
 func TooDeep(text []byte, most int) bool {
 	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= most {
 		return false

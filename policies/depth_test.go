@@ -44,8 +44,8 @@ func TestDepthIsThatOfTheNesting(t *testing.T) {
 	}
 }
 
-// What is not too deep no decoder in use refuses for its depth, and what they refuse for it is too deep: nothing that an
-// API server can store goes past the policies that way.
+// What is not too deep no decoder in use refuses for its depth, and what they refuse for it is too
+// deep: nothing that an API server can store goes past the policies that way.
 func TestDepthIsThatOfTheDecoders(t *testing.T) {
 	for depth, deep := range map[int]bool{MostDepth: false, MostDepth + 1: true} {
 		for name, text := range map[string]string{"lists": lists(depth), "objects": objectsIn(depth)} {
@@ -87,7 +87,8 @@ func TestRequestsThatAreNestedTooDeeplyAreAnError(t *testing.T) {
 	}
 }
 
-// gjson reads what is below once for each level: in what is as large and as deep as may be, ten thousand times.
+// gjson reads what is below once for each level: in what is as large and as deep as may be, ten
+// thousand times.
 func TestMetadataIsReadOnce(t *testing.T) {
 	const depth = MostDepth - 10
 	text := fmt.Sprintf(`{"metadata":{"name":"web","labels":%s%q%s,"annotations":%s}}`,

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a refusal tells is told to whoever asked for the delete, who may be no one to see what would be deleted with it. How many
-// objects of which kinds do is told to all: without that no user could decide what to do. Their names are told to who may
-// list them.
+// What a refusal tells is told to whoever asked for the delete, who may be no one to see what would
+// be deleted with it. How many objects of which kinds do is told to all: without that no user could
+// decide what to do. Their names are told to who may list them.
 
-// named is what a user may be told of it: the names of those of its largest kinds that the user may list. What is not
-// known yet is noted; while it is not, no names are told.
+// named is what a user may be told of it: the names of those of its largest kinds that the user may
+// list. What is not known yet is noted; while it is not, no names are told.
 func (v *verdict) named(q *Question, f AlsoDeleted) AlsoDeleted {
 	out := AlsoDeleted{Kinds: f.largest()}
 	for i := range out.Kinds {

@@ -16,8 +16,8 @@ var (
 	blockName = regexp.MustCompile(`^# (\S+\.yaml)\n`)
 )
 
-// What the documentation shows works: policies compile without a warning, cases pass. A policy that cases ask about has
-// its file name in the first line.
+// What the documentation shows works: policies compile without a warning, cases pass. A policy that
+// cases ask about has its file name in the first line.
 func TestExamplesOfTheDocumentationWork(t *testing.T) {
 	pages, err := filepath.Glob("../docs/policies/*.md")
 	if err != nil || len(pages) < 4 {

@@ -44,8 +44,8 @@ func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
 	return len(d.c.waves) - 1
 }
 
-// WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more than one where the
-// labels of the object decide.
+// WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more
+// than one where the labels of the object decide.
 func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 	var out []int
 	for i, w := range d.c.waves {
@@ -63,13 +63,15 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 	return out
 }
 
-// Current is the wave that a namespace is at and when it began, as the controller has written into the namespace. Until
-// it has, that is the first; the time is zero where none is written. What was written before the namespace was deleted
-// counts for nothing: a manifest that was copied from another namespace may bring it along. Nor does a time that is still to
-// come by now, which is the API server's time, nor what Weir has not sealed: whoever may edit the namespace would decide in
+// Current is the wave that a namespace is at and when it began, as the controller has written into
+// the namespace. Until it has, that is the first; the time is zero where none is written. What was
+// written before the namespace was deleted counts for nothing: a manifest that was copied from
+// another namespace may bring it along. Nor does a time that is still to come by now, which is the
+// API server's time, nor what Weir has not sealed: whoever may edit the namespace would decide in
 // which order its content goes, or have it held for ever. sealed is nil where there is no key.
 //
-// (Who wrote a field is in managedFields, too, but under a name of the writer's own choice: that proves nothing.)
+// (Who wrote a field is in managedFields, too, but under a name of the writer's own choice: that
+// proves nothing.)
 func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
 	ns := object(namespace)
 	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1alpha1.DrainAnnotation), ns.annotation(v1alpha1.DrainSinceAnnotation)), ns.annotation(v1alpha1.DrainSealAnnotation)) {
@@ -87,17 +89,19 @@ func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(tex
 	return wave, since
 }
 
-// drainSkew is how far what is known of the API server's clock may be behind what another process knew of it.
+// drainSkew is how far what is known of the API server's clock may be behind what another process
+// knew of it.
 const drainSkew = 10 * time.Second
 
 // Sealed is what is sealed of a wave: of this namespace, and of no other that has its name.
 func Sealed(uid, wave, since string) string { return "drain\n" + uid + "\n" + wave + "\n" + since }
 
-// unattended is after what time a namespace that is at no wave yet is not held up any more: whoever drains writes that
-// into it at once, so no client does, and it would be stuck for good.
+// unattended is after what time a namespace that is at no wave yet is not held up any more: whoever
+// drains writes that into it at once, so no client does, and it would be stuck for good.
 const unattended = 2 * time.Minute
 
-// holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes again.
+// holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes
+// again.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
 	if len(s.drains) == 0 || !emptiesNamespaces(q) || !q.namespaced() || !ns.terminating() || q.judged().terminating() {

@@ -1,8 +1,9 @@
 package policies
 
-// evaluator asks the policies about an object whether they match, each at most once, and only those whose answer makes a
-// difference: a thousand policies are one condition, where the first of them decides. Of one that was not asked, nothing
-// is said, not even that its condition would have failed.
+// evaluator asks the policies about an object whether they match, each at most once, and only those
+// whose answer makes a difference: a thousand policies are one condition, where the first of them
+// decides. Of one that was not asked, nothing is said, not even that its condition would have
+// failed.
 type evaluator struct {
 	e       evaluation
 	*ranked          // that may match
@@ -58,8 +59,8 @@ func (a *evaluator) says(i int) saying {
 	return a.said[i]
 }
 
-// matches tells whether a policy matches whose answer makes a difference. One that cannot be judged does not, and is
-// recorded.
+// matches tells whether a policy matches whose answer makes a difference. One that cannot be judged
+// does not, and is recorded.
 func (a *evaluator) matches(i int) bool {
 	if a.says(i) == saysFailed {
 		a.said[i] = saysRecorded

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// policyWith is a policy about what match says, in flow style, which no user's request passes unless it is not judged.
+// policyWith is a policy about what match says, in flow style, which no user's request passes
+// unless it is not judged.
 func policyWith(kind, match string) string {
 	rest := "protection: {confirmation: Required}"
 	if kind == "OwnerReferencePolicy" {
@@ -21,8 +22,9 @@ func policyWith(kind, match string) string {
 	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: p}, spec: {match: {%s}, %s}}\n", kind, match, rest)
 }
 
-// A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and no one is there who could confirm it.
-// Whoever wants these judged says so. The collectors are asked about as guards (TestCollectorsAreJudgedByWhatGuards).
+// A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and no one is
+// there who could confirm it. Whoever wants these judged says so. The collectors are asked about as
+// guards (TestCollectorsAreJudgedByWhatGuards).
 func TestKubernetesControllersAreNotJudgedUnlessAskedFor(t *testing.T) {
 	controllers := []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}
 	for _, name := range []string{"replicaset-controller", "deployment-controller", "statefulset-controller", "daemon-set-controller", "job-controller", "cronjob-controller",
@@ -48,7 +50,8 @@ func TestKubernetesControllersAreNotJudgedUnlessAskedFor(t *testing.T) {
 
 const about = "resources: [{apiGroups: [apps], resources: [deployments]}]"
 
-// judgedBoth asks a set about the delete of a Deployment by the user of a question, and what of it comes to Weir.
+// judgedBoth asks a set about the delete of a Deployment by the user of a question, and what of it
+// comes to Weir.
 func judgedBoth(t *testing.T, set *Set, who Question, want bool) {
 	t.Helper()
 	q := web(nil)
@@ -63,7 +66,8 @@ func judgedBoth(t *testing.T, set *Set, who Question, want bool) {
 	}
 }
 
-// A reference that blocks its owner's deletion is written by controllers above all: who asks for them to be judged means it.
+// A reference that blocks its owner's deletion is written by controllers above all: who asks for
+// them to be judged means it.
 func TestControllersAreJudgedByOwnerReferencePolicies(t *testing.T) {
 	for said, want := range map[string]bool{"": true, ", kubernetesControllers: Judge": true, ", kubernetesControllers: Exclude": false, ", excludeUsers: [alice]": true} {
 		set := Build(nil, sources(t, "f", policyWith("OwnerReferencePolicy", about+said)), Options{})
@@ -102,7 +106,8 @@ func TestWhomAPolicyExcludes(t *testing.T) {
 	}
 }
 
-// Who is excluded has to be, by each of the policies that share an entry, before the request may be dropped.
+// Who is excluded has to be, by each of the policies that share an entry, before the request may be
+// dropped.
 func TestAnEntryDropsWhomAllExclude(t *testing.T) {
 	parts := []string{"excludeUsers: [alice]", "excludeUsers: [alice, bob]", "excludeGroups: [dev]", "excludeServiceAccounts: ['ci/*']", "excludeServiceAccounts: [ci/robot]",
 		"kubernetesControllers: Judge", "resourceNames: [web]", "resourceNames: [web, api]", "scope: Namespaced", "scope: Cluster",
@@ -147,7 +152,8 @@ func TestAnEntryDropsWhomAllExclude(t *testing.T) {
 	}
 }
 
-// What an object carries follows from what it is, not from who writes it: else whoever is excluded could take it off.
+// What an object carries follows from what it is, not from who writes it: else whoever is excluded
+// could take it off.
 func TestWhoIsExcludedFindsTheFinalizerLikeAnybody(t *testing.T) {
 	match := about + ", excludeUsers: [alice], kubernetesControllers: Exclude"
 	text := strings.ReplaceAll(policyWith("DeletionPolicy", match), "protection: {confirmation: Required}", "propagation: {default: Orphan, allowed: [Orphan]}")
@@ -239,7 +245,8 @@ func TestLintWarnsOfWhatExcludesTooMuchOrTooLittle(t *testing.T) {
 	}
 }
 
-// A configuration with one expression that is too long for the API server is refused as a whole, and none of the policies is in force then.
+// A configuration with one expression that is too long for the API server is refused as a whole,
+// and none of the policies is in force then.
 func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
 	for n, want := range map[int]bool{1: true, 90: true, 110: false, 1000: false} {
 		var text strings.Builder
@@ -262,7 +269,8 @@ func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
 	}
 }
 
-// TestExpressionsThatAreTooLongAreLeftOut: the same holds of who is excluded. Weir then judges by itself whom a policy is about.
+// TestExpressionsThatAreTooLongAreLeftOut: the same holds of who is excluded. Weir then judges by
+// itself whom a policy is about.
 func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
 	list := func(n, length int) string {
 		names := make([]string, n)

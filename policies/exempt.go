@@ -9,16 +9,19 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// namespaceController is who empties namespaces in a cluster with the built-in collectors. A DrainPolicy holds it up.
+// namespaceController is who empties namespaces in a cluster with the built-in collectors. A
+// DrainPolicy holds it up.
 const namespaceController = "system:serviceaccount:kube-system:namespace-controller"
 
-// oneIdentity is who all controllers are where kube-controller-manager runs without --use-service-account-credentials.
+// oneIdentity is who all controllers are where kube-controller-manager runs without
+// --use-service-account-credentials.
 const oneIdentity = "system:kube-controller-manager"
 
-// emptiesNamespaces tells whether a DELETE in a namespace that terminates is the namespace controller's. Under one identity
-// with the others it is known by how it deletes: collections, and where there are none, objects in Background and without
-// preconditions. The collector always names a uid; who else deletes that way there (the CronJob controller does Jobs) comes
-// again, like the namespace controller.
+// emptiesNamespaces tells whether a DELETE in a namespace that terminates is the namespace
+// controller's. Under one identity with the others it is known by how it deletes: collections, and
+// where there are none, objects in Background and without preconditions. The collector always names
+// a uid; who else deletes that way there (the CronJob controller does Jobs) comes again, like the
+// namespace controller.
 func emptiesNamespaces(q *Question) bool {
 	switch q.User.Name {
 	case namespaceController:
@@ -38,7 +41,8 @@ func isEmptying() string {
 		"!has(request.options.preconditions)))"
 }
 
-// systemUsers are the collectors that every cluster may have. To refuse their deletes leaves cascades half done.
+// systemUsers are the collectors that every cluster may have. To refuse their deletes leaves
+// cascades half done.
 var systemUsers = []string{
 	oneIdentity,
 	GarbageCollector,
@@ -55,20 +59,22 @@ var leftOut = []schema.GroupResource{
 	{Group: "coordination.k8s.io", Resource: "leases"}, {Group: v1alpha1.GroupVersion.Group},
 	// By these one gets past a webhook, or a server, that is down.
 	{Group: "admissionregistration.k8s.io"}, {Group: "apiregistration.k8s.io"},
-	// These are questions that an API server answers, and keeps nowhere; most delegated authorization consists of them.
+	// These are questions that an API server answers, and keeps nowhere; most delegated
+	// authorization consists of them.
 	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"}, {Group: "", Resource: "bindings"},
 }
 
-// wildcardLeavesOut are resources that '*' does not name: there are very many of them and no user means them, or a policy
-// about everything would stand between the user and its correction, or between the cluster and its work.
+// wildcardLeavesOut are resources that '*' does not name: there are very many of them and no user
+// means them, or a policy about everything would stand between the user and its correction, or
+// between the cluster and its work.
 func wildcardLeavesOut(group, resource string) bool {
 	return slices.ContainsFunc(leftOut, func(gr schema.GroupResource) bool {
 		return gr.Group == group && (gr.Resource == "" || gr.Resource == resource)
 	})
 }
 
-// exempt tells why no policy judges a request; empty means that policies do. The same is said in CEL by
-// matchConditions, so that such requests cost no call.
+// exempt tells why no policy judges a request; empty means that policies do. The same is said in
+// CEL by matchConditions, so that such requests cost no call.
 func (s *Set) exempt(q *Question) string {
 	if q.OldObject != nil && object(q.OldObject).terminating() {
 		return "the object is being deleted already"
@@ -91,11 +97,12 @@ func (s *Set) notSystem() string {
 
 const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"
 
-// changesPropagation says in CEL what another does: of DELETEs of a terminating object those that ask for a propagation.
+// changesPropagation says in CEL what another does: of DELETEs of a terminating object those that
+// ask for a propagation.
 const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
-// another tells whether a DELETE of an object that terminates already can change the propagation of that: the API server then
-// goes by the last that was asked for (RB 6.34).
+// another tells whether a DELETE of an object that terminates already can change the propagation of
+// that: the API server then goes by the last that was asked for (RB 6.34).
 func another(q *Question) bool {
 	asked := optionAsks(q)
 	return asked != "" && asked != finalizerAsks(object(q.OldObject))
@@ -108,8 +115,8 @@ type excluded struct {
 	controllers   bool
 }
 
-// controllerUsers are Kubernetes' own controllers and their like where they are no service accounts of kube-system; what
-// they delete, a rollout or a node waits for.
+// controllerUsers are Kubernetes' own controllers and their like where they are no service accounts
+// of kube-system; what they delete, a rollout or a node waits for.
 var controllerUsers = []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}
 
 const (
@@ -142,7 +149,8 @@ func userOf(account string) (name string, prefix bool) {
 	return name + of, false
 }
 
-// excludedByAll are those whom each of the policies of an entry excludes: to the others a policy may have to answer.
+// excludedByAll are those whom each of the policies of an entry excludes: to the others a policy
+// may have to answer.
 func excludedByAll(all []*compiled) excluded {
 	if len(all) == 0 {
 		return excluded{}
@@ -158,7 +166,8 @@ func excludedByAll(all []*compiled) excluded {
 	return out
 }
 
-// notExcluded says in CEL that a request is none of those that are not judged; empty if there are none.
+// notExcluded says in CEL that a request is none of those that are not judged; empty if there are
+// none.
 func (s *excluded) notExcluded() string {
 	var parts []string
 	if len(s.users) > 0 {
@@ -178,8 +187,8 @@ func (s *excluded) notExcluded() string {
 	return strings.Join(parts, " && ")
 }
 
-// notControllers says in CEL that a request is none of Kubernetes' controllers, or about a resource for which they are
-// judged, too.
+// notControllers says in CEL that a request is none of Kubernetes' controllers, or about a resource
+// for which they are judged, too.
 func notControllers(judged []schema.GroupResource) string {
 	said := "!(has(request.userInfo.username) && (request.userInfo.username in " + celList(controllerUsers) +
 		" || request.userInfo.username.startsWith(" + celString(controllerPrefix) + ")))"

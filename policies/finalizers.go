@@ -32,7 +32,8 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 	}
 }
 
-// decideFinalizers puts the finalizer on an object whose deletion Weir has to carry out, and takes it off any other.
+// decideFinalizers puts the finalizer on an object whose deletion Weir has to carry out, and takes
+// it off any other.
 func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	if q.Subresource != "" {
 		return
@@ -55,7 +56,8 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	case m.By != "" && q.Operation == Update:
 		d.Patch = append(d.Patch, restoreArmedAt(o, object(q.OldObject))...)
 	case m.By == "" && o.hasFinalizer() && len(errs) == 0:
-		// Only when every policy has been heard: without the finalizer a deletion would be carried out in another way.
+		// Only when every policy has been heard: without the finalizer a deletion would be carried
+		// out in another way.
 		d.Finalizers = RemoveFinalizers
 		d.Patch = append(d.Patch, removeFinalizers(o, OwnFinalizers(q.Resource.GroupResource(), o.finalizers()))...)
 		if o.annotation(v1alpha1.ArmedAtAnnotation) != "" {
@@ -64,8 +66,9 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	}
 }
 
-// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of it. It is no new one, and every
-// DELETE under way has seen the finalizer. An update that changes nothing else then changes nothing at all.
+// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of
+// it. It is no new one, and every DELETE under way has seen the finalizer. An update that changes
+// nothing else then changes nothing at all.
 func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	had := old.finalizers()
 	rest := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return slices.Contains(missing, f) })
@@ -78,8 +81,9 @@ func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	return append(out, restoreArmedAt(o, old)...)
 }
 
-// restoreArmedAt puts back the time at which the finalizer was added, which Weir alone writes, by requests that are not judged. Whoever may edit an
-// object could otherwise have all deletes of it wait, by writing another time before the last is over.
+// restoreArmedAt puts back the time at which the finalizer was added, which Weir alone writes, by
+// requests that are not judged. Whoever may edit an object could otherwise have all deletes of it
+// wait, by writing another time before the last is over.
 func restoreArmedAt(o, old object) []PatchOperation {
 	switch at := old.annotation(v1alpha1.ArmedAtAnnotation); at {
 	case o.annotation(v1alpha1.ArmedAtAnnotation):
@@ -103,15 +107,16 @@ func armedAtOf(variable string) string {
 type Wanted struct {
 	// By is the policy; empty for an object that is to carry nothing.
 	By string
-	// Finalizers are Weir's own, and foregroundDeletion where the API server would orphan the dependents when nothing is
-	// asked for: the finalizer comes before that rule (RB 6.1), and an explicit request before both.
+	// Finalizers are Weir's own, and foregroundDeletion where the API server would orphan the
+	// dependents when nothing is asked for: the finalizer comes before that rule (RB 6.1), and an
+	// explicit request before both.
 	Finalizers []string
 }
 
 func (m Wanted) missing(o object) []string { return m.Missing(o.finalizers()) }
 
-// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is left out where a client
-// has put orphan on: the API server does not accept both (RB 6.4).
+// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is
+// left out where a client has put orphan on: the API server does not accept both (RB 6.4).
 func (m Wanted) Missing(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
 		return slices.Contains(have, f) || f == metav1.FinalizerDeleteDependents && slices.Contains(have, metav1.FinalizerOrphanDependents)
@@ -130,9 +135,10 @@ func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
 	return out
 }
 
-// FinalizersFor says what the object that a CREATE or UPDATE leaves behind is to carry; back-fill asks it of what exists, as
-// of an UPDATE that changes nothing. With errors there are policies that could not be judged, and might have their say: what
-// is not wanted then is not to be taken off either.
+// FinalizersFor says what the object that a CREATE or UPDATE leaves behind is to carry; back-fill
+// asks it of what exists, as of an UPDATE that changes nothing. With errors there are policies that
+// could not be judged, and might have their say: what is not wanted then is not to be taken off
+// either.
 func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 	q.Part = "" // what an object carries is decided by all policies
 	v := verdict{set: s, q: &q}
@@ -160,9 +166,9 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 	return m
 }
 
-// FinalizerOfAll is the policy whose propagation holds for every object of a resource but those in Weir's own namespace, if all of
-// them are to carry Weir's finalizer for it and no other; empty where it depends on the object. The namespace is empty where
-// there is none.
+// FinalizerOfAll is the policy whose propagation holds for every object of a resource but those in
+// Weir's own namespace, if all of them are to carry Weir's finalizer for it and no other; empty
+// where it depends on the object. The namespace is empty where there is none.
 func (s *Set) FinalizerOfAll(gr schema.GroupResource) (by, except string) {
 	for _, c := range s.deletion.about(gr) { // the first that matches
 		if c.onTrial() || c.deletion.propagation == nil {
@@ -231,8 +237,9 @@ func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // armedSkew is how far the clock of whoever wrote a time may be ahead of the one it is read by.
 const armedSkew = 10 * time.Second
 
-// Armed reads the time at which the finalizer was added. Whoever may edit the object can write anything there: what is no time, or one that is
-// still to come, counts as not written, since otherwise no client could delete the object for as long as it says.
+// Armed reads the time at which the finalizer was added. Whoever may edit the object can write
+// anything there: what is no time, or one that is still to come, counts as not written, since
+// otherwise no client could delete the object for as long as it says.
 func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !now.IsZero() && at.After(now.Add(armedSkew)) {
@@ -241,7 +248,8 @@ func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never was, or it is not known when.
+// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never
+// was, or it is not known when.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
 	if !ok || !object(obj).hasFinalizer() {
@@ -250,7 +258,8 @@ func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// misarmed tells whether an object says of its finalizer what cannot be believed: the time is then written again, once.
+// misarmed tells whether an object says of its finalizer what cannot be believed: the time is then
+// written again, once.
 func misarmed(o object, now time.Time) bool {
 	text := o.annotation(v1alpha1.ArmedAtAnnotation)
 	_, ok := Armed(text, now)
@@ -276,8 +285,8 @@ type Enforcement struct {
 	dependents *v1alpha1.Propagation
 	// Limit holds the deletion if more would also be deleted; nil: none does.
 	Limit *Limit
-	// Errors are policies that could not be judged. Undecided are deletions that one of them, with failurePolicy Fail,
-	// may want to go another way.
+	// Errors are policies that could not be judged. Undecided are deletions that one of them, with
+	// failurePolicy Fail, may want to go another way.
 	Errors    []PolicyError
 	Undecided bool
 }
@@ -294,8 +303,9 @@ func (s Enforcement) Keeps(gr schema.GroupResource) bool {
 	return s.Propagation == v1alpha1.Orphan || keptBy(s.dependents, gr)
 }
 
-// Enforce says how the deletion of a terminating object is carried out. The question is that of its DELETE, with the
-// object as it is now as OldObject, and no one as User: what was asked is in its finalizers.
+// Enforce says how the deletion of a terminating object is carried out. The question is that of its
+// DELETE, with the object as it is now as OldObject, and no one as User: what was asked is in its
+// finalizers.
 func (s *Set) Enforce(q Question) Enforcement {
 	q.Operation, q.Object, q.object, q.Options, q.anyUser = Delete, nil, nil, nil, true
 	q.Part = "" // what an object carries is decided by all policies

@@ -136,7 +136,8 @@ func TestTimeThatCannotBeBelievedIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// A PUT by who knows nothing of the finalizer removes it, and the webhook puts it back as it was: that is no new one.
+// A PUT by who knows nothing of the finalizer removes it, and the webhook puts it back as it was:
+// that is no new one.
 func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Foreground}")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -276,7 +277,8 @@ func TestWhichPoliciesAskForWhatIsKnownOfTheCluster(t *testing.T) {
 	}
 }
 
-// The namespaces that back-fill lists are those of policies that add the finalizer, if each of these selects some.
+// The namespaces that back-fill lists are those of policies that add the finalizer, if each of
+// these selects some.
 func TestFinalizerNamespaces(t *testing.T) {
 	selecting := func(name, labels, spec string) string {
 		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], namespaceSelector: {matchLabels: {"+labels+"}}", 1)
@@ -306,7 +308,8 @@ func TestFinalizerNamespaces(t *testing.T) {
 	}
 }
 
-// The labels that back-fill lists by are those of policies that add the finalizer; others only have it removed.
+// The labels that back-fill lists by are those of policies that add the finalizer; others only have
+// it removed.
 func TestFinalizerSelector(t *testing.T) {
 	selecting := func(name, labels, spec string) string {
 		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], objectSelector: {matchLabels: {"+labels+"}}", 1)

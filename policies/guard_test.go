@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// The delete of a protected object is judged whoever carries it out, and the API server brings to Weir what is, and nothing else.
+// The delete of a protected object is judged whoever carries it out, and the API server brings to
+// Weir what is, and nothing else.
 func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 	confirmed := map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: "u1"}}
 	uid := map[string]any{"propagationPolicy": "Background", "preconditions": map[string]any{"uid": "u1"}}
@@ -63,7 +64,8 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 	}
 }
 
-// What Kubernetes puts into every namespace, and what tells Weir whether another collector works, is protected by no policy.
+// What Kubernetes puts into every namespace, and what tells Weir whether another collector works,
+// is protected by no policy.
 func TestNothingGuardsWhatHasToGo(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})
 	for name, refused := range map[string]bool{"kube-root-ca.crt": false, v1alpha1.CollectorCanary: false, "other": true} {
@@ -78,7 +80,8 @@ func TestNothingGuardsWhatHasToGo(t *testing.T) {
 	}
 }
 
-// References are up to users: where there are so many that what would also be deleted cannot be counted, it is refused, whatever the failurePolicy.
+// References are up to users: where there are so many that what would also be deleted cannot be
+// counted, it is refused, whatever the failurePolicy.
 func TestWhatCannotBeCountedIsRefused(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("few", "protection: {maxDependents: 5}")+delpol("many", "protection: {maxDependents: 100, confirmation: Required}")), Options{})
 	q := web(nil)
@@ -96,7 +99,8 @@ func TestWhatCannotBeCountedIsRefused(t *testing.T) {
 	}
 }
 
-// TestGuardAsksNothingOfTheGraph: what judges the object at the last moment cannot be starved by what others have the graph looked through for.
+// TestGuardAsksNothingOfTheGraph: what judges the object at the last moment cannot be starved by
+// what others have the graph looked through for.
 func TestGuardAsksNothingOfTheGraph(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}")), Options{})
 	q := web(nil)
@@ -114,7 +118,8 @@ func TestGuardAsksNothingOfTheGraph(t *testing.T) {
 	}
 }
 
-// TestLimitsCountWhatHangsOnWhatIsHeld: five objects of a definition may own a thousand pods each, and an empty Namespace a full one.
+// TestLimitsCountWhatHangsOnWhatIsHeld: five objects of a definition may own a thousand pods each,
+// and an empty Namespace a full one.
 func TestLimitsCountWhatHangsOnWhatIsHeld(t *testing.T) {
 	few := AlsoDeleted{Kinds: []KindCount{{Resource: "teams.example.com", Count: 5}}}
 	many := AlsoDeleted{Kinds: append([]KindCount{{Resource: "pods", Count: 5000}}, few.Kinds...)}

@@ -8,20 +8,23 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// definitions are no roots of a brake: the API server itself deletes the objects of one that terminates, whatever holds it.
+// definitions are no roots of a brake: the API server itself deletes the objects of one that
+// terminates, whatever holds it.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 // brakes tells whether a brake can apply to a resource: Weir's finalizer is what holds.
 func brakes(gr schema.GroupResource) bool { return propagates(gr) && gr != definitions }
 
-// Limit is how many objects may be deleted because of a deletion before it is held, and the policy that says so.
+// Limit is how many objects may be deleted because of a deletion before it is held, and the policy
+// that says so.
 type Limit struct {
 	Most int
 	By   string
 }
 
-// braking is the policy with the least limit among those that match whose brake holds; nil if there is none. trial is that among those on trial,
-// if its limit is less still; only looked for with trials.
+// braking is the policy with the least limit among those that match whose brake holds; nil if there
+// is none. trial is that among those on trial, if its limit is less still; only looked for with
+// trials.
 func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
 	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
@@ -44,8 +47,8 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 	return by, trial
 }
 
-// brake finds the policy that may hold a deletion, and tells the user if it will: no client waits for what a person has to decide. Refused is only
-// what nothing could hold.
+// brake finds the policy that may hold a deletion, and tells the user if it will: no client waits
+// for what a person has to decide. Refused is only what nothing could hold.
 func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
 	if w.policy == v1alpha1.Orphan {
 		return nil, false
@@ -88,8 +91,8 @@ func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
 	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(also.Total()), atMost(c.deletion.brake.MaxObjects), v.named(v.q, also))
 }
 
-// beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents when it sees the deletion, whatever holds the
-// object.
+// beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents
+// when it sees the deletion, whatever holds the object.
 func (w propagation) beginsAtOnce(q *Question) bool {
 	foreground := w.asked == v1alpha1.Foreground || w.asked == "" && w.byDefault == v1alpha1.Foreground
 	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBrakeIsToldAtTheDelete: three pods go with the Deployment. Whoever deletes it learns that it will be held; it is refused only where nothing
-// could hold it.
+// TestBrakeIsToldAtTheDelete: three pods go with the Deployment. Whoever deletes it learns that it
+// will be held; it is refused only where nothing could hold it.
 func TestBrakeIsToldAtTheDelete(t *testing.T) {
 	const beginsAtOnce = "may not be deleted with propagation policy Foreground: 3 objects would also be deleted"
 	for name, c := range map[string]struct {

@@ -55,7 +55,8 @@ func (x *index) about(gr schema.GroupResource) []*compiled {
 	return naming(x.wildcard.all.policies, gr)
 }
 
-// perhaps are the policies about a question's resource that may select its object, in the order of the index.
+// perhaps are the policies about a question's resource that may select its object, in the order of
+// the index.
 func (x *index) perhaps(q *Question) *ranked {
 	gr := q.Resource.GroupResource()
 	if l, ok := x.exact[gr]; ok {
@@ -64,7 +65,8 @@ func (x *index) perhaps(q *Question) *ranked {
 	return rank(naming(x.wildcard.perhaps(q).policies, gr))
 }
 
-// ranked are policies in their order, and which of them have to be looked at for what. It is not to be written to.
+// ranked are policies in their order, and which of them have to be looked at for what. It is not to
+// be written to.
 type ranked struct {
 	policies                                 []*compiled
 	broken, propagating, protecting, braking []int
@@ -89,8 +91,8 @@ func rank(list []*compiled) *ranked {
 	return r
 }
 
-// list is policies in order. Of those whose selectors ask for a label, only they are found that ask for what is there:
-// a thousand teams may have a policy each, about their own namespaces.
+// list is policies in order. Of those whose selectors ask for a label, only they are found that ask
+// for what is there: a thousand teams may have a policy each, about their own namespaces.
 type list struct {
 	all *ranked
 	// byLabel holds every policy under one thing that it asks for; asking for nothing, in others.

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Whatever the selectors are, the index finds every policy that selects an object, in order, and all that cannot tell.
+// Whatever the selectors are, the index finds every policy that selects an object, in order, and
+// all that cannot tell.
 func TestTheIndexFindsEveryPolicyThatSelects(t *testing.T) {
 	left := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -47,7 +47,8 @@ func (m *matcher) about(gr schema.GroupResource) bool {
 	return namesResource(m.resources, gr) && !m.excludes(gr)
 }
 
-// excludes tells whether a resource is left out. What '*' leaves out by itself, it leaves out here with the rest.
+// excludes tells whether a resource is left out. What '*' leaves out by itself, it leaves out here
+// with the rest.
 func (m *matcher) excludes(gr schema.GroupResource) bool {
 	has := func(list []string, s string) bool { return slices.Contains(list, s) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(m.excluded, func(r v1alpha1.ResourceRule) bool {
@@ -55,8 +56,9 @@ func (m *matcher) excludes(gr schema.GroupResource) bool {
 	})
 }
 
-// usable are the rules that a webhook configuration can hold. The schema accepts no others, but a policy with failurePolicy Fail is asked about also
-// where the schema does not accept it. For one such rule the API server would refuse the configuration, and with it all other policies.
+// usable are the rules that a webhook configuration can hold. The schema accepts no others, but a
+// policy with failurePolicy Fail is asked about also where the schema does not accept it. For one
+// such rule the API server would refuse the configuration, and with it all other policies.
 func usable(rules []v1alpha1.ResourceRule) []v1alpha1.ResourceRule {
 	var out []v1alpha1.ResourceRule
 	for _, r := range rules {
@@ -76,7 +78,8 @@ func usableScope(s v1alpha1.Scope) v1alpha1.Scope {
 	return v1alpha1.AllScopes
 }
 
-// inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in itself.
+// inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in
+// itself.
 func inScope(s v1alpha1.Scope, q *Question) bool {
 	switch s {
 	case v1alpha1.NamespacedScope:
@@ -128,8 +131,8 @@ func compileSelector(s *metav1.LabelSelector, at *field.Path, errs *field.ErrorL
 	return sel
 }
 
-// matches tells whether an object passes all parts; the resource is looked up before. An error is a condition that
-// cannot be answered, which is neither yes nor no.
+// matches tells whether an object passes all parts; the resource is looked up before. An error is a
+// condition that cannot be answered, which is neither yes nor no.
 func (m *matcher) matches(e *evaluation) (bool, error) {
 	if ok, err := m.selects(e.q); !ok || err != nil {
 		return false, err
@@ -160,8 +163,8 @@ func (m *matcher) selects(q *Question) (bool, error) {
 	return m.namespaces.Matches(ns), nil
 }
 
-// namespaceLabels are those that a namespaceSelector selects by; of a Namespace, its own. What is in no namespace passes
-// every namespaceSelector.
+// namespaceLabels are those that a namespaceSelector selects by; of a Namespace, its own. What is
+// in no namespace passes every namespaceSelector.
 func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	switch {
 	case q.isNamespace():
@@ -172,8 +175,8 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	return object(q.NamespaceObject).labels(), true, q.NamespaceObject != nil
 }
 
-// Relabels tells whether DeletionPolicies may be about other objects when the labels of a namespace change: one selects it now, or did, or has a
-// condition that looks at namespaces.
+// Relabels tells whether DeletionPolicies may be about other objects when the labels of a namespace
+// change: one selects it now, or did, or has a condition that looks at namespaces.
 func (s *Set) Relabels(was, is map[string]string) bool {
 	return slices.ContainsFunc(s.deletion.all, func(c *compiled) bool {
 		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||

@@ -37,7 +37,8 @@ func TestRulesThatNeverAct(t *testing.T) {
 	}
 }
 
-// A policy that keeps all pods keeps those of Jobs that Kubernetes deletes when they have had their time.
+// A policy that keeps all pods keeps those of Jobs that Kubernetes deletes when they have had their
+// time.
 func TestPoliciesThatKeepPodsOfDeletedJobs(t *testing.T) {
 	const warns = "warning: spec.protection: pods that are collected with their Job or ReplicaSet are kept"
 	for spec, want := range map[string]string{

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// object reads an object as it came in JSON. Whatever has another type than it should reads as absent: the API server
-// validates objects, and this package must survive those that it would not accept.
+// object reads an object as it came in JSON. Whatever has another type than it should reads as
+// absent: the API server validates objects, and this package must survive those that it would not
+// accept.
 type object map[string]any
 
 func (o object) at(path ...string) any {

@@ -28,8 +28,9 @@ func TestManyOwnersAreFound(t *testing.T) {
 	}
 }
 
-// TestARuleAboutOwnersIsKnownWhereverRulesAreListed: a rule that is left out there would pass for one that refuses nothing, and fail open; or could
-// not be set alone; or would be asked about a graph that the webhook does not hold.
+// TestARuleAboutOwnersIsKnownWhereverRulesAreListed: a rule that is left out there would pass for
+// one that refuses nothing, and fail open; or could not be set alone; or would be asked about a
+// graph that the webhook does not hold.
 func TestARuleAboutOwnersIsKnownWhereverRulesAreListed(t *testing.T) {
 	ofKinds := map[string]bool{"namespacedOwner": true, "manyControllers": true, "manyOwners": true, "unservedVersion": true} // all others are about owners themselves
 	crd, err := os.ReadFile("crds/weir.dev_ownerreferencepolicies.yaml")

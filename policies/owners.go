@@ -21,7 +21,8 @@ type edit struct {
 	blocking []int
 }
 
-// editOf is nil for a request that changes no reference. Order counts, as it does for the API server's own check.
+// editOf is nil for a request that changes no reference. Order counts, as it does for the API
+// server's own check.
 func editOf(q *Question) *edit {
 	if q.Operation == Update && sameRefs(object(q.OldObject), object(q.Object)) {
 		return nil
@@ -189,8 +190,8 @@ func (j *ownerJudge) rules(c *compiled, r *v1alpha1.OwnerRules) {
 	}
 }
 
-// ref judges one reference. The rules exclude one another in this order, since what comes later would only repeat what
-// came before in other words.
+// ref judges one reference. The rules exclude one another in this order, since what comes later
+// would only repeat what came before in other words.
 func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 	q, what := j.q, j.q.what()
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -222,8 +223,8 @@ func (j *ownerJudge) owns(ref OwnerRef) string {
 	return fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, j.q.what())
 }
 
-// owner is what is known of an owner. The graph tells of those that it has seen; of any other the API server is asked, where it matters
-// whether it is there.
+// owner is what is known of an owner. The graph tells of those that it has seen; of any other the
+// API server is asked, where it matters whether it is there.
 func (j *ownerJudge) owner(r *v1alpha1.OwnerRules, ref OwnerRef, kind Kind) Owner {
 	if j.q.Facts.Owner == nil {
 		return Owner{}
@@ -277,7 +278,8 @@ func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
 	return lookup
 }
 
-// Answer is what was read there: nil where nothing is. An object with another uid is another object.
+// Answer is what was read there: nil where nothing is. An object with another uid is another
+// object.
 func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)
 	switch {

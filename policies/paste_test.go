@@ -33,7 +33,8 @@ func TestCommandsEndTheirLine(t *testing.T) {
 	}
 }
 
-// Whoever asks for Background, as kubectl does, and gets something else, is told why it takes its time.
+// Whoever asks for Background, as kubectl does, and gets something else, is told why it takes its
+// time.
 func TestBackgroundThatIsMadeAnotherIsTold(t *testing.T) {
 	for _, c := range []struct {
 		rest, asked string

@@ -10,9 +10,10 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Part is a part of the policies that is judged by itself, since something else happens to requests when it cannot be:
-// an error among policies that are to be ignored then must not refuse for those that fail, and the other way round. The API
-// server says by the path which of them it asks about. The zero value is all policies.
+// Part is a part of the policies that is judged by itself, since something else happens to requests
+// when it cannot be: an error among policies that are to be ignored then must not refuse for those
+// that fail, and the other way round. The API server says by the path which of them it asks about.
+// The zero value is all policies.
 type Part string
 
 // The parts. Each policy is in one of them.
@@ -35,8 +36,8 @@ func (p Part) Path(webhook string) string {
 	return webhook + "-" + string(p)
 }
 
-// systemNamespaces hold what a cluster needs to come up, and its nodes to be alive. While Weir is down nothing is refused
-// there: it may be what Weir waits for.
+// systemNamespaces hold what a cluster needs to come up, and its nodes to be alive. While Weir is
+// down nothing is refused there: it may be what Weir waits for.
 var systemNamespaces = []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}
 
 // whichPart is where a policy is judged. One that refuses nothing fails nothing, either.
@@ -52,12 +53,14 @@ func (c *compiled) whichPart() Part {
 
 func (p Part) has(c *compiled) bool { return p == "" || c.part == p }
 
-// Refuses tells whether any policy of a part refuses anything: those on trial do not, nor do those that only change something.
+// Refuses tells whether any policy of a part refuses anything: those on trial do not, nor do those
+// that only change something.
 func (s *Set) Refuses(p Part) bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool { return p.has(c) && c.refuses() })
 }
 
-// namesSystemNamespaces tells whether a policy means them: its namespaceSelector asks for them by name.
+// namesSystemNamespaces tells whether a policy means them: its namespaceSelector asks for them by
+// name.
 func (c *compiled) namesSystemNamespaces() bool {
 	return slices.ContainsFunc(labelsOf(c.namespaces, true), func(a asked) bool {
 		return a.key == corev1.LabelMetadataName && slices.ContainsFunc(systemNamespaces, func(ns string) bool { return slices.Contains(a.values, ns) })
@@ -85,8 +88,8 @@ func (c *compiled) warnOfRisk() {
 	}
 }
 
-// lenient are the namespaces in which a part of those that fail does not. Weir's own always is one: a webhook that is down
-// must not keep itself from coming up again.
+// lenient are the namespaces in which a part of those that fail does not. Weir's own always is one:
+// a webhook that is down must not keep itself from coming up again.
 func (s *Set) lenient(p Part) []string {
 	var out []string
 	if p == PartFail {

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// said is how many policies could not be judged; what is broken and ignored is told when it is compiled.
+// said is how many policies could not be judged; what is broken and ignored is told when it is
+// compiled.
 func said(errs []PolicyError) (n int) {
 	for _, e := range errs {
 		if !strings.Contains(e.Err, "is broken") {
@@ -34,7 +35,8 @@ func deleteIn(namespace string) Question {
 	return q
 }
 
-// asTheAPIServer asks each entry that a request comes to for its part, and gives what they say together.
+// asTheAPIServer asks each entry that a request comes to for its part, and gives what they say
+// together.
 func asTheAPIServer(t interface{ Fatal(...any) }, set *Set, hook Webhook, q Question) (d Decision, asked []WebhookRules) {
 	d.Allowed = true
 	var messages []string
@@ -61,7 +63,8 @@ func asTheAPIServer(t interface{ Fatal(...any) }, set *Set, hook Webhook, q Ques
 	return d, asked
 }
 
-// However policies are shared out among the entries, each is heard once, and together they say what all of them say.
+// However policies are shared out among the entries, each is heard once, and together they say what
+// all of them say.
 func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 	parts := map[Part]int{}
 	armed := 0
@@ -76,7 +79,8 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {%s%s}, %s, failurePolicy: %s}}\n", i, about, match, rest, failure)
 		}
 		set := Build(nil, sources(t, "f", text.String()), Options{Namespace: "weir-system"})
-		// Only in kube-system can the entry for all namespaces be asked: half of the draws are of it, so that none of the parts is left out by chance.
+		// Only in kube-system can the entry for all namespaces be asked: half of the draws are of
+		// it, so that none of the parts is left out by chance.
 		q := deleteIn(rapid.SampledFrom([]string{"shop", "kube-system", "kube-system", "kube-system", "kube-node-lease", "weir-system", ""}).Draw(rt, "namespace"))
 		if rapid.Bool().Draw(rt, "Foreground") {
 			q.Options = asking("Foreground")
@@ -106,7 +110,8 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 	}
 }
 
-// What the one cannot answer refuses nothing for the other: the API server has a failurePolicy for each.
+// What the one cannot answer refuses nothing for the other: the API server has a failurePolicy for
+// each.
 func TestErrorOfOnePartIsNotHeardInAnother(t *testing.T) {
 	set := Build(nil, sources(t, "f",
 		delpol("a", "protection: {maxDependents: 0}, failurePolicy: Fail")+delpol("b", "protection: {maxDependents: 0}")+
@@ -134,8 +139,8 @@ func TestErrorOfOnePartIsNotHeardInAnother(t *testing.T) {
 	}
 }
 
-// A cluster comes up through these namespaces. What cannot be judged passes there, unless the policy names them; what can be
-// is judged like everywhere.
+// A cluster comes up through these namespaces. What cannot be judged passes there, unless the
+// policy names them; what can be is judged like everywhere.
 func TestSystemNamespacesAreLeftOutOfFail(t *testing.T) {
 	const named = ", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop, kube-system]}]}"
 	for _, c := range []struct {
@@ -183,7 +188,8 @@ func TestEntriesForSystemNamespacesAreThereWhereTheyMatter(t *testing.T) {
 	}
 }
 
-// Nothing is created or edited only because Weir is there: what has no finalizer gets it at its deletion, or by back-fill.
+// Nothing is created or edited only because Weir is there: what has no finalizer gets it at its
+// deletion, or by back-fill.
 func TestTheFinalizerIsNeverWaitedFor(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}, failurePolicy: Fail")+
 		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], conditions: [{name: c, expression: 'true'}]", 1)), Options{})
@@ -202,7 +208,8 @@ func TestTheFinalizerIsNeverWaitedFor(t *testing.T) {
 	}
 }
 
-// One part would add the finalizer to the object and have the client come again, where another refuses for good.
+// One part would add the finalizer to the object and have the client come again, where another
+// refuses for good.
 func TestWhatAnotherPartRefusesIsNotArmed(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}")+delpol("b", "protection: {confirmation: Required}, failurePolicy: Fail")), Options{})
 	q := deleteIn("shop")

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// protect finds what policies do not accept about a DELETE. Those that would accept it are not asked whether they are
-// about it. What would also be deleted is counted once, and only for a policy that may be.
+// protect finds what policies do not accept about a DELETE. Those that would accept it are not
+// asked whether they are about it. What would also be deleted is counted once, and only for a
+// policy that may be.
 func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	var also AlsoDeleted
 	var unknown error // why it may be more
@@ -32,7 +33,8 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			}
 		}
 		if p.MaxDependents == nil {
-			// What terminates has been deleted, be it by a mistake: it is only about what becomes of its dependents.
+			// What terminates has been deleted, be it by a mistake: it is only about what becomes
+			// of its dependents.
 			if !object(q.OldObject).terminating() && ask.matches(i) {
 				ask.v.add(c, finding{code: 403,
 					text: q.what() + " may not be deleted without confirmation" + stale,
@@ -55,7 +57,8 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	}
 }
 
-// limit says that more would be deleted with an object than the policy accepts, or that it is not known how much does.
+// limit says that more would be deleted with an object than the policy accepts, or that it is not
+// known how much does.
 func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it

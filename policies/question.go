@@ -31,7 +31,8 @@ type User struct {
 // Question is one request, as admission sees it, with what the cluster knows about it.
 type Question struct {
 	Operation Operation
-	// Asked is the webhook that asks; only what is its own is then judged. The zero value judges all.
+	// Asked is the webhook that asks; only what is its own is then judged. The zero value judges
+	// all.
 	Asked Webhook
 	// Part is of which policies it is asked; only these are heard. The zero value is all.
 	Part Part
@@ -45,10 +46,11 @@ type Question struct {
 	RequestResource    schema.GroupVersionResource
 	RequestSubresource string
 
-	// Namespace and Name are the request's. A deletecollection has no name: the object's counts then.
+	// Namespace and Name are the request's. A deletecollection has no name: the object's counts
+	// then.
 	Namespace, Name string
-	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest hold the metadata and
-	// what names the kind; conditions see all of them.
+	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest
+	// hold the metadata and what names the kind; conditions see all of them.
 	Object, OldObject map[string]any
 	// anyUser: it is about what an object is, and not about who asks.
 	anyUser bool
@@ -58,8 +60,8 @@ type Question struct {
 	Options map[string]any
 	DryRun  bool
 	// Now is the time by the API server's clock; the zero value is unknown. An object that gets the
-	// finalizer at an UPDATE is marked with it, because a DELETE may be on its way that has not seen the
-	// finalizer (RB 6.24), and another process may judge that.
+	// finalizer at an UPDATE is marked with it, because a DELETE may be on its way that has not
+	// seen the finalizer (RB 6.24), and another process may judge that.
 	Now time.Time
 	// Sealed tells what Weir wrote of a wave; nil where there is no key.
 	Sealed func(text, seal string) bool
@@ -77,19 +79,21 @@ type Question struct {
 	Quotes bool
 }
 
-// Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy that needs it
-// cannot be judged. Of AlsoDeleted, false means that it is at least that much.
+// Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy
+// that needs it cannot be judged. Of AlsoDeleted, false means that it is at least that much.
 type Facts struct {
 	// Dependents counts what would be deleted, too, at any depth. It looks at so many references as
 	// can be looked at in a millisecond, and, where more objects are accepted, at eight for each of
 	// these; then the count is Cut.
 	Dependents func(s Search, accepted int) (AlsoDeleted, bool)
-	// Digest stands for all objects that go, those of a search for everything: another one if any comes or goes.
+	// Digest stands for all objects that go, those of a search for everything: another one if any
+	// comes or goes.
 	Digest func(Search) (digest string, complete bool)
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (AlsoDeleted, bool)
-	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the ConfigMap
-	// kube-root-ca.crt, the ServiceAccount default), and Events, which Weir does not follow.
+	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the
+	// ConfigMap kube-root-ca.crt, the ServiceAccount default), and Events, which Weir does not
+	// follow.
 	Content func(namespace string) (AlsoDeleted, bool)
 	// Owner looks for the owner that a dependent in a namespace claims to have.
 	Owner func(ref OwnerRef, namespace string) Owner
@@ -100,7 +104,8 @@ type Facts struct {
 	// millisecond.
 	Catch func(uid types.UID, kept, wanted func(schema.GroupResource) bool) Catch
 	// Holds are the wanted resources of which the namespace of a Search holds objects, without what
-	// Kubernetes itself puts into each, or of whose Instances there are any. False: there may be others.
+	// Kubernetes itself puts into each, or of whose Instances there are any. False: there may be
+	// others.
 	Holds func(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool)
 	// Depends tells whether one object is, perhaps through others, a dependent of another.
 	Depends func(dependent, on types.UID) bool
@@ -108,7 +113,8 @@ type Facts struct {
 
 // Search says what is deleted.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
+	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty
+	// for none.
 	UID  types.UID
 	Kept func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
@@ -139,7 +145,8 @@ type AlsoDeleted struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// KindCount is how many objects of a resource would also be deleted, and the first names of them, namespace/name where that helps.
+// KindCount is how many objects of a resource would also be deleted, and the first names of them,
+// namespace/name where that helps.
 type KindCount struct {
 	Resource string   `json:"resource"`
 	Count    int      `json:"count"`
@@ -209,8 +216,8 @@ func (q *Question) check() error {
 	return nil
 }
 
-// Stored is the question about an object as it is stored, which no client is about to change: what back-fill asks
-// (FinalizersFor) and what is asked of an object that terminates (Enforce).
+// Stored is the question about an object as it is stored, which no client is about to change: what
+// back-fill asks (FinalizersFor) and what is asked of an object that terminates (Enforce).
 func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
 	o := object(obj)
 	return Question{
@@ -230,7 +237,8 @@ func (q *Question) Evicts() bool {
 	return q.Operation == Create && q.Resource.GroupResource() == pods && q.Subresource == "eviction"
 }
 
-// AsEvicted is the DELETE that an eviction amounts to: of the pod, with the options that the Eviction has.
+// AsEvicted is the DELETE that an eviction amounts to: of the pod, with the options that the
+// Eviction has.
 func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
 	options, _ := q.full()["deleteOptions"].(map[string]any)
 	d := q.Of(pod)
@@ -254,8 +262,8 @@ func KindOf(obj map[string]any) (apiVersion, kind string) {
 	return object(obj).str("apiVersion"), object(obj).str("kind")
 }
 
-// asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may be deleted: what
-// decides about its finalizer.
+// asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may
+// be deleted: what decides about its finalizer.
 func (q *Question) asDelete() *Question {
 	d := q.deleting(q.Object, q.object)
 	d.anyUser = true
@@ -299,7 +307,8 @@ func (q *Question) what() string {
 	return s
 }
 
-// kubectl is how the user names the object to kubectl: whoever is refused pastes what the refusal says.
+// kubectl is how the user names the object to kubectl: whoever is refused pastes what the refusal
+// says.
 func (q *Question) kubectl() string {
 	s := words.Object(q.Resource.GroupResource().String(), q.name())
 	if q.Namespace != "" && !q.isNamespace() {
@@ -316,5 +325,6 @@ func (q *Question) isCRD() bool {
 	return q.Resource.Group == "apiextensions.k8s.io" && q.Resource.Resource == "customresourcedefinitions"
 }
 
-// namespaced tells whether the object is in a namespace: a request for a Namespace says it is in itself.
+// namespaced tells whether the object is in a namespace: a request for a Namespace says it is in
+// itself.
 func (q *Question) namespaced() bool { return q.Namespace != "" && !q.isNamespace() }

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/policies/cel"
 )
 
-// FromRequest makes a question of an admission request. Facts, answers and the namespace are the caller's to add.
+// FromRequest makes a question of an admission request. Facts, answers and the namespace are the
+// caller's to add.
 func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 	q := Question{
 		Operation:   Operation(r.Operation),
@@ -50,8 +51,9 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 	return q, q.check()
 }
 
-// read decodes what policies read of an object themselves: its metadata without managedFields, and what names
-// its kind. The rest is most of the work, and most policies need none of it. The text is for conditions that do.
+// read decodes what policies read of an object themselves: its metadata without managedFields, and
+// what names its kind. The rest is most of the work, and most policies need none of it. The text is
+// for conditions that do.
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
 	if utf8.Valid(raw) && !halves(raw) && !TooDeep(raw, MostDepth) && gjson.ValidBytes(raw) {
@@ -74,8 +76,9 @@ func read(raw []byte) (map[string]any, *text, error) {
 	return known, &text{raw: raw}, err
 }
 
-// halves tells whether a letter may be written as halves (\ud83d\ude00), or only one of them be there: like letters that are
-// none, these are for the decoder to replace. The API server writes letters as they are.
+// halves tells whether a letter may be written as halves (\ud83d\ude00), or only one of them be
+// there: like letters that are none, these are for the decoder to replace. The API server writes
+// letters as they are.
 func halves(raw []byte) bool {
 	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
 }
@@ -92,8 +95,8 @@ func metadataOf(v gjson.Result) (any, error) {
 	})
 }
 
-// shallow is how far down gjson is used: it looks at what is below a level once for each. Metadata that an API server
-// accepts is less deep.
+// shallow is how far down gjson is used: it looks at what is below a level once for each. Metadata
+// that an API server accepts is less deep.
 const shallow = 8
 
 // valueOf is what decodeJSON makes of a value, depth levels down.

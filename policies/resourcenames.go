@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Without a cluster it is not known which resources there are. But those of Kubernetes itself have had their names for
-// years, and what people write for them is always the same: the singular, kubectl's short name, or another group.
+// Without a cluster it is not known which resources there are. But those of Kubernetes itself have
+// had their names for years, and what people write for them is always the same: the singular,
+// kubectl's short name, or another group.
 
 // wellKnown are resources of Kubernetes' own groups, each with its short names.
 var wellKnown = map[string]string{
@@ -68,7 +69,8 @@ func singular(plural string) string {
 	return plural
 }
 
-// checkResources gathers the resources that a policy names, and finds those that no API server will ever serve.
+// checkResources gathers the resources that a policy names, and finds those that no API server will
+// ever serve.
 func (c *compiled) checkResources(rules []v1alpha1.ResourceRule, at *field.Path) {
 	for i, r := range rules {
 		c.checkResource(r, at.Index(i))
@@ -86,8 +88,8 @@ func (c *compiled) checkResource(r v1alpha1.ResourceRule, at *field.Path) {
 	}
 }
 
-// wrong says why no group of a rule serves a resource; empty where one does, or might. A rule is about every resource in
-// every group, so one group is enough.
+// wrong says why no group of a rule serves a resource; empty where one does, or might. A rule is
+// about every resource in every group, so one group is enough.
 func (n *nameTable) wrong(groups []string, resource string) string {
 	why := ""
 	for _, g := range groups {
@@ -105,7 +107,8 @@ func (n *nameTable) wrong(groups []string, resource string) string {
 	return why
 }
 
-// passedOver are dependents that a resource never has directly: something is between, and decides about them.
+// passedOver are dependents that a resource never has directly: something is between, and decides
+// about them.
 var passedOver = map[schema.GroupResource]map[schema.GroupResource]string{
 	{Group: "apps", Resource: "deployments"}: {{Resource: "pods"}: "replicasets"},
 	{Group: "batch", Resource: "cronjobs"}:   {{Resource: "pods"}: "jobs"},

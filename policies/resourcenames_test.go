@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is certain is an error, at its line; what may be served one day, or is in another's group, is none.
+// What is certain is an error, at its line; what may be served one day, or is in another's group,
+// is none.
 func TestResourcesThatNoAPIServes(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{apiGroups: [apps], resources: [deployments]}":                     "",
@@ -96,7 +97,8 @@ func TestResourcesAreLookedAtEverywhere(t *testing.T) {
 	}
 }
 
-// TestRuleWithoutAPIGroupsNamesNothing: such a file is broken, and what is told of it is about resources in groups.
+// TestRuleWithoutAPIGroupsNamesNothing: such a file is broken, and what is told of it is about
+// resources in groups.
 func TestRuleWithoutAPIGroupsNamesNothing(t *testing.T) {
 	for groups, want := range map[string]int{"": 0, "apiGroups: [], ": 0, "apiGroups: [''], ": 1} {
 		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{"+groups+"resources: [secrets]}]}, protection: {confirmation: Required}}}"), Options{})

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kindSchema is the schema of one kind. A policy in a file never meets the API server; it is held to the same rules by
-// the same code, from the same CustomResourceDefinition.
+// kindSchema is the schema of one kind. A policy in a file never meets the API server; it is held
+// to the same rules by the same code, from the same CustomResourceDefinition.
 type kindSchema struct {
 	structural *structuralschema.Structural
 	values     schemavalidation.SchemaValidator
@@ -72,7 +72,8 @@ func readSchema(data []byte) (string, kindSchema, error) {
 	}, nil
 }
 
-// admit does to a policy what the API server does: it fills in defaults and applies every rule. The errors are sorted.
+// admit does to a policy what the API server does: it fills in defaults and applies every rule. The
+// errors are sorted.
 func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
 	obj := runtime.DeepCopyJSON(in)
 	var errs field.ErrorList

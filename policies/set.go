@@ -16,8 +16,8 @@ import (
 type Options struct {
 	// Self are the user names that Weir acts under. No policy judges them.
 	Self []string
-	// Namespace is Weir's own. Propagation does not apply there: no process would carry out the deletion of who carries out
-	// deletions.
+	// Namespace is Weir's own. Propagation does not apply there: no process would carry out the
+	// deletion of who carries out deletions.
 	Namespace string
 }
 
@@ -35,8 +35,9 @@ type Set struct {
 	drains   []*compiled
 }
 
-// Build compiles policies. What previous holds in the same words is taken from there; previous may be nil. A policy of
-// the API server takes the place of one from a file with the same kind and name.
+// Build compiles policies. What previous holds in the same words is taken from there; previous may
+// be nil. A policy of the API server takes the place of one from a file with the same kind and
+// name.
 func Build(previous *Set, sources []Source, opts Options) *Set {
 	s := &Set{system: slices.Concat(systemUsers, opts.Self), self: opts.Self, own: opts.Namespace}
 	slices.Sort(s.system)
@@ -120,16 +121,19 @@ type Status struct {
 	// Ready policies are in force; of the others, Message says why not.
 	Ready   bool
 	Message string
-	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; empty for nothing in particular.
+	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; empty for
+	// nothing in particular.
 	FailsClosed bool
 	Risk        string
 	// Names are the resources that it names, in the order in which it does, but for '*'.
 	Names []Name
-	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects. Conditions tells that there are some.
+	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects.
+	// Conditions tells that there are some.
 	Propagates, Conditions bool
 	// Uncounted: its conditions ask for more than may be told by a number of objects.
 	Uncounted bool
-	// Brakes is one with a brake, which adds it, too; be it that they are for another policy already.
+	// Brakes is one with a brake, which adds it, too; be it that they are for another policy
+	// already.
 	Brakes bool
 	// Waves are those of a DrainPolicy, in their order.
 	Waves string
@@ -187,15 +191,17 @@ func asksForOwners(r *v1alpha1.OwnerRules) bool {
 	})
 }
 
-// NeedsKinds tells whether there are policies that ask for Facts at all, be it only which kinds are served.
+// NeedsKinds tells whether there are policies that ask for Facts at all, be it only which kinds are
+// served.
 func (s *Set) NeedsKinds() bool {
 	return s.NeedsGraph() || slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		return c.owners != nil && (c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission)
 	})
 }
 
-// AddsFinalizer tells whether there can be objects of a resource that are to carry Weir's finalizer, or of which it cannot be
-// said because a policy is broken; and whether more than their metadata has to be known to tell.
+// AddsFinalizer tells whether there can be objects of a resource that are to carry Weir's
+// finalizer, or of which it cannot be said because a policy is broken; and whether more than their
+// metadata has to be known to tell.
 func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	if !propagates(gr) {
 		return false, false
@@ -207,14 +213,15 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	return some, full
 }
 
-// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more of an object than its
-// metadata.
+// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more
+// of an object than its metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).looksBeyondMetadata)
 }
 
-// FinalizerSelector selects the objects of a resource to which some policy may want the finalizer added, and as few others as can be said in one
-// selector; "" is all of them. false: there can be none.
+// FinalizerSelector selects the objects of a resource to which some policy may want the finalizer
+// added, and as few others as can be said in one selector; "" is all of them. false: there can be
+// none.
 func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some bool) {
 	var selectors []labels.Selector
 	for _, c := range s.addingFinalizers(gr) {
@@ -227,8 +234,9 @@ func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some 
 	return metav1.FormatLabelSelector(of), true
 }
 
-// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may want the finalizer added to objects
-// of a namespaced resource; sorted. false: it may be any, also one that is not among them.
+// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may
+// want the finalizer added to objects of a namespaced resource; sorted. false: it may be any, also
+// one that is not among them.
 func (s *Set) FinalizerNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
 	adding := s.addingFinalizers(gr)
 	if slices.ContainsFunc(adding, func(c *compiled) bool { return c.namespaces == nil }) {
@@ -253,12 +261,14 @@ func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 	return out
 }
 
-// SameDeletions tells whether the DeletionPolicies about a resource are those of another set, which this one came from.
+// SameDeletions tells whether the DeletionPolicies about a resource are those of another set, which
+// this one came from.
 func (s *Set) SameDeletions(gr schema.GroupResource, other *Set) bool {
 	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr))
 }
 
-// Decide answers a question. It does not change the question, and asking again gives the same answer.
+// Decide answers a question. It does not change the question, and asking again gives the same
+// answer.
 func (s *Set) Decide(q Question) Decision {
 	d := Decision{Allowed: true}
 	if err := q.check(); err != nil {

@@ -340,8 +340,8 @@ func TestNamespaceThatNoControllerDrainsIsNotHeldUpForGood(t *testing.T) {
 	}
 }
 
-// Without --use-service-account-credentials all controllers are one user. The namespace controller is known by how it deletes,
-// and no one else is held up whom a cascade, or a rollout, waits for.
+// Without --use-service-account-credentials all controllers are one user. The namespace controller
+// is known by how it deletes, and no one else is held up whom a cascade, or a rollout, waits for.
 func TestNamespaceControllerIsKnownUnderOneIdentity(t *testing.T) {
 	const background = "Background"
 	set := shippedSet(t)

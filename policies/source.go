@@ -80,8 +80,8 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, p.Message), ": ")
 }
 
-// Parse reads the policies of a file: YAML or JSON, one or more documents. Whatever cannot be read is a problem; the
-// rest is returned all the same.
+// Parse reads the policies of a file: YAML or JSON, one or more documents. Whatever cannot be read
+// is a problem; the rest is returned all the same.
 func Parse(file string, data []byte) ([]Source, []Problem) {
 	var sources []Source
 	var problems []Problem
@@ -138,7 +138,8 @@ func documents(data []byte) []document {
 	return append(out, document{start, text})
 }
 
-// parseNode reads a document once more for its lines. They are a help, so what fails here is no error.
+// parseNode reads a document once more for its lines. They are a help, so what fails here is no
+// error.
 func parseNode(text []byte) (doc *yaml.Node) {
 	defer func() {
 		if recover() != nil {
@@ -152,8 +153,8 @@ func parseNode(text []byte) (doc *yaml.Node) {
 	return n.Content[0]
 }
 
-// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there: of a document that only one of two
-// decoders reads, its first. 0 without a file.
+// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there:
+// of a document that only one of two decoders reads, its first. 0 without a file.
 func (s Source) line(field string) int {
 	if s.File == "" {
 		return 0

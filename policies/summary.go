@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Summary says in a sentence what would also be deleted with what a DELETE names, for who only tries it, or may not do it; empty where that is
-// nothing, or not known. It has no names: who asks may not be allowed to see them.
+// Summary says in a sentence what would also be deleted with what a DELETE names, for who only
+// tries it, or may not do it; empty where that is nothing, or not known. It has no names: who asks
+// may not be allowed to see them.
 func (s *Set) Summary(q Question) string {
 	if q.Operation != Delete || q.Subresource != "" || object(q.OldObject).terminating() {
 		return ""

@@ -20,8 +20,8 @@ type Webhook string
 // WebhookConfigurations is the name of both webhook configurations.
 const WebhookConfigurations = "weir"
 
-// Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with it, where Delete judges its
-// own object.
+// Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with
+// it, where Delete judges its own object.
 const (
 	WebhookAddFinalizer Webhook = "stamp.weir.dev"
 	WebhookDelete       Webhook = "delete.weir.dev"
@@ -41,24 +41,28 @@ const (
 	WebhookPolicies Webhook = "policies.weir.dev"
 )
 
-// WebhookRules are what one entry of a webhook configuration has to say: which requests come to Weir at all.
+// WebhookRules are what one entry of a webhook configuration has to say: which requests come to
+// Weir at all.
 type WebhookRules struct {
 	// Name is unique in the configuration. It ends in the name of the Webhook.
 	Name    string
 	Webhook Webhook
 	// Part is which policies are asked.
 	Part Part
-	// Mutating entries belong in a MutatingWebhookConfiguration, the others in a ValidatingWebhookConfiguration.
+	// Mutating entries belong in a MutatingWebhookConfiguration, the others in a
+	// ValidatingWebhookConfiguration.
 	Mutating        bool
 	FailurePolicy   admissionregistrationv1.FailurePolicyType
 	Rules           []admissionregistrationv1.RuleWithOperations
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// The selectors select what one of the policies does, and as little else as can be said; nil is everything.
+	// The selectors select what one of the policies does, and as little else as can be said; nil is
+	// everything.
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 }
 
-// entry gathers the policies that share an entry: a webhook, the part that is judged together, whether an update that leaves
-// labels and finalizers alone can matter, and whether it is about evictions.
+// entry gathers the policies that share an entry: a webhook, the part that is judged together,
+// whether an update that leaves labels and finalizers alone can matter, and whether it is about
+// evictions.
 type entry struct {
 	webhook    Webhook
 	part       Part
@@ -67,9 +71,10 @@ type entry struct {
 	policies   []*compiled
 }
 
-// Webhooks are the entries that the set needs, sorted by name. There are none for which nothing asks, and so none at all
-// without policies. A '*' stands for those of the kept resources that it names: what the API server stores, and lets be
-// listed, patched and deleted. Whatever else it serves is not to be deleted, and must not wait for a webhook.
+// Webhooks are the entries that the set needs, sorted by name. There are none for which nothing
+// asks, and so none at all without policies. A '*' stands for those of the kept resources that it
+// names: what the API server stores, and lets be listed, patched and deleted. Whatever else it
+// serves is not to be deleted, and must not wait for a webhook.
 func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 	var entries []entry
 	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
@@ -96,9 +101,10 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 			add(WebhookDelete, c.part, c, false, true)
 		}
 		if adds && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
-			// A policy that does not add the finalizer itself can still, by its priority, have that of another removed.
-			// Finalizers are never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
-			// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
+			// A policy that does not add the finalizer itself can still, by its priority, have that
+			// of another removed. Finalizers are never waited for, whatever the failurePolicy: what
+			// has none gets it when it is deleted, or by back-fill, and nothing is created or
+			// edited in a cluster without Weir otherwise.
 			add(WebhookAddFinalizer, "", c, len(c.conditions) > 0, false)
 		}
 	}
@@ -124,12 +130,14 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 	return out
 }
 
-// judges tells whether the policy can make a difference: one that is broken does if its failurePolicy is Fail.
+// judges tells whether the policy can make a difference: one that is broken does if its
+// failurePolicy is Fail.
 func (c *compiled) judges() bool {
 	return c.ready() || c.failurePolicy == v1alpha1.Fail && len(c.resources) > 0
 }
 
-// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of which it cannot be told.
+// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of
+// which it cannot be told.
 func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
 }
@@ -212,7 +220,8 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	return out
 }
 
-// lenientWhereItHasToBe makes two entries of one that fails: in some namespaces it is asked, and does not.
+// lenientWhereItHasToBe makes two entries of one that fails: in some namespaces it is asked, and
+// does not.
 func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 	namespaces := s.lenient(r.Part)
 	if r.FailurePolicy != admissionregistrationv1.Fail || !mayBeNamed(r.NamespaceSelector, namespaces) {
@@ -243,11 +252,12 @@ func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
 	}))
 }
 
-// mostExpression is how long an expression is at most, in bytes, that only saves calls: the API server takes 100,000 code points, and with one that is
-// longer none of a configuration.
+// mostExpression is how long an expression is at most, in bytes, that only saves calls: the API
+// server takes 100,000 code points, and with one that is longer none of a configuration.
 const mostExpression = 50_000
 
-// whom drops the requests that none of the policies judges, for who sends them or for the name of the object.
+// whom drops the requests that none of the policies judges, for who sends them or for the name of
+// the object.
 func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
 	var out []admissionregistrationv1.MatchCondition
 	add := func(name, expression string) { // one that is left out has Weir judge what it would have dropped
@@ -292,7 +302,8 @@ func (s *Set) Asks() bool {
 	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) || slices.ContainsFunc(s.owners.all, (*compiled).judges)
 }
 
-// Wildcard tells whether some policy has a '*', so that the entries depend on what the API server serves.
+// Wildcard tells whether some policy has a '*', so that the entries depend on what the API server
+// serves.
 func (s *Set) Wildcard() bool {
 	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
@@ -337,7 +348,8 @@ func scoped(rules []v1alpha1.ResourceRule, scope v1alpha1.Scope) []scopedRule {
 	return out
 }
 
-// without are rules without the resources that drop tells of, and without rules that then name none.
+// without are rules without the resources that drop tells of, and without rules that then name
+// none.
 func without(rules []v1alpha1.ResourceRule, drop func(schema.GroupResource) bool) []v1alpha1.ResourceRule {
 	var out []v1alpha1.ResourceRule
 	for _, r := range rules {
@@ -376,7 +388,8 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 	}
 }
 
-// webhookRules puts resource rules into the words of webhook configurations, each once. They hold no '*' any more.
+// webhookRules puts resource rules into the words of webhook configurations, each once. They hold
+// no '*' any more.
 func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
 	var out []admissionregistrationv1.RuleWithOperations
 	seen := map[string]bool{}

@@ -86,8 +86,9 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	}
 }
 
-// TestBrokenPolicyLeavesTheConfigurationValid: the API server refuses a whole configuration for one rule that it does not accept, and then no policy
-// is asked. What a broken policy with Fail might match is refused; where it names nothing, its status says that it refuses nothing.
+// TestBrokenPolicyLeavesTheConfigurationValid: the API server refuses a whole configuration for one
+// rule that it does not accept, and then no policy is asked. What a broken policy with Fail might
+// match is refused; where it names nothing, its status says that it refuses nothing.
 func TestBrokenPolicyLeavesTheConfigurationValid(t *testing.T) {
 	for match, want := range map[string]string{
 		"scope: namespaced, resources: [{apiGroups: [''], resources: [secrets]}]":                 "/secrets *",
@@ -217,7 +218,8 @@ func matchConditions(w WebhookRules) ([]cel.Condition, error) {
 	return out, nil
 }
 
-// comes tells whether a request would come to an entry: its rules and its matchConditions, as the API server judges them.
+// comes tells whether a request would come to an entry: its rules and its matchConditions, as the
+// API server judges them.
 func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	named := slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(r.Operations, admissionregistrationv1.OperationType(q.Operation)) &&
@@ -236,7 +238,8 @@ func comes(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	return named && yes && selected(t, w, q)
 }
 
-// selected tells whether the selectors of an entry select a request's object, as the API server judges them (RB 6.16).
+// selected tells whether the selectors of an entry select a request's object, as the API server
+// judges them (RB 6.16).
 func selected(t interface{ Fatal(...any) }, w WebhookRules, q *Question) bool {
 	selects := func(s *metav1.LabelSelector, o map[string]any) bool {
 		if s == nil {
@@ -312,7 +315,8 @@ func TestAnUpdateThatChangesNothingOfOursCostsNoCall(t *testing.T) {
 // neverAsked tells of what the API server asks no webhook about.
 func neverAsked(gr schema.GroupResource) bool { return gr.Group == admissionregistrationv1.GroupName }
 
-// The API server asks no webhook about webhook configurations and admission policies: a policy that names them would hold nothing.
+// The API server asks no webhook about webhook configurations and admission policies: a policy that
+// names them would hold nothing.
 func TestWhatNoWebhookIsAskedAboutCannotBeNamed(t *testing.T) {
 	for _, kind := range []string{"DeletionPolicy", "OwnerReferencePolicy"} {
 		for _, resource := range []string{"validatingwebhookconfigurations", "mutatingadmissionpolicies", "'*'"} {
@@ -325,7 +329,8 @@ func TestWhatNoWebhookIsAskedAboutCannotBeNamed(t *testing.T) {
 	}
 }
 
-// A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled out, and never gets the finalizer.
+// A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled
+// out, and never gets the finalizer.
 func TestWildcardsNameWhatIsKept(t *testing.T) {
 	const about = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [RULES]}, propagation: {default: Foreground}, protection: {confirmation: Required}}}\n---\n" +
 		"{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [RULES]}, rules: {dangling: Deny}}}\n---\n" +
@@ -338,8 +343,9 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		harmful = append(harmful, schema.ParseGroupResource(name))
 	}
 	everything = append(everything, harmful...)
-	// These are judged, and stay without the finalizer: a cluster whose machines are gone has to come up while Weir is down, and from a
-	// role that grants what Weir may not do it could not be taken off.
+	// These are judged, and stay without the finalizer: a cluster whose machines are gone has to
+	// come up while Weir is down, and from a role that grants what Weir may not do it could not be
+	// taken off.
 	gone := []schema.GroupResource{{Resource: "nodes"}, {Group: "storage.k8s.io", Resource: "csinodes"}}
 	for _, r := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
 		gone = append(gone, schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: r})
@@ -394,7 +400,8 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 
 // Nothing that a policy would have judged may be dropped before it comes to Weir.
 func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
-	// In the first set no entry looks at every update, so that what the filter of changes drops is not seen elsewhere.
+	// In the first set no entry looks at every update, so that what the filter of changes drops is
+	// not seen elsewhere.
 	few, _, _ := strings.Cut(rulesPolicies, "---")
 	sets := []*Set{Build(nil, sources(t, "f", few), Options{}), Build(nil, sources(t, "f", rulesPolicies), Options{})}
 	mattered := map[Webhook]int{}
@@ -449,7 +456,8 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 	}
 }
 
-// TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout: who writes a new time again and again would have each delete be told to come later.
+// TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout: who writes a new time again and again would
+// have each delete be told to come later.
 func TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout(t *testing.T) {
 	few, _, _ := strings.Cut(rulesPolicies, "---")
 	set := Build(nil, sources(t, "f", few), Options{})

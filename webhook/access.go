@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// What the API server said about a permission is remembered briefly: a grant is used many times by controllers, and one
-// that was given a moment ago should be seen at once.
+// What the API server said about a permission is remembered briefly: a grant is used many times by
+// controllers, and one that was given a moment ago should be seen at once.
 const (
 	rememberGranted = 10 * time.Second
 	rememberRefused = 2 * time.Second
@@ -43,7 +43,8 @@ func newAccess(config *rest.Config) (*access, error) {
 	return &access{a}, nil
 }
 
-// ask answers all needs. One that cannot be answered is an error: a no would be a lie about the user.
+// ask answers all needs. One that cannot be answered is an error: a no would be a lie about the
+// user.
 func (a *access) ask(ctx context.Context, u policies.User, needs []policies.Access) (map[policies.Access]policies.Answer, error) {
 	who := &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	verdicts := make([]policies.Answer, len(needs))

@@ -108,13 +108,15 @@ func TestAccessReviewsEndWithTheirReview(t *testing.T) {
 	})
 }
 
-// A user can write ten thousand references. That must neither hold up Weir, nor be a way past the policy.
+// A user can write ten thousand references. That must neither hold up Weir, nor be a way past the
+// policy.
 func TestRequestThatDependsOnTooManyPermissionsIsRefused(t *testing.T) {
 	t.Run("by a policy that denies", func(t *testing.T) { tooManyPermissions(t, "[Deny]", `"allowed":false`) })
 	t.Run("not by one on trial", func(t *testing.T) { tooManyPermissions(t, "[Warn]", `"allowed":true`) })
 }
 
-// TestPolicyOnTrialThatAsksTooMuchLetsNothingPast what others refuse: one that asks for permissions itself, and one that asks for nothing.
+// TestPolicyOnTrialThatAsksTooMuchLetsNothingPast what others refuse: one that asks for permissions
+// itself, and one that asks for nothing.
 func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
 	trial := `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: trial}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, blockOwnerDeletion: RequirePermission, validationActions: [Warn]`
 	for name, tt := range map[string]struct {

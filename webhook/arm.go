@@ -20,12 +20,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// armer holds deletions that would go another way than a policy says, because their object does not carry the finalizer,
-// or has not carried it for long enough.
+// armer holds deletions that would go another way than a policy says, because their object does not
+// carry the finalizer, or has not carried it for long enough.
 //
-// A finalizer that is put on while a DELETE is on its way is lost with the object (RB 6.24, 6.25): the API server has
-// decided by then that there is none. So the DELETE is refused with 429, and every other that may have begun before the
-// finalizer was there, too. Clients come again by themselves, and the finalizer then holds.
+// A finalizer that is put on while a DELETE is on its way is lost with the object (RB 6.24, 6.25):
+// the API server has decided by then that there is none. So the DELETE is refused with 429, and
+// every other that may have begun before the finalizer was there, too. Clients come again by
+// themselves, and the finalizer then holds.
 type armer struct {
 	writer  *finalizers.Writer
 	lister  *finalizers.Lister
@@ -53,10 +54,12 @@ type place struct {
 	namespace string
 }
 
-// collectionTime bounds the arming of a collection, which goes on after the review that began it has been answered.
+// collectionTime bounds the arming of a collection, which goes on after the review that began it
+// has been answered.
 const collectionTime = 5 * time.Minute
 
-// mostCollections is how many collections are armed at the same time. Of any other each object is armed when it comes to it.
+// mostCollections is how many collections are armed at the same time. Of any other each object is
+// armed when it comes to it.
 const mostCollections = 8
 
 // atOnce is how many objects of a collection get the finalizer at the same time.
@@ -75,8 +78,8 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 		collections: map[place]*collection{}, lists: semaphore.NewWeighted(mostLists)}, nil
 }
 
-// run waits until ctx ends, and then until no collection is being armed any more: what is left is armed object by object, by whoever
-// answers the next review.
+// run waits until ctx ends, and then until no collection is being armed any more: what is left is
+// armed object by object, by whoever answers the next review.
 func (a *armer) run(ctx context.Context) error {
 	<-ctx.Done()
 	a.mu.Lock()
@@ -89,8 +92,8 @@ func (a *armer) run(ctx context.Context) error {
 	return nil
 }
 
-// hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer holds, and with a time to
-// wait for the decision is a refusal.
+// hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer
+// holds, and with a time to wait for the decision is a refusal.
 func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
 	if !d.Enforced || q.DryRun {
 		return d, 0, nil
@@ -123,13 +126,15 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 	}
 	wait := window - since
 	if q.Name == "" {
-		// Clients come again ten times at most: not once for each object that got the finalizer a little later.
+		// Clients come again ten times at most: not once for each object that got the finalizer a
+		// little later.
 		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}))
 	}
 	return wait
 }
 
-// arm puts the finalizer on an object that a DELETE is about, as the object is and as the policies judge it then.
+// arm puts the finalizer on an object that a DELETE is about, as the object is and as the policies
+// judge it then.
 func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
 	result, err := a.addFinalizer(ctx, q, &d)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
@@ -151,8 +156,8 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	return held(q, d, wait), wait, nil
 }
 
-// addFinalizer reads the object, judges its DELETE once more, and adds the finalizer as that says; again, if it changes meanwhile. What
-// the review said of it is only the reason to look.
+// addFinalizer reads the object, judges its DELETE once more, and adds the finalizer as that says;
+// again, if it changes meanwhile. What the review said of it is only the reason to look.
 func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *policies.Decision) (finalizers.Result, error) {
 	for range addTries {
 		set := a.state.Set()
@@ -199,8 +204,8 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	return d
 }
 
-// cannotCarry is the refusal of a DELETE whose object cannot get the finalizer. Whoever may edit an object can make it so, so no failurePolicy may
-// let the request past for it.
+// cannotCarry is the refusal of a DELETE whose object cannot get the finalizer. Whoever may edit an
+// object can make it so, so no failurePolicy may let the request past for it.
 func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusForbidden, metav1.StatusReasonForbidden
 	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says before it carries the finalizer %s, and the API server does not store it with that: %.1000s. "+
@@ -209,10 +214,11 @@ func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.
 	return d
 }
 
-// collection arms every object of the resource in the namespace that is to get the finalizer: a deletecollection ends at the
-// first refusal (RB 6.21), so one that was armed object by object would have to be sent as often as it has objects.
-// No client waits for it here. The request that is under way is judged once more after its refusal, because the object has
-// changed (RB 6.25), and by then the window must not be over.
+// collection arms every object of the resource in the namespace that is to get the finalizer: a
+// deletecollection ends at the first refusal (RB 6.21), so one that was armed object by object
+// would have to be sent as often as it has objects. No client waits for it here. The request that
+// is under way is judged once more after its refusal, because the object has changed (RB 6.25), and
+// by then the window must not be over.
 func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
 	a.mu.Lock()
@@ -238,7 +244,8 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	}
 }
 
-// collectionSince is how long ago the last object of a collection got the finalizer here; long, if none was.
+// collectionSince is how long ago the last object of a collection got the finalizer here; long, if
+// none was.
 func (a *armer) collectionSince(at place) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

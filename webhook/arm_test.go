@@ -34,7 +34,8 @@ func testArmer(t *testing.T, api *apitest.Server) *armer {
 	return a
 }
 
-// armedAgo is a DELETE of an object that was armed so long ago; 0 for one that was armed when it was made.
+// armedAgo is a DELETE of an object that was armed so long ago; 0 for one that was armed when it
+// was made.
 func armedAgo(name string, ago time.Duration) *policies.Question {
 	meta := map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "finalizers": []any{v1alpha1.Finalizer}}
 	now := time.Now()
@@ -166,7 +167,8 @@ func TestFinalizerThatCannotBeAddedIsAnError(t *testing.T) {
 	}
 }
 
-// Whoever may edit an object can fill it until nothing more can be added. Under Ignore an error would let its DELETE through, without the finalizer.
+// Whoever may edit an object can fill it until nothing more can be added. Under Ignore an error
+// would let its DELETE through, without the finalizer.
 func TestObjectThatCannotCarryTheFinalizerIsNotDeleted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
@@ -256,8 +258,8 @@ func TestWebhookNeedsItsParts(t *testing.T) {
 	}
 }
 
-// The arming of a collection outlives the review that began it, but not the handler: what is under way is waited for, and nothing is
-// sent after that.
+// The arming of a collection outlives the review that began it, but not the handler: what is under
+// way is waited for, and nothing is sent after that.
 func TestCollectionsEndWithTheHandler(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)

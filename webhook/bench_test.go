@@ -25,14 +25,14 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// BenchmarkReview compares a review as weir judges it with one by a handler that allows everything: it decodes the review
-// and answers, and nothing is around it. own-ratio is to weir's own handler when nothing is judged. They take turns, so
-// that what else the machine does hits all.
+// BenchmarkReview compares a review as weir judges it with one by a handler that allows everything:
+// it decodes the review and answers, and nothing is around it. own-ratio is to weir's own handler
+// when nothing is judged. They take turns, so that what else the machine does hits all.
 //
 //	go test ./webhook -run '^$' -bench Review
 func BenchmarkReview(b *testing.B) {
-	// As in the process (cmd/ballast.go): without it there is a collection every fifty reviews, and the highest hundredth is
-	// of those that one fell upon.
+	// As in the process (cmd/ballast.go): without it there is a collection every fifty reviews, and
+	// the highest hundredth is of those that one fell upon.
 	held := make([]byte, 64<<20)
 	defer runtime.KeepAlive(held)
 	for _, n := range []int{1, 100, 1000} {
@@ -69,8 +69,9 @@ func BenchmarkReview(b *testing.B) {
 	}
 }
 
-// BenchmarkGarbage compares ways to have garbage collected more seldom while reviews are judged: as Go does it, with the ballast of the
-// process (cmd/ballast.go), and by the knobs that follow the limit of a container. What each costs is told beside what it saves.
+// BenchmarkGarbage compares ways to have garbage collected more seldom while reviews are judged: as
+// Go does it, with the ballast of the process (cmd/ballast.go), and by the knobs that follow the
+// limit of a container. What each costs is told beside what it saves.
 //
 //	go test ./webhook -run '^$' -bench Garbage
 func BenchmarkGarbage(b *testing.B) {
@@ -139,8 +140,8 @@ func allowEverything(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // a recorder takes everything
 }
 
-// crowds are ways in which there can be many policies, of which none refuses: each has a selector and a condition, and
-// sets a propagation. A %d is the number of the policy.
+// crowds are ways in which there can be many policies, of which none refuses: each has a selector
+// and a condition, and sets a propagation. A %d is the number of the policy.
 var crowds = []crowd{
 	{"a tenth about the object", "kind%d", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},
 	{"all about it", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},

@@ -18,13 +18,14 @@ const (
 	mostBlame = 256
 )
 
-// blamer says on policies that they could not be judged about a request: under Ignore the request passed, and who wrote the
-// policy would not know. No answer waits for it.
+// blamer says on policies that they could not be judged about a request: under Ignore the request
+// passed, and who wrote the policy would not know. No answer waits for it.
 //
-// A review is hearsay, and so is the error that it brings about: neither the object nor the user is told, an error is cut off,
-// and it is an Event, which proves nothing. The status of a policy, which people and machines go by, is not written by a
-// process that whoever reaches its port can talk to; nor does the controller copy these Events there, since whoever may create
-// Events would then write in it.
+// A review is hearsay, and so is the error that it brings about: neither the object nor the user is
+// told, an error is cut off, and it is an Event, which proves nothing. The status of a policy,
+// which people and machines go by, is not written by a process that whoever reaches its port can
+// talk to; nor does the controller copy these Events there, since whoever may create Events would
+// then write in it.
 type blamer struct {
 	tell   func(policy map[string]any, message string)
 	object func(policies.PolicyKey) map[string]any // nil: it is a file, or gone

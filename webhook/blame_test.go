@@ -19,7 +19,8 @@ func failing(name, why string) []policies.PolicyError {
 	return []policies.PolicyError{{Policy: policies.PolicyKey{Kind: "DeletionPolicy", Name: name}, Err: why}}
 }
 
-// Each policy is told of at once, then once a minute while it fails, with its last error: not once for each request.
+// Each policy is told of at once, then once a minute while it fails, with its last error: not once
+// for each request.
 func TestPolicyThatFailsIsToldOfOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -102,8 +103,9 @@ func TestErrorsAreToldInOneBoundedLine(t *testing.T) {
 	}
 }
 
-// A refusal for nothing but that a policy could not be judged is an error: whoever looks at the metric would take it for
-// what the policy says. One that another policy has a reason for is a refusal.
+// A refusal for nothing but that a policy could not be judged is an error: whoever looks at the
+// metric would take it for what the policy says. One that another policy has a reason for is a
+// refusal.
 func TestRefusalsOfPoliciesThatFailAreErrors(t *testing.T) {
 	const label = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {failurePolicy: Fail, match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`
 	const guard = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guard}, spec: {failurePolicy: Fail, match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`

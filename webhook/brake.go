@@ -13,12 +13,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Brake says why an object must not be deleted now by another garbage collector; "" if it may be. It must bound how long it takes.
+// Brake says why an object must not be deleted now by another garbage collector; "" if it may be.
+// It must bound how long it takes.
 type Brake func(ctx context.Context, uid types.UID) string
 
-// brake answers for what another garbage collector deletes. Nothing is refused but what is past a limit, or not known yet: without a
-// Retry-After, because client-go would have a worker of the collector wait for it, which then collects nothing. The collector puts the object
-// back into its queue by itself.
+// brake answers for what another garbage collector deletes. Nothing is refused but what is past a
+// limit, or not known yet: without a Retry-After, because client-go would have a worker of the
+// collector wait for it, which then collects nothing. The collector puts the object back into its
+// queue by itself.
 func brake(holds Brake) reviewer {
 	return func(r *http.Request, q policies.Question) answer {
 		uid := finalizers.MetaOf(q.OldObject).UID
@@ -35,7 +37,8 @@ func brake(holds Brake) reviewer {
 	}
 }
 
-// errNoBrake is no refusal: the failurePolicy has the delete go on. It is logged and counted, so that a brake that holds nothing says so.
+// errNoBrake is no refusal: the failurePolicy has the delete go on. It is logged and counted, so
+// that a brake that holds nothing says so.
 var errNoBrake = errors.New("weir controller has what garbage collectors delete come here to be held past a limit (--brake-users), and this process holds nothing: give weir webhook the same --brake-users and --brake-most")
 
 // isCollectorCanary: by the end of that ConfigMap Weir measures how soon the other collector works.

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// TestABrakeThatHoldsNothingSaysSo: by an error, which the failurePolicy lets pass, and which is counted and logged.
+// TestABrakeThatHoldsNothingSaysSo: by an error, which the failurePolicy lets pass, and which is
+// counted and logged.
 func TestABrakeThatHoldsNothingSaysSo(t *testing.T) {
 	q := policies.Question{Operation: policies.Delete, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, OldObject: map[string]any{"metadata": map[string]any{"uid": "held"}}}
 	a := brake(nil)(httptest.NewRequest(http.MethodPost, "/", nil), q)
@@ -22,7 +23,8 @@ func TestABrakeThatHoldsNothingSaysSo(t *testing.T) {
 	}
 }
 
-// TestBrakeRefusesWhatIsHeldAndNothingElse: what is held is refused so that a collector tries it again by itself, and no worker of it waits.
+// TestBrakeRefusesWhatIsHeldAndNothingElse: what is held is refused so that a collector tries it
+// again by itself, and no worker of it waits.
 func TestBrakeRefusesWhatIsHeldAndNothingElse(t *testing.T) {
 	held := func(_ context.Context, uid types.UID) string {
 		if uid == "held" {

@@ -16,12 +16,14 @@ import (
 // errTooMany is why a review is not taken in now, and can be later.
 var errTooMany = errors.New("weir has as many reviews under way as it takes")
 
-// beginning is how much is read of a review that is not taken in, in bytes: the API server writes the uid before all else.
+// beginning is how much is read of a review that is not taken in, in bytes: the API server writes
+// the uid before all else.
 const beginning = 512
 
-// busy answers for a review that is not taken in. Users can bring that about, and no failurePolicy may let them past for it:
-// the request is refused, and may come again. Where no policy refuses anything, because all of them are on trial or only
-// have the finalizer added, the answer is an error, which their failurePolicy, Ignore, lets through.
+// busy answers for a review that is not taken in. Users can bring that about, and no failurePolicy
+// may let them past for it: the request is refused, and may come again. Where no policy refuses
+// anything, because all of them are on trial or only have the finalizer added, the answer is an
+// error, which their failurePolicy, Ignore, lets through.
 func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.Webhook, part policies.Part, m *metrics) {
 	m.requests.WithLabelValues("", "", "busy").Inc()
 	w.Header().Set("Retry-After", "1")
@@ -29,7 +31,8 @@ func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.We
 	in.withhold(w, r.Body, asked, part, tooBusy(asked), errTooMany)
 }
 
-// withhold answers for a review that is not judged: with a refusal where a policy might refuse, and otherwise with an error.
+// withhold answers for a review that is not judged: with a refusal where a policy might refuse, and
+// otherwise with an error.
 func (in *intake) withhold(w http.ResponseWriter, body io.Reader, asked policies.Webhook, part policies.Part, no answer, why error) {
 	if mayRefuse(in.refuses, asked, part) {
 		if uid := uidOf(body); uid != "" {
@@ -68,7 +71,8 @@ func mayRefuse(refuses func(policies.Part) bool, asked policies.Webhook, part po
 	return refuses(part)
 }
 
-// uidOf is the uid of the request of a review, of which only the beginning is read; empty if it is not there.
+// uidOf is the uid of the request of a review, of which only the beginning is read; empty if it is
+// not there.
 func uidOf(body io.Reader) types.UID {
 	text := make([]byte, beginning)
 	n, _ := io.ReadFull(body, text) // of one that ends early, or does not come, what there is

@@ -19,7 +19,8 @@ const (
 	lookupTimeout = 5 * time.Second
 	// lookupsAtOnce is how many objects are read at the same time for one request.
 	lookupsAtOnce = 8
-	// mostLists is how many such lists there are at once, for all requests: whoever made the objects decides how large a page is.
+	// mostLists is how many such lists there are at once, for all requests: whoever made the
+	// objects decides how large a page is.
 	mostLists = 2
 )
 

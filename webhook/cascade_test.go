@@ -39,7 +39,8 @@ func cascading(n int) policies.Facts {
 	return f
 }
 
-// What is read to find protected objects is bounded. What is too much is let through, with a word, where the objects are judged by themselves.
+// What is read to find protected objects is bounded. What is too much is let through, with a word,
+// where the objects are judged by themselves.
 func TestFewObjectsAreReadForACascade(t *testing.T) {
 	const unsure = "not all that depends on"
 	readMetadata, readFull := policies.BoundsOf(false), policies.BoundsOf(true)
@@ -85,7 +86,8 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 	}
 }
 
-// An answer comes in time, though the API server takes its own; a user could make it. Of a namespace it is a refusal.
+// An answer comes in time, though the API server takes its own; a user could make it. Of a
+// namespace it is a refusal.
 func TestCascadeThatTakesLongEnds(t *testing.T) {
 	for request, says := range map[string]string{aWeb: "not all that depends on", aShop: "it holds more configmaps than are looked at"} {
 		withFixtureOf(t, apitest.New(), cascading(300), func(b *fixture) {
@@ -103,7 +105,8 @@ func TestCascadeThatTakesLongEnds(t *testing.T) {
 	}
 }
 
-// TestFewListsAreReadAtOnce, whatever the number of requests: whoever made the objects decides how large they are. Who waits too long for a turn is refused.
+// TestFewListsAreReadAtOnce, whatever the number of requests: whoever made the objects decides how
+// large they are. Who waits too long for a turn is refused.
 func TestFewListsAreReadAtOnce(t *testing.T) {
 	const requests = 6
 	for condition, want := range map[string]int32{"true": mostLists, "has(oldObject.data)": 1} {

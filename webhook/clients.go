@@ -10,8 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// Clients are who may connect at all: those with a certificate of a CA. API servers have one where a kubeconfig for
-// admission webhooks gives it to them; without that no client can be asked for one.
+// Clients are who may connect at all: those with a certificate of a CA. API servers have one where
+// a kubeconfig for admission webhooks gives it to them; without that no client can be asked for
+// one.
 type Clients struct {
 	ca *dynamiccertificates.DynamicFileCAContent
 }
@@ -31,8 +32,8 @@ func (c *Clients) Start(ctx context.Context) error {
 	return nil
 }
 
-// require has a connection fail without a certificate. It is looked at in each connection, be it a resumed one, with the
-// CA as it is then.
+// require has a connection fail without a certificate. It is looked at in each connection, be it a
+// resumed one, with the CA as it is then.
 func (c *Clients) require(config *tls.Config) {
 	config.ClientAuth = tls.RequireAnyClientCert
 	config.VerifyConnection = func(state tls.ConnectionState) error {

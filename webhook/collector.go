@@ -8,7 +8,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// rememberCollector is how long an answer counts: users can ask as often as they like, and a collector that begins to work must be seen.
+// rememberCollector is how long an answer counts: users can ask as often as they like, and a
+// collector that begins to work must be seen.
 const rememberCollector = time.Second
 
 // collectorTime bounds the request: whoever deletes waits for it.
@@ -28,8 +29,8 @@ func newCollector(read func(context.Context) (policies.Collector, error), log *s
 	return &collector{read: read, log: log}
 }
 
-// who is unknown where that cannot be found out: what depends on it is then refused. Reviews that come at the same moment may read it
-// each; what all of them ask of the API server is bounded.
+// who is unknown where that cannot be found out: what depends on it is then refused. Reviews that
+// come at the same moment may read it each; what all of them ask of the API server is bounded.
 func (c *collector) who(ctx context.Context) policies.Collector {
 	if c.read == nil {
 		return policies.CollectorUnknown

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// Users can have it asked as often as they like; what cannot be found out is unknown, and is asked for again.
+// Users can have it asked as often as they like; what cannot be found out is unknown, and is asked
+// for again.
 func TestWhoCollectsIsAskedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer, failure := 0, policies.WeirCollects, error(nil)

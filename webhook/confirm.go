@@ -14,10 +14,12 @@ import (
 	"github.com/weir-dev/weir/policies/finalizers"
 )
 
-// A review is what a client says that reached the port. Nothing is written, and nothing told of what an object holds, on its
-// word: the object is read, and has to be the one that the review is about.
+// A review is what a client says that reached the port. Nothing is written, and nothing told of
+// what an object holds, on its word: the object is read, and has to be the one that the review is
+// about.
 
-// checkNames finds names that are not one segment of a path: they become part of one, and could lead elsewhere.
+// checkNames finds names that are not one segment of a path: they become part of one, and could
+// lead elsewhere.
 func checkNames(q *policies.Question) error {
 	for _, n := range []struct{ what, name string }{
 		{"group", q.Resource.Group}, {"version", q.Resource.Version}, {"resource", q.Resource.Resource},
@@ -30,8 +32,9 @@ func checkNames(q *policies.Question) error {
 	return nil
 }
 
-// confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same question about it as it is; the
-// metadata is nil where it is gone, or another is in its place. A review that is about no object that could be is an error.
+// confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same
+// question about it as it is; the metadata is nil where it is gone, or another is in its place. A
+// review that is about no object that could be is an error.
 func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Question, full bool) (policies.Question, *metav1.ObjectMeta, error) {
 	said := finalizers.MetaOf(q.OldObject)
 	if err := contradiction(q, said); err != nil {

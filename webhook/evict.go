@@ -14,9 +14,9 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// evicted makes the DELETE of a pod of its eviction, which comes to admission as the CREATE of an Eviction, while the delete
-// that follows comes to no webhook (RB 6.32). The review holds nothing of the pod but its name, so the pod is read. False:
-// there is none.
+// evicted makes the DELETE of a pod of its eviction, which comes to admission as the CREATE of an
+// Eviction, while the delete that follows comes to no webhook (RB 6.32). The review holds nothing
+// of the pod but its name, so the pod is read. False: there is none.
 func (j *judge) evicted(ctx context.Context, q *policies.Question) (bool, error) {
 	if q.Name == "" || q.Namespace == "" {
 		return false, errors.New("judge an eviction: the request names no pod")

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// A policy that cannot be judged lets pass under Ignore, and no user would see it in what is allowed.
+// A policy that cannot be judged lets pass under Ignore, and no user would see it in what is
+// allowed.
 func TestPoliciesThatFailAreCounted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
@@ -64,7 +65,8 @@ func TestSeriesOfPoliciesThatFailAreBounded(t *testing.T) {
 	}
 }
 
-// TestPoliciesHaveASeriesBeforeTheyFail: an alert sees no increase of what is there for the first time, be it a burst of failures.
+// TestPoliciesHaveASeriesBeforeTheyFail: an alert sees no increase of what is there for the first
+// time, be it a burst of failures.
 func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {
 	set := policies.Build(nil, []policies.Source{{Object: map[string]any{
 		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"}, "spec": map[string]any{

@@ -11,8 +11,9 @@ import (
 // kept is a policy that wants ConfigMaps armed that are kept, and Secrets too.
 const kept = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: ["", apps], resources: [configmaps, secrets, deployments]}], objectSelector: {matchLabels: {kept: "yes"}}}, propagation: {default: Orphan}}}`
 
-// Whoever reaches the port can send reviews. What they say of an object is believed only as far as the API server confirms
-// it: whatever is forged, nothing is written but what an honest review of the same object would have written.
+// Whoever reaches the port can send reviews. What they say of an object is believed only as far as
+// the API server confirms it: whatever is forged, nothing is written but what an honest review of
+// the same object would have written.
 func TestForgedReviewsWriteNothing(t *testing.T) {
 	const honest = `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: mallory},
   oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: uid-one, resourceVersion: "3", labels: {kept: "yes"}}}}`
@@ -59,7 +60,8 @@ func TestForgedReviewsWriteNothing(t *testing.T) {
 	}
 }
 
-// Finalizers, annotations and labels are those of the object, and the policies are asked once more about it as it is.
+// Finalizers, annotations and labels are those of the object, and the policies are asked once more
+// about it as it is.
 func TestWhatIsWrittenIsWhatWasRead(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
@@ -101,8 +103,8 @@ func TestObjectThatChangesMeanwhileIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// What a namespace holds, and how many custom resources there are, is told only of those that are there, to a review that
-// is about them.
+// What a namespace holds, and how many custom resources there are, is told only of those that are
+// there, to a review that is about them.
 func TestForgedReviewsLearnNothing(t *testing.T) {
 	const (
 		namespace = `{operation: DELETE, resource: {version: v1, resource: namespaces}, kind: {version: v1, kind: Namespace}, namespace: shop, name: shop, userInfo: {username: mallory},

@@ -38,7 +38,8 @@ type fixture struct {
 	refuse  *apitest.Reply // of access reviews
 }
 
-// elapse lets time pass in a bubble, where it costs none, until all is quiet. Outside of one it panics.
+// elapse lets time pass in a bubble, where it costs none, until all is quiet. Outside of one it
+// panics.
 func elapse(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -82,8 +83,9 @@ func withFixtureOf(t *testing.T, api *apitest.Server, facts policies.Facts, test
 
 var configMap = policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 
-// someFacts: three ConfigMaps and ten Pods and a ReplicaSet are deleted with uid-web, seven Secrets with any namespace, nine custom resources with any
-// definition, and Deployments and Pods are served.
+// someFacts: three ConfigMaps and ten Pods and a ReplicaSet are deleted with uid-web, seven Secrets
+// with any namespace, nine custom resources with any definition, and Deployments and Pods are
+// served.
 func someFacts() policies.Facts {
 	return policies.Facts{
 		Dependents: func(s policies.Search, _ int) (policies.AlsoDeleted, bool) {
@@ -195,7 +197,8 @@ func (b *fixture) ask(webhook, requestYAML string) (int, []byte) {
 	return w.Code, w.Body.Bytes()
 }
 
-// asked are the requests to the API server since the last time. Their order is not fixed: some are sent together.
+// asked are the requests to the API server since the last time. Their order is not fixed: some are
+// sent together.
 func (b *fixture) asked() []string {
 	synctest.Wait()
 	var out []string

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// What is held of reviews at once: with what they take when they are decoded, all of it stays below the memory that the
-// chart grants. Large reviews have a share of their own, so that they can only be in the way of each other: an API server
-// sends few above this size.
+// What is held of reviews at once: with what they take when they are decoded, all of it stays below
+// the memory that the chart grants. Large reviews have a share of their own, so that they can only
+// be in the way of each other: an API server sends few above this size.
 const (
 	mostAtOnce  = 1024      // reviews
 	smallReview = 128 << 10 // bytes
@@ -74,7 +74,8 @@ func (in *intake) await(ctx context.Context, room *semaphore.Weighted, size int6
 	return room.Acquire(ctx, size) == nil
 }
 
-// room is how much a review takes, and of what. One that does not say how long it is counts as one of the largest.
+// room is how much a review takes, and of what. One that does not say how long it is counts as one
+// of the largest.
 func (in *intake) room(r *http.Request) (int64, *semaphore.Weighted) {
 	size := r.ContentLength
 	if size < 0 || size > mostBody {
@@ -101,21 +102,23 @@ func (t *timed) Read(p []byte) (int, error) {
 	}
 	n, err := t.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
-		// The server watches the connection while the review is judged. After any other end it would wait for the rest.
+		// The server watches the connection while the review is judged. After any other end it
+		// would wait for the rest.
 		readUntil(t.w, time.Time{})
 	}
 	return n, err
 }
 
-// readUntil sets the deadline of what is read where there is a connection. That it is gone the next read says.
+// readUntil sets the deadline of what is read where there is a connection. That it is gone the next
+// read says.
 func readUntil(w http.ResponseWriter, at time.Time) {
 	if conn, ok := w.(interface{ SetReadDeadline(time.Time) error }); ok {
 		_ = conn.SetReadDeadline(at)
 	}
 }
 
-// hangUp has a connection end with the answer. What the client has still to send is read for a moment, lest it miss the
-// answer, and not waited for.
+// hangUp has a connection end with the answer. What the client has still to send is read for a
+// moment, lest it miss the answer, and not waited for.
 func hangUp(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	readUntil(w, time.Now().Add(time.Second))

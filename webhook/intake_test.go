@@ -32,7 +32,8 @@ func listening(t *testing.T, in *intake, judge reviewer) *httptest.Server {
 // refusing says of all policies that they refuse something.
 func refusing(policies.Part) bool { return true }
 
-// begin sends the beginning of a review whose body has so many bytes, and as much of it as is taken.
+// begin sends the beginning of a review whose body has so many bytes, and as much of it as is
+// taken.
 func begin(t *testing.T, s *httptest.Server, token string, size int, body []byte) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")) //nolint:noctx // it is local
@@ -57,8 +58,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// 150 clients send 20 MiB less a byte, and hang: 3 GB, if it were all held. They hang for as long as the test takes, so
-// that a review that waited for one of them would not be answered at all.
+// 150 clients send 20 MiB less a byte, and hang: 3 GB, if it were all held. They hang for as long
+// as the test takes, so that a review that waited for one of them would not be answered at all.
 func TestBodiesThatHangHoldLittleAndNoReviewUp(t *testing.T) {
 	in := newIntake(refusing)
 	in.bodyTime = time.Hour
@@ -164,7 +165,8 @@ func TestTimeOfABodyEndsWithIt(t *testing.T) {
 	}
 }
 
-// Users can bring it about that too much is under way: where something might refuse what they ask for, it is refused.
+// Users can bring it about that too much is under way: where something might refuse what they ask
+// for, it is refused.
 func TestReviewsPastWhatIsTaken(t *testing.T) {
 	in := newIntake(refusing)
 	in.roomTime = time.Millisecond
@@ -203,7 +205,8 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	}
 }
 
-// A worker of another collector that is told when to come again waits until then, and collects nothing.
+// A worker of another collector that is told when to come again waits until then, and collects
+// nothing.
 func TestCollectorsAreNotToldToWait(t *testing.T) {
 	for path, waits := range map[string]bool{"/brake": false, "/guard": false, "/delete": true} {
 		in := newIntake(refusing)
@@ -219,7 +222,8 @@ func TestCollectorsAreNotToldToWait(t *testing.T) {
 	}
 }
 
-// codeOf is how a review was answered: 200 lets the request pass, and another code refuses it, to be tried again.
+// codeOf is how a review was answered: 200 lets the request pass, and another code refuses it, to
+// be tried again.
 func codeOf(t *testing.T, w *httptest.ResponseRecorder) int32 {
 	t.Helper()
 	if w.Code != 200 {
@@ -238,7 +242,8 @@ func codeOf(t *testing.T, w *httptest.ResponseRecorder) int32 {
 	return 200
 }
 
-// Where nothing would be refused, nothing is for that: an error is what the failurePolicy, Ignore, lets through.
+// Where nothing would be refused, nothing is for that: an error is what the failurePolicy, Ignore,
+// lets through.
 func TestReviewsPastWhatIsTakenAreAnErrorWhereNothingIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string

@@ -23,20 +23,23 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// mostRounds is how often a decision may need to know more. Each answer brings the next question at most once: who may
-// update every finalizer is asked before who may update one.
+// mostRounds is how often a decision may need to know more. Each answer brings the next question at
+// most once: who may update every finalizer is asked before who may update one.
 const mostRounds = 4
 
-// mostAccess is how many permissions one request may depend on: a user can write ten thousand references into an object.
+// mostAccess is how many permissions one request may depend on: a user can write ten thousand
+// references into an object.
 const mostAccess = 64
 
-// mostDisclosed is how many permissions are looked up only for what a refusal tells: a few kinds for each of a few policies.
+// mostDisclosed is how many permissions are looked up only for what a refusal tells: a few kinds
+// for each of a few policies.
 const mostDisclosed = 64
 
 // disclosureTime is how long a refusal waits for them: one that comes too late is none.
 const disclosureTime = time.Second
 
-// namespaces are in themselves, as the API server has it; a policy selects them by their own labels.
+// namespaces are in themselves, as the API server has it; a policy selects them by their own
+// labels.
 var namespaces = schema.GroupResource{Resource: "namespaces"}
 
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -56,7 +59,8 @@ type judge struct {
 	sealed    func(text, seal string) bool
 	// saw is called for deletes that are let through; may be nil.
 	saw func(uid types.UID, user, how string)
-	// summaries: a delete that is only tried, or refused, is answered with what would also be deleted.
+	// summaries: a delete that is only tried, or refused, is answered with what would also be
+	// deleted.
 	summaries bool
 }
 
@@ -142,7 +146,8 @@ func (j *judge) tell(asked policies.Webhook, q *policies.Question, d policies.De
 // propagations are those that a request can ask for.
 var propagations = []string{string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationBackground), string(metav1.DeletePropagationOrphan)}
 
-// namespace is a Namespace, nil if there is none. One that was not seen yet is read, in its turn: a review can name any.
+// namespace is a Namespace, nil if there is none. One that was not seen yet is read, in its turn: a
+// review can name any.
 func (j *judge) namespace(ctx context.Context, name string) (map[string]any, error) {
 	if ns := j.policies.Namespace(name); ns != nil {
 		return ns, nil
@@ -153,8 +158,8 @@ func (j *judge) namespace(ctx context.Context, name string) (map[string]any, err
 	return j.policies.NamespaceNow(ctx, name)
 }
 
-// summary is what would be deleted with an object whose delete is only tried, or refused; empty where that is not told. The API server
-// tells a warning once, however many of our entries give it.
+// summary is what would be deleted with an object whose delete is only tried, or refused; empty
+// where that is not told. The API server tells a warning once, however many of our entries give it.
 func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
 	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {
 		return ""
@@ -162,8 +167,8 @@ func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies
 	return j.policies.Set().Summary(*q)
 }
 
-// confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is found by their names, which
-// any user can guess, and is told in a refusal.
+// confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is
+// found by their names, which any user can guess, and is told in a refusal.
 func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 	gr := q.Resource.GroupResource()
 	if q.Operation != policies.Delete || q.Subresource != "" || gr != namespaces && gr != definitions {
@@ -234,8 +239,8 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are", q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)
 }
 
-// disclosed is the decision with what the user may be told of it. Where that cannot be found out, less is told: nothing else
-// depends on it, and a refusal stays one.
+// disclosed is the decision with what the user may be told of it. Where that cannot be found out,
+// less is told: nothing else depends on it, and a refusal stays one.
 func (j *judge) disclosed(ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision) policies.Decision {
 	answers := j.mayBeDisclosed(ctx, q, d)
 	if answers == nil {
@@ -247,7 +252,8 @@ func (j *judge) disclosed(ctx context.Context, set *policies.Set, q *policies.Qu
 	return set.Decide(again)
 }
 
-// mayBeDisclosed answers what a decision asks for only for what it tells; nil where it asks for nothing, or nothing is found out.
+// mayBeDisclosed answers what a decision asks for only for what it tells; nil where it asks for
+// nothing, or nothing is found out.
 func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d policies.Decision) map[policies.Access]policies.Answer {
 	if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
 		return nil
@@ -267,7 +273,8 @@ func tooMuchAccess(n int) string {
 	return fmt.Sprintf("the owner references that this request changes depend on %d permissions of yours, and at most %d are looked up for one request: change fewer at a time", n, mostAccess)
 }
 
-// refused says no. The API server makes a Retry-After header of the seconds, and clients come again by themselves (RB 6.15).
+// refused says no. The API server makes a Retry-After header of the seconds, and clients come again
+// by themselves (RB 6.15).
 func refused(d policies.Decision, retryAfter time.Duration) answer {
 	status := &metav1.Status{Status: metav1.StatusFailure, Code: d.Code, Reason: d.Reason, Message: d.Message}
 	result := "refused"

@@ -22,7 +22,8 @@ type metrics struct {
 	failing map[string]bool // policies that have series
 }
 
-// failures has a series for each policy in force from the beginning: an increase is seen only of what was there before.
+// failures has a series for each policy in force from the beginning: an increase is seen only of
+// what was there before.
 type failures struct {
 	*prometheus.CounterVec
 	inForce func() *policies.Set

@@ -17,8 +17,9 @@ const (
 	mostTimeout    = 30 * time.Second
 )
 
-// known sends away who has not been told by which path to come: the API server has, by the webhook configurations. Nothing
-// of such a request is read, and it learns nothing, not even which webhooks there are.
+// known sends away who has not been told by which path to come: the API server has, by the webhook
+// configurations. Nothing of such a request is read, and it learns nothing, not even which webhooks
+// there are.
 func known(takes func(token string) bool, m *metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +41,8 @@ func noWebhook(m *metrics) http.HandlerFunc {
 	}
 }
 
-// deadline bounds a review by the time that the API server waits for it, less a tenth in which the answer travels.
+// deadline bounds a review by the time that the API server waits for it, less a tenth in which the
+// answer travels.
 func deadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout := defaultTimeout

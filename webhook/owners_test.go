@@ -21,8 +21,8 @@ func ownerNamed(name, uid string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, name: "%s", uid: %s}`, name, uid)
 }
 
-// The graph tells nothing of an owner that never was, nor of one that is very new: the API server does, in bounded numbers, and for no
-// rule that does not depend on it.
+// The graph tells nothing of an owner that never was, nor of one that is very new: the API server
+// does, in bounded numbers, and for no rule that does not depend on it.
 func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 	var many []string
 	for i := range 100 {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// What reviews have Weir ask of the API server, all together: access reviews, objects that are read, and finalizers that are added. Users can
-// cause as many as they like.
+// What reviews have Weir ask of the API server, all together: access reviews, objects that are
+// read, and finalizers that are added. Users can cause as many as they like.
 const (
 	requestsASecond = 1000
 	requestsAtOnce  = 2000
@@ -30,7 +30,8 @@ var _ flowcontrol.RateLimiter = pace{}
 
 func newPace(qps rate.Limit, burst int) pace { return pace{rate.NewLimiter(qps, burst)} }
 
-// Wait implements flowcontrol.RateLimiter. It does not begin to wait where the turn would come too late.
+// Wait implements flowcontrol.RateLimiter. It does not begin to wait where the turn would come too
+// late.
 func (p pace) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, paceTime)
 	defer cancel()

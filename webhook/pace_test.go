@@ -31,7 +31,8 @@ func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 	})
 }
 
-// TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked: the answer is an error, which their failurePolicy lets pass.
+// TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked: the answer is an error, which their
+// failurePolicy lets pass.
 func TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked(t *testing.T) {
 	for actions, refused := range map[string]bool{"[Deny]": true, "[Warn]": false} {
 		withFixture(t, func(b *fixture) {
@@ -73,8 +74,9 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 	})
 }
 
-// Whoever sends reviews can name a Namespace in each that was not seen yet: these are read in their turn, and what was seen is
-// judged without it. Adding the finalizer is waited for by no one, so it is an error there, which lets the request pass.
+// Whoever sends reviews can name a Namespace in each that was not seen yet: these are read in their
+// turn, and what was seen is judged without it. Adding the finalizer is waited for by no one, so it
+// is an error there, which lets the request pass.
 func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)

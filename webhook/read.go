@@ -15,14 +15,15 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// mostBody bounds what is read of a request, in bytes. etcd takes 1.5 MiB of an object; a review may hold it twice, and the API server writes each
-// of the characters <, > and & in six.
+// mostBody bounds what is read of a request, in bytes. etcd takes 1.5 MiB of an object; a review
+// may hold it twice, and the API server writes each of the characters <, > and & in six.
 const mostBody = 20 << 20
 
 // mostDepth bounds how deeply a review is nested, in levels: an object is two levels down in it.
 const mostDepth = 2 + policies.MostDepth
 
-// read reads a review, or as much of one as is too large. The error is for whoever sent it, with the HTTP status to send.
+// read reads a review, or as much of one as is too large. The error is for whoever sent it, with
+// the HTTP status to send.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))

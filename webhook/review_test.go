@@ -30,7 +30,8 @@ func testMetrics(t testing.TB) *metrics {
 	return m
 }
 
-// counted are the series of a counter, as label values in the order of their names, and how far each is.
+// counted are the series of a counter, as label values in the order of their names, and how far
+// each is.
 func counted(t testing.TB, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -171,7 +172,8 @@ func TestWellFormedReviewsPass(t *testing.T) {
 	}
 }
 
-// Whoever may edit an object can make its review too large, so that does not get past a policy that refuses, whatever its failurePolicy.
+// Whoever may edit an object can make its review too large, so that does not get past a policy that
+// refuses, whatever its failurePolicy.
 func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 	large := map[string]func() io.Reader{
 		"as it comes": func() io.Reader { return padded(mostBody + 1) },
@@ -205,7 +207,8 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 	}
 }
 
-// Its client is still sending when it is answered: the answer has to arrive all the same, or the failurePolicy would decide.
+// Its client is still sending when it is answered: the answer has to arrive all the same, or the
+// failurePolicy would decide.
 func TestAnswerToALargeReviewArrives(t *testing.T) {
 	s := listening(t, newIntake(refusing), yes)
 	for i := range 10 {
@@ -221,7 +224,8 @@ func TestAnswerToALargeReviewArrives(t *testing.T) {
 	}
 }
 
-// The largest that an API server can send of what etcd takes: an edit has the object twice, and each character may be written in six.
+// The largest that an API server can send of what etcd takes: an edit has the object twice, and
+// each character may be written in six.
 func TestLargestReviewIsTaken(t *testing.T) {
 	text := `"` + strings.Repeat(`\u003c`, 1536<<10) + `"`
 	object := `{"metadata":{"name":"web"},"data":{"html":` + text + `}}`
@@ -257,7 +261,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// A stack that overflows ends the process, and no middleware recovers from that. Here it would end the test's.
+// A stack that overflows ends the process, and no middleware recovers from that. Here it would end
+// the test's.
 func TestReviewsThatAreNestedTooDeeplyAreNoAnswer(t *testing.T) {
 	h := handler(t, testMetrics(t), yes)
 	deep := func(size int) string { return strings.Repeat("[", size) }

@@ -15,7 +15,8 @@ const (
 
 func aSecretWith(more string) string { return strings.Replace(aSecret, "MORE", more, 1) }
 
-// TestOnlyDeletesThatAreLetThroughAreTold: not what is refused, tried, or changed; and a user's text for a propagation is not repeated.
+// TestOnlyDeletesThatAreLetThroughAreTold: not what is refused, tried, or changed; and a user's
+// text for a propagation is not repeated.
 func TestOnlyDeletesThatAreLetThroughAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, review string

@@ -19,7 +19,8 @@ const (
 	mostValue    = 256 // bytes of a value
 )
 
-// sayer writes a log that reviews cannot fill: so many lines in a second, and so much of what they said.
+// sayer writes a log that reviews cannot fill: so many lines in a second, and so much of what they
+// said.
 type sayer struct {
 	log   logr.Logger
 	limit *rate.Limiter
@@ -47,8 +48,8 @@ func (s *sayer) say(msg string, keysAndValues ...any) {
 	s.log.Info(msg, keysAndValues...)
 }
 
-// Lines is where Go's HTTP servers write that a client does not speak TLS, or went away: whoever reaches a port can have such
-// lines written. It takes as many as reviews may have written.
+// Lines is where Go's HTTP servers write that a client does not speak TLS, or went away: whoever
+// reaches a port can have such lines written. It takes as many as reviews may have written.
 func Lines(log logr.Logger) io.Writer { return lines{newSayer(log)} }
 
 type lines struct{ to *sayer }

@@ -10,9 +10,9 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// NewServer serves a handler over TLS at an address, HOST:PORT, with whatever certificate is the right one when a client
-// calls. Clients are asked for a certificate where clients says who they are; nil is everybody. At the end it answers what is
-// under way.
+// NewServer serves a handler over TLS at an address, HOST:PORT, with whatever certificate is the
+// right one when a client calls. Clients are asked for a certificate where clients says who they
+// are; nil is everybody. At the end it answers what is under way.
 func NewServer(address string, handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clients *Clients) (crwebhook.Server, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

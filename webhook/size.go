@@ -2,8 +2,8 @@ package webhook
 
 import "bytes"
 
-// What JSON takes of memory when it is decoded, in bytes, at most: an object is a map that has room for eight fields from
-// its first on, and whatever stands in a list or an object has a place in it.
+// What JSON takes of memory when it is decoded, in bytes, at most: an object is a map that has room
+// for eight fields from its first on, and whatever stands in a list or an object has a place in it.
 const (
 	objectSize = 360
 	itemSize   = 90
@@ -15,9 +15,9 @@ const decodes = 2
 // sure is what nothing has to be looked at more closely for.
 const sure = 1 << 20
 
-// decodedSize is how many bytes a review takes when it is decoded, at most. Nearly all are small, and what is in their
-// strings does not matter; of others it is looked which brackets are in strings, or a text full of them would count as what
-// it is not.
+// decodedSize is how many bytes a review takes when it is decoded, at most. Nearly all are small,
+// and what is in their strings does not matter; of others it is looked which brackets are in
+// strings, or a text full of them would count as what it is not.
 func decodedSize(body []byte) int64 {
 	size := decoded(len(body), bytes.Count(body, []byte("{")), bytes.Count(body, []byte("["))+bytes.Count(body, []byte(",")))
 	if size <= sure {

@@ -36,8 +36,8 @@ var forms = map[string]string{
 	"objects in objects": listOf(`{"a":{"b":{"c":0}}}`, 20_000),
 }
 
-// What is set aside for a review is what it takes: of metadata, which is decoded twice where a condition looks at all of an
-// object, and of anything else.
+// What is set aside for a review is what it takes: of metadata, which is decoded twice where a
+// condition looks at all of an object, and of anything else.
 func TestDecodedReviewsTakeWhatIsSetAside(t *testing.T) {
 	for name, form := range forms {
 		for _, object := range []string{`{"metadata":{"name":"web","labels":` + form + `}}`, `{"metadata":{"name":"web"},"spec":` + form + `}`} {
@@ -72,7 +72,8 @@ func TestTextIsNoStructure(t *testing.T) {
 	}
 }
 
-// The largest that an API server can send is decoded: an object of 3 MiB, which an UPDATE holds twice.
+// The largest that an API server can send is decoded: an object of 3 MiB, which an UPDATE holds
+// twice.
 func TestLargestReviewsAreDecoded(t *testing.T) {
 	for name, form := range forms {
 		object := `{"metadata":{"name":"web"},"spec":[` + strings.Repeat(form+",", (3<<20)/len(form)) + `0]}`

@@ -12,8 +12,8 @@ import (
 // controller-runtime's.
 const mostStrangers = 128
 
-// watch has a TLS server take connections into a crowd. Clients whose certificate is verified are no
-// strangers.
+// watch has a TLS server take connections into a crowd. Clients whose certificate is verified are
+// no strangers.
 func watch(config *tls.Config, strangers *Crowd) {
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if over := strangers.Add(hello.Conn); over != nil {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// TestStrangersAreFew: a client that sends headers and does not end them is put off the line by those that come after it, and an API server is not.
+// TestStrangersAreFew: a client that sends headers and does not end them is put off the line by
+// those that come after it, and an API server is not.
 func TestStrangersAreFew(t *testing.T) {
 	dial := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
@@ -42,7 +43,8 @@ func TestStrangersAreFew(t *testing.T) {
 	apiServer.ask("/", "\r\n")
 }
 
-// TestAFloodClosesItsOwnConnections: an API server that has just connected is one of many strangers, and stays, however many others come from elsewhere.
+// TestAFloodClosesItsOwnConnections: an API server that has just connected is one of many
+// strangers, and stays, however many others come from elsewhere.
 func TestAFloodClosesItsOwnConnections(t *testing.T) {
 	c := NewCrowd(mostStrangers)
 	apiServer := &addressed{at: "10.0.0.1:1"}

@@ -1,13 +1,17 @@
-// Package webhook answers the API server's admission reviews: HTTP on the outside, policies.Set on the inside.
+// Package webhook answers the API server's admission reviews: HTTP on the outside, policies.Set on
+// the inside.
 //
-// What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then decides, which is that of the
-// policies it serves: a request is never allowed by accident. Nothing is sent to the API server but what a decision asks
-// for: access reviews, the namespace of an object when it is not known yet, pods that are to be evicted, and arming. That a
-// policy could not be judged is told beside the answer (blame.go).
+// What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then
+// decides, which is that of the policies it serves: a request is never allowed by accident. Nothing
+// is sent to the API server but what a decision asks for: access reviews, the namespace of an
+// object when it is not known yet, pods that are to be evicted, and arming. That a policy could not
+// be judged is told beside the answer (blame.go).
 //
-// Reviews come on goroutines of the server. What goes on after an answer are Events (on the goroutines of the recorder) and the arming of
-// collections, on a few goroutines of Handler.Run. Each lock is of one small thing: what is being armed (arm.go), who collects (collector.go), what was
-// reported (blame.go, say.go), what policies were counted (metrics.go); none is held during a request.
+// Reviews come on goroutines of the server. What goes on after an answer are Events (on the
+// goroutines of the recorder) and the arming of collections, on a few goroutines of Handler.Run.
+// Each lock is of one small thing: what is being armed (arm.go), who collects (collector.go), what
+// was reported (blame.go, say.go), what policies were counted (metrics.go); none is held during a
+// request.
 package webhook
 
 import (
@@ -28,12 +32,12 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// DefaultArmingWindow is how long a DELETE can have been under way when its object got the finalizer: the API server gives up
-// on one after 34 s (RB 6.18).
+// DefaultArmingWindow is how long a DELETE can have been under way when its object got the
+// finalizer: the API server gives up on one after 34 s (RB 6.18).
 const DefaultArmingWindow = 35 * time.Second
 
-// Paths are where the webhooks are, below a token that the API server knows from the webhook configurations:
-// /TOKEN/delete. A part of the policies is asked at its Part.Path.
+// Paths are where the webhooks are, below a token that the API server knows from the webhook
+// configurations: /TOKEN/delete. A part of the policies is asked at its Part.Path.
 var Paths = map[policies.Webhook]string{
 	policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
@@ -50,22 +54,26 @@ type Options struct {
 	Takes func(token string) bool
 	// Sealed tells what Weir wrote of the wave of a namespace; nil believes what is written.
 	Sealed func(text, seal string) bool
-	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that need it cannot be judged.
+	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that
+	// need it cannot be judged.
 	Facts policies.Facts
-	// Collector finds out who collects the garbage of the cluster, by a request; nil: it is not known.
+	// Collector finds out who collects the garbage of the cluster, by a request; nil: it is not
+	// known.
 	Collector func(context.Context) (policies.Collector, error)
 	// Brake holds what another garbage collector deletes; nil: nothing is held.
 	Brake Brake
-	// ArmingWindow is how long after the finalizer was added no DELETE of the object is let through; DefaultArmingWindow. With less, an
-	// object whose DELETE met a slow API server can be lost. That of a deletecollection is longer in proportion, since
-	// those may take 60 s.
+	// ArmingWindow is how long after the finalizer was added no DELETE of the object is let
+	// through; DefaultArmingWindow. With less, an object whose DELETE met a slow API server can be
+	// lost. That of a deletecollection is longer in proportion, since those may take 60 s.
 	ArmingWindow time.Duration
-	// NoSummaries leaves out the warning that says what would be deleted with an object whose delete is only tried, or refused.
+	// NoSummaries leaves out the warning that says what would be deleted with an object whose
+	// delete is only tried, or refused.
 	NoSummaries bool
-	// Tell is called when a policy could not be judged, of each once a minute at most. It must not block; nil: nothing is told.
+	// Tell is called when a policy could not be judged, of each once a minute at most. It must not
+	// block; nil: nothing is told.
 	Tell func(policy map[string]any, message string)
-	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out: whether it has an effect is not known by
-	// then. It must not block; nil: nothing is told.
+	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out:
+	// whether it has an effect is not known by then. It must not block; nil: nothing is told.
 	Saw      func(uid types.UID, user, how string)
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -77,8 +85,8 @@ type Handler struct {
 	arm *armer
 }
 
-// Run does what goes on after an answer: the objects of a deletecollection get the finalizer. It ends with ctx, and by then nothing of it
-// is under way any more.
+// Run does what goes on after an answer: the objects of a deletecollection get the finalizer. It
+// ends with ctx, and by then nothing of it is under way any more.
 func (h *Handler) Run(ctx context.Context) error { return h.arm.run(ctx) }
 
 // New makes the handler of all webhooks.
@@ -92,8 +100,8 @@ func New(o Options) (*Handler, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	// A request of the API server waits for every request of ours, for ten seconds at most: it may not wait for client-go's
-	// own limit of five in a second.
+	// A request of the API server waits for every request of ours, for ten seconds at most: it may
+	// not wait for client-go's own limit of five in a second.
 	o.Config = rest.CopyConfig(o.Config)
 	pace := newPace(requestsASecond, requestsAtOnce)
 	o.Config.RateLimiter = pace

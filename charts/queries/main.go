@@ -1,9 +1,11 @@
-// Command queries asks what the chart's alerts and dashboard ask, of metrics that were scraped from processes of Weir:
+// Command queries asks what the chart's alerts and dashboard ask, of metrics that were scraped from
+// processes of Weir:
 //
 //	queries JOB=FILE…
 //
-// A series that a query selects and that is in none of the files, and a panel that would stay empty, are errors. It runs in the
-// directory of the charts' module, which has Prometheus; e2e, which has the processes, must not be built with its versions.
+// A series that a query selects and that is in none of the files, and a panel that would stay
+// empty, are errors. It runs in the directory of the charts' module, which has Prometheus; e2e,
+// which has the processes, must not be built with its versions.
 package main
 
 import (

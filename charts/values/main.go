@@ -1,5 +1,6 @@
-// Command values writes docs/values.md from the chart's values.yaml: every value, its default, and the comment above it. A mapping in block style
-// is a section of values; one in flow style, {a: b}, is a value.
+// Command values writes docs/values.md from the chart's values.yaml: every value, its default, and
+// the comment above it. A mapping in block style is a section of values; one in flow style, {a: b},
+// is a value.
 package main
 
 import (
@@ -84,7 +85,8 @@ func rows(out *strings.Builder, section *yaml.Node, prefix string) error {
 	return nil
 }
 
-// sentence is the comment right above a value, as one line: what an empty line parts from it is about more than the value.
+// sentence is the comment right above a value, as one line: what an empty line parts from it is
+// about more than the value.
 func sentence(comment string) string {
 	paragraphs := strings.Split(comment, "\n\n")
 	var words []string

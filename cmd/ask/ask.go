@@ -1,11 +1,13 @@
-// Package ask is kubectl weir, the plugin that answers questions about deletions: flags in, a World read, an answer out.
+// Package ask is kubectl weir, the plugin that answers questions about deletions: flags in, a World
+// read, an answer out.
 //
-// It is no part of the weir command: what kubectl's flags and ways to name objects take along is a third of the binary, and
-// weighs on a controller that has no use for it.
+// It is no part of the weir command: what kubectl's flags and ways to name objects take along is a
+// third of the binary, and weighs on a controller that has no use for it.
 //
-// A command is one goroutine, but for those that forward a port (forward.go), joined when it is closed, and one that reads files, which
-// Ctrl-C leaves behind. One lock guards what is remembered of workloads (components.go), for the page, which asks from many; they are read
-// under it, and whoever else wants them waits.
+// A command is one goroutine, but for those that forward a port (forward.go), joined when it is
+// closed, and one that reads files, which Ctrl-C leaves behind. One lock guards what is remembered
+// of workloads (components.go), for the page, which asks from many; they are read under it, and
+// whoever else wants them waits.
 package ask
 
 import (
@@ -65,8 +67,8 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 	return root
 }
 
-// printableError is an error whose text moves no cursor: the API server passes on what webhooks say, and users name what they have pasted.
-// Lines stay apart, since each may be an error.
+// printableError is an error whose text moves no cursor: the API server passes on what webhooks
+// say, and users name what they have pasted. Lines stay apart, since each may be an error.
 type printableError struct{ error }
 
 func (e printableError) Unwrap() error { return e.error }
@@ -104,7 +106,8 @@ func exit(cmd *cobra.Command, code int) error {
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
 
-// asking is what the commands that ask about a cluster share: kubectl's flags, which objects are meant, and the output.
+// asking is what the commands that ask about a cluster share: kubectl's flags, which objects are
+// meant, and the output.
 type asking struct {
 	flags         *genericclioptions.ConfigFlags
 	files         resource.FilenameOptions
@@ -247,7 +250,8 @@ func notThere(err error) (missing []error, rest error) {
 	return missing, rest
 }
 
-// elsewhereThan fails where a file says another namespace than --namespace does: it is not known which is meant.
+// elsewhereThan fails where a file says another namespace than --namespace does: it is not known
+// which is meant.
 func elsewhereThan(namespace string, infos []*resource.Info) error {
 	for _, o := range infos {
 		if o.Namespace != "" && o.Namespace != namespace {
@@ -311,8 +315,9 @@ func (a *asking) reader() (*snapshot.Reader, error) {
 	return &snapshot.Reader{Config: config, Discovery: disco}, nil
 }
 
-// clusterFlags are the flags that say which cluster is asked, as they were given, for commands that are printed: pasted without them they
-// would be of the current context, which may be another. Who asks is not among them: whoever pastes may be who they are.
+// clusterFlags are the flags that say which cluster is asked, as they were given, for commands that
+// are printed: pasted without them they would be of the current context, which may be another. Who
+// asks is not among them: whoever pastes may be who they are.
 func (a *asking) clusterFlags() string { return a.flagsOf(*a.flags.Context) }
 
 // flagsOf are those with a context.
@@ -337,8 +342,8 @@ func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Poli
 	return (&snapshot.Reader{Config: config}).Policies(ctx, w)
 }
 
-// scopeOf is the namespace to read for objects: theirs if they are all in the same, or else everything. A namespaced
-// object has dependents in its namespace only.
+// scopeOf is the namespace to read for objects: theirs if they are all in the same, or else
+// everything. A namespaced object has dependents in its namespace only.
 func scopeOf(objects []*resource.Info) string {
 	scope := ""
 	for n, o := range objects {

@@ -80,7 +80,8 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	return p.code(cmd, plan)
 }
 
-// planAgain is the plan of what a kept one is of, as far as that is still there: by name, as kubectl would delete it.
+// planAgain is the plan of what a kept one is of, as far as that is still there: by name, as
+// kubectl would delete it.
 func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Plan, error) {
 	if kept.Held != "" {
 		return a.planHeld(ctx, kept.Held)

@@ -32,7 +32,8 @@ func bare(t *testing.T, kubeconfig string, args ...string) said {
 	return said{out.String(), errOut.String(), err}
 }
 
-// TestAKubeconfigThatIsWrongIsAnError: of each command, since none can answer, and none answers nothing.
+// TestAKubeconfigThatIsWrongIsAnError: of each command, since none can answer, and none answers
+// nothing.
 func TestAKubeconfigThatIsWrongIsAnError(t *testing.T) {
 	const head = `{"apiVersion": "v1", "kind": "Config", `
 	for name, c := range map[string]struct{ kubeconfig, says string }{
@@ -93,8 +94,8 @@ func TestAServerIsTrustedByItsCA(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatBreaksOffIsNone: what a proxy, a load balancer or a dying API server sends instead of an answer must not be taken for
-// objects that are not there.
+// TestAnAnswerThatBreaksOffIsNone: what a proxy, a load balancer or a dying API server sends
+// instead of an answer must not be taken for objects that are not there.
 func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	breaks := map[string]http.HandlerFunc{
 		"a page":  func(out http.ResponseWriter, _ *http.Request) { fmt.Fprint(out, "<html>sign in</html>") },
@@ -229,7 +230,8 @@ func TestFilesNameObjects(t *testing.T) {
 	}
 }
 
-// TestCompletionDoesNotHang: a shell shows nothing while it waits, so what an API server does not answer soon is left out.
+// TestCompletionDoesNotHang: a shell shows nothing while it waits, so what an API server does not
+// answer soon is left out.
 func TestCompletionDoesNotHang(t *testing.T) {
 	for _, hangs := range []string{"/api/v1", "/configmaps"} {
 		t.Run(hangs, func(t *testing.T) {
@@ -263,7 +265,8 @@ func TestCompletionDoesNotHang(t *testing.T) {
 	}
 }
 
-// TestNamesAreCompletedOfWhatIsAskedAbout: with the flags that were typed before, kinds of any group, and not more than a screen holds many times.
+// TestNamesAreCompletedOfWhatIsAskedAbout: with the flags that were typed before, kinds of any
+// group, and not more than a screen holds many times.
 func TestNamesAreCompletedOfWhatIsAskedAbout(t *testing.T) {
 	w := newTown(t)
 	w.groups = map[string][]metav1.APIResource{
@@ -315,7 +318,8 @@ func TestNamesAreCompletedOfWhatIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestCommandsThatArePrintedAreOfTheSameCluster: by the flags that were given, whatever is in them to a shell, and by none else.
+// TestCommandsThatArePrintedAreOfTheSameCluster: by the flags that were given, whatever is in them
+// to a shell, and by none else.
 func TestCommandsThatArePrintedAreOfTheSameCluster(t *testing.T) {
 	w := newTown(t)
 	kubeconfig := func(more string) string {

@@ -16,12 +16,13 @@ import (
 const (
 	// mostCompleted is how many names are offered.
 	mostCompleted = 500
-	// completing is what a request may take while a user waits for the shell, where no other time is asked for.
+	// completing is what a request may take while a user waits for the shell, where no other time
+	// is asked for.
 	completing = "2s"
 )
 
-// complete offers types for the first argument, and names of objects for the others. What fails, or takes too long, offers nothing: no user
-// reads messages while typing.
+// complete offers types for the first argument, and names of objects for the others. What fails, or
+// takes too long, offers nothing: no user reads messages while typing.
 func (a *asking) complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if *a.flags.Timeout == "0" {
 		*a.flags.Timeout = completing

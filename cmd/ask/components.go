@@ -29,7 +29,8 @@ var (
 	}
 )
 
-// components reads whether components run. It remembers workloads for a while: a page asks about them at each change.
+// components reads whether components run. It remembers workloads for a while: a page asks about
+// them at each change.
 type components struct {
 	client dynamic.Interface
 
@@ -43,8 +44,8 @@ type components struct {
 // remembered is how long workloads are remembered.
 const remembered = 15 * time.Second
 
-// of reads whether the components run that are to take finalizers off. What cannot be read is left out, and noted in the World. nil: there
-// is nothing to be taken off.
+// of reads whether the components run that are to take finalizers off. What cannot be read is left
+// out, and noted in the World. nil: there is nothing to be taken off.
 func (c *components) of(ctx context.Context, w *insight.World, finalizers []string) *insight.Components {
 	if len(finalizers) == 0 {
 		return nil
@@ -66,7 +67,8 @@ func (c *components) of(ctx context.Context, w *insight.World, finalizers []stri
 	return out
 }
 
-// all are the workloads of the cluster, whether they are all that there are, and why some kinds could not be read.
+// all are the workloads of the cluster, whether they are all that there are, and why some kinds
+// could not be read.
 func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +94,8 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 	return c.workloads, c.complete, c.failed
 }
 
-// renewed is when a Lease was renewed last, of several of the name that which was last; zero if there is none. The namespace may be *.
+// renewed is when a Lease was renewed last, of several of the name that which was last; zero if
+// there is none. The namespace may be *.
 func renewed(ctx context.Context, client dynamic.Interface, lease string) (last time.Time, err error) {
 	namespace, name, _ := strings.Cut(lease, "/")
 	if namespace == "*" {

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// mostPodNamespaces and mostPods bound what is read to tell how long pods have to stop. Of others that is not told.
+	// mostPodNamespaces and mostPods bound what is read to tell how long pods have to stop. Of
+	// others that is not told.
 	mostPodNamespaces = 3
 	mostPods          = 500
 )
@@ -19,8 +20,9 @@ const (
 // mostVolumes bounds how many volumes are read to tell what becomes of those of claims.
 const mostVolumes = 5000
 
-// details reads what a plan tells besides: how long pods have to stop, whether the workloads go that are to take finalizers off, and
-// what becomes of volumes. What cannot be read is not told, but for the volumes, of which it is said then; an error is Ctrl-C.
+// details reads what a plan tells besides: how long pods have to stop, whether the workloads go
+// that are to take finalizers off, and what becomes of volumes. What cannot be read is not told,
+// but for the volumes, of which it is said then; an error is Ctrl-C.
 func (a *asking) details(ctx context.Context, p *insight.Plan) error {
 	client, err := a.client()
 	if err != nil {

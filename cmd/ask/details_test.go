@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock: what is to take a finalizer off goes before what carries it.
+// TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock: what is to take a finalizer off goes
+// before what carries it.
 func TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock(t *testing.T) {
 	w := newTown(t)
 	w.groups = map[string][]metav1.APIResource{"apps/v1": {{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list", "watch", "get", "delete"}}}}
@@ -52,7 +53,8 @@ func TestPendingNamesWhoRefuses(t *testing.T) {
 	}
 }
 
-// TestPlanSaysWhatBecomesOfVolumes: a claim takes its data along, or does not, or that is not known.
+// TestPlanSaysWhatBecomesOfVolumes: a claim takes its data along, or does not, or that is not
+// known.
 func TestPlanSaysWhatBecomesOfVolumes(t *testing.T) {
 	w := newTown(t)
 	verbs := metav1.Verbs{"list", "watch", "get", "delete"}
@@ -102,7 +104,8 @@ func TestPlanGoesOnPastWhatIsNotThere(t *testing.T) {
 	w.run("why", "cm", "leaf", "nobody").mustFail(t, "you may not")
 }
 
-// TestForcedDeletesArePlannedAsSuch: pods that are named have that long to stop, and policies see it.
+// TestForcedDeletesArePlannedAsSuch: pods that are named have that long to stop, and policies see
+// it.
 func TestForcedDeletesArePlannedAsSuch(t *testing.T) {
 	w := newTown(t)
 	w.withPods("a")
@@ -128,7 +131,8 @@ func TestForcedDeletesArePlannedAsSuch(t *testing.T) {
 	}
 }
 
-// TestAFullPlanTellsAllThatIsProtected: with what confirms the delete of each, to who may list them.
+// TestAFullPlanTellsAllThatIsProtected: with what confirms the delete of each, to who may list
+// them.
 func TestAFullPlanTellsAllThatIsProtected(t *testing.T) {
 	w := newTown(t)
 	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}})

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// factReader reads what metadata does not tell. What it cannot read it notes in the World, which tells it once, at the end.
+// factReader reads what metadata does not tell. What it cannot read it notes in the World, which
+// tells it once, at the end.
 type factReader struct {
 	client dynamic.Interface
 	world  *insight.World
@@ -99,7 +100,8 @@ func (r *factReader) events(ctx context.Context, namespaces []string) (out []cor
 	return out
 }
 
-// heard has the World know who refuses what Weir's controller asks for, in a namespace or in all, where something is being deleted.
+// heard has the World know who refuses what Weir's controller asks for, in a namespace or in all,
+// where something is being deleted.
 func (r *factReader) heard(ctx context.Context, in string) {
 	if !r.world.Ends() {
 		return

@@ -43,7 +43,8 @@ func eventServer(pages int) *apitest.Server {
 	return server
 }
 
-// TestManyCascadesHideNoRefusal: Events come in pages, and what an object waits for is read though there are more Cascades than are read.
+// TestManyCascadesHideNoRefusal: Events come in pages, and what an object waits for is read though
+// there are more Cascades than are read.
 func TestManyCascadesHideNoRefusal(t *testing.T) {
 	for pages, missed := range map[int][]string{
 		0: nil, 3: nil,
@@ -71,7 +72,8 @@ func TestManyCascadesHideNoRefusal(t *testing.T) {
 	}
 }
 
-// TestFactsThatMayNotBeReadAreNamedOnce: also where two namespaces are of interest, and one of them may be read.
+// TestFactsThatMayNotBeReadAreNamedOnce: also where two namespaces are of interest, and one of them
+// may be read.
 func TestFactsThatMayNotBeReadAreNamedOnce(t *testing.T) {
 	client, err := dynamic.NewForConfig(eventServer(0).Config())
 	if err != nil {

@@ -44,7 +44,8 @@ func (a *asking) facts(ctx context.Context, w *insight.World, o *resource.Info) 
 	return f, nil
 }
 
-// askPolicies asks about an object: whether its delete is refused, or what becomes of its deletion. nil: there are none.
+// askPolicies asks about an object: whether its delete is refused, or what becomes of its deletion.
+// nil: there are none.
 func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured, f *insight.Facts) {
 	v, ok := w.Graph.Find(object.GetUID())
 	switch {
@@ -58,7 +59,8 @@ func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World
 	}
 }
 
-// factsOf reads what metadata does not tell. What cannot be read is noted in the World: nothing is said about it.
+// factsOf reads what metadata does not tell. What cannot be read is noted in the World: nothing is
+// said about it.
 func factsOf(ctx context.Context, client dynamic.Interface, running *components, w *insight.World, gvr schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
 	wants := w.Wants(object.GetUID(), time.Now())
 	r := &factReader{client: client, world: w}

@@ -94,7 +94,8 @@ func shownFacts(f insight.Facts) string {
 	return strings.Join(out, "; ")
 }
 
-// TestFactsAreReadThatSayWhyAnObjectDoesNotGo: of each kind what may hold it, in the namespace where that is, and nothing of one that stays.
+// TestFactsAreReadThatSayWhyAnObjectDoesNotGo: of each kind what may hold it, in the namespace
+// where that is, and nothing of one that stays.
 func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
 	const going = ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [example.com/hold]"
 	for name, c := range map[string]struct {
@@ -150,7 +151,8 @@ func TestAPolicyIsAskedOnlyWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// TestALeaseSaysWhenItsComponentWasThere: the last of several of the name, in any namespace where the component may be in any, and nothing of others.
+// TestALeaseSaysWhenItsComponentWasThere: the last of several of the name, in any namespace where
+// the component may be in any, and nothing of others.
 func TestALeaseSaysWhenItsComponentWasThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		leases map[string]string // renewTime by namespace/name
@@ -188,7 +190,8 @@ func TestALeaseSaysWhenItsComponentWasThere(t *testing.T) {
 	}
 }
 
-// TestWorkloadsAreReadNowAndThen: a page asks at each change, and what has changed since is not missed for long. What could not be read is told each time.
+// TestWorkloadsAreReadNowAndThen: a page asks at each change, and what has changed since is not
+// missed for long. What could not be read is told each time.
 func TestWorkloadsAreReadNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.New()
@@ -297,7 +300,8 @@ func recorded(reason, namespace, apiVersion, kind, name, says string) corev1.Eve
 	}
 }
 
-// history has a town answer lists of Events by what is asked for, as the API server does: by reason and namespace, in pages of one.
+// history has a town answer lists of Events by what is asked for, as the API server does: by reason
+// and namespace, in pages of one.
 func (w *town) history(all ...corev1.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,7 +331,8 @@ func (w *town) history(all ...corev1.Event) {
 	}
 }
 
-// TestHistoryIsFoundWhereItsEventsAre: in the namespace of the object, of what is in none in the namespace default, and of all pages.
+// TestHistoryIsFoundWhereItsEventsAre: in the namespace of the object, of what is in none in the
+// namespace default, and of all pages.
 func TestHistoryIsFoundWhereItsEventsAre(t *testing.T) {
 	const shop, bank, wide = "0s ago  ConfigMap shop/boss: asked by alice; 2 objects went\n", "0s ago  Secret bank/key: 1 object went\n", "0s ago  Namespace shop: 9 objects went\n"
 	second, third := recorded("Cascade", "bank", "v1", "Secret", "key", "1 object went"), recorded("Cascade", "", "v1", "Namespace", "shop", "9 objects went")

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// forwarded is a connection to a port of a pod, through the API server and the kubelet. No port of this machine is opened for it, which
-// others here could use.
+// forwarded is a connection to a port of a pod, through the API server and the kubelet. No port of
+// this machine is opened for it, which others here could use.
 type forwarded struct {
 	host string // as the pod knows itself
 	conn httpstream.Connection
@@ -71,8 +71,8 @@ func forward(ctx context.Context, config *rest.Config, core rest.Interface, name
 	return f, nil
 }
 
-// dialPod asks the API server to forward ports of a pod: by a WebSocket, and where that does not come about, be it because the API server
-// or a proxy before it does not know how, by SPDY.
+// dialPod asks the API server to forward ports of a pod: by a WebSocket, and where that does not
+// come about, be it because the API server or a proxy before it does not know how, by SPDY.
 func dialPod(config *rest.Config, core rest.Interface, namespace, pod string) (httpstream.Connection, error) {
 	url := core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config)
@@ -94,7 +94,8 @@ func dialPod(config *rest.Config, core rest.Interface, namespace, pod string) (h
 	if err == nil {
 		return conn, nil
 	}
-	// Of the second only a text is left. The first tells what it was, if it was a right that is missing.
+	// Of the second only a text is left. The first tells what it was, if it was a right that is
+	// missing.
 	var upgrade *httpstream.UpgradeFailureError
 	if errors.As(first, &upgrade) && apierrors.IsForbidden(upgrade.Cause) {
 		return nil, upgrade.Cause
@@ -102,7 +103,8 @@ func dialPod(config *rest.Config, core rest.Interface, namespace, pod string) (h
 	return nil, err
 }
 
-// open makes the two streams that are one connection: what the kubelet says of it, and what goes through it.
+// open makes the two streams that are one connection: what the kubelet says of it, and what goes
+// through it.
 func (f *forwarded) open(port uint16) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// withPods gives the town some namespaces with two pods each, whose last one may take two minutes to stop.
+// withPods gives the town some namespaces with two pods each, whose last one may take two minutes
+// to stop.
 func (w *town) withPods(namespaces ...string) {
 	w.core = []metav1.APIResource{{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"list", "watch", "get", "delete"}}}
 	for _, in := range namespaces {
@@ -19,7 +20,8 @@ func (w *town) withPods(namespaces ...string) {
 	}
 }
 
-// TestPodsHaveTheirTimeToStop: a plan says how long pods may take, of those that can be read, and of few namespaces; it is whole without.
+// TestPodsHaveTheirTimeToStop: a plan says how long pods may take, of those that can be read, and
+// of few namespaces; it is whole without.
 func TestPodsHaveTheirTimeToStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string

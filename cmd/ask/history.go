@@ -68,7 +68,8 @@ type askedAbout struct {
 	kindName string
 }
 
-// historyOf tells which object is asked about, nil for all, and in which namespace the Events about it are; empty for all.
+// historyOf tells which object is asked about, nil for all, and in which namespace the Events about
+// it are; empty for all.
 func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, err error) {
 	if namespace, err = a.namespace(); err != nil || len(args) == 0 {
 		return namespace, nil, err

@@ -12,10 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errInterrupted is what a command fails with that Ctrl-C has ended: what its requests made of that says nothing about the cluster.
+// errInterrupted is what a command fails with that Ctrl-C has ended: what its requests made of that
+// says nothing about the cluster.
 var errInterrupted = errors.New("interrupted")
 
-// interruptible has the context of a command end with Ctrl-C while it runs. A second Ctrl-C ends the process, as if there were none.
+// interruptible has the context of a command end with Ctrl-C while it runs. A second Ctrl-C ends
+// the process, as if there were none.
 func interruptible(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
@@ -30,7 +32,8 @@ func interruptible(run func(*cobra.Command, []string) error) func(*cobra.Command
 	}
 }
 
-// endWith has all requests of clients that are made from the flags end with a command: discovery, and what rests on it, take no context.
+// endWith has all requests of clients that are made from the flags end with a command: discovery,
+// and what rests on it, take no context.
 func (a *asking) endWith(cmd *cobra.Command) {
 	a.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return ending{cmd.Context, next} })

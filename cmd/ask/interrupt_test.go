@@ -20,8 +20,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// interrupting is a town whose answer about a path does not come before the user has pressed Ctrl-C, and not after it either. The test's own
-// process is not to end by a signal that comes too late.
+// interrupting is a town whose answer about a path does not come before the user has pressed
+// Ctrl-C, and not after it either. The test's own process is not to end by a signal that comes too
+// late.
 func interrupting(t *testing.T, path string) *town {
 	w := newTown(t)
 	w.core = []metav1.APIResource{{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}}
@@ -48,7 +49,8 @@ func interrupting(t *testing.T, path string) *town {
 	return w
 }
 
-// TestCtrlCEndsACommandWithoutAnAnswer: what was read so far is not all, and must not be shown as if it were.
+// TestCtrlCEndsACommandWithoutAnAnswer: what was read so far is not all, and must not be shown as
+// if it were.
 func TestCtrlCEndsACommandWithoutAnAnswer(t *testing.T) {
 	for args, path := range map[string]string{
 		"plan cm boss": "/shop/secrets", "plan cm boss -o json": "/shop/secrets", "plan cm boss --out $KEPT/plan.json": "/shop/configmaps", "plan held/configmaps": "/v1/secrets",
@@ -71,7 +73,8 @@ func TestCtrlCEndsACommandWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestCtrlCEndsACommandWhileDiscoveryHangs: which takes no context of its own, and is the first thing that is asked of an API server.
+// TestCtrlCEndsACommandWhileDiscoveryHangs: which takes no context of its own, and is the first
+// thing that is asked of an API server.
 func TestCtrlCEndsACommandWhileDiscoveryHangs(t *testing.T) {
 	const kept = `{"apiVersion": "insight.weir.dev/v1alpha1", "kind": "Plan", "roots": [{"kind": "configmaps", "namespace": "shop", "name": "boss", "uid": "uid-boss"}]}`
 	for _, args := range []string{
@@ -93,7 +96,8 @@ func TestCtrlCEndsACommandWhileDiscoveryHangs(t *testing.T) {
 	}
 }
 
-// TestCtrlCEndsACommandThatReadsAFileOfAnotherServer: which may never answer, as what writes to standard input may not.
+// TestCtrlCEndsACommandThatReadsAFileOfAnotherServer: which may never answer, as what writes to
+// standard input may not.
 func TestCtrlCEndsACommandThatReadsAFileOfAnotherServer(t *testing.T) {
 	w := newTown(t)
 	asked, over := make(chan struct{}), make(chan struct{})
@@ -201,7 +205,8 @@ func (g *going) end(t *testing.T) error {
 	}
 }
 
-// TestATreeIsDrawnAgainWhenItChanges: each time whole, after a line that tells drawings apart; and its end is that of the object.
+// TestATreeIsDrawnAgainWhenItChanges: each time whole, after a line that tells drawings apart; and
+// its end is that of the object.
 func TestATreeIsDrawnAgainWhenItChanges(t *testing.T) {
 	w := newTown(t)
 	g := w.begin("tree", "cm", "leaf", "--watch", "--down")
@@ -251,7 +256,8 @@ func TestAWatchTellsWhatItCannotFollow(t *testing.T) {
 	}
 }
 
-// TestThePageIsServedUntilCtrlC: at an address that is printed alone, so that programs can read it, and no longer.
+// TestThePageIsServedUntilCtrlC: at an address that is printed alone, so that programs can read it,
+// and no longer.
 func TestThePageIsServedUntilCtrlC(t *testing.T) {
 	w := newTown(t)
 	g := w.begin("ui")

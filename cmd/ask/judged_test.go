@@ -40,7 +40,8 @@ func (w *town) rule(spec map[string]any) {
 	w.api.Put("deletionpolicies", string(text))
 }
 
-// TestPoliciesAreAskedAboutWhatIsAsked: a plan and an answer say what a policy does with the delete of an object, and what it changes about it.
+// TestPoliciesAreAskedAboutWhatIsAsked: a plan and an answer say what a policy does with the delete
+// of an object, and what it changes about it.
 func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 	const refused = `✗ configmaps/shop/boss: a policy refuses the delete: configmaps "boss" in namespace "shop" may not be deleted`
 	for name, c := range map[string]struct {
@@ -91,7 +92,8 @@ func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 	}
 }
 
-// TestWhatABrakeHoldsIsPlanned: what was asked for and is held is found by Weir's finalizer and by what policies say now, with all that goes with it.
+// TestWhatABrakeHoldsIsPlanned: what was asked for and is held is found by Weir's finalizer and by
+// what policies say now, with all that goes with it.
 func TestWhatABrakeHoldsIsPlanned(t *testing.T) {
 	w := newTown(t)
 	w.rule(map[string]any{"brake": map[string]any{"maxObjects": 1}})

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// newMarket is a town in which each kind of outcome is: what goes, what is kept, what waits, and what lost its owner. Deletions are in times to come, and
-// 0 s old.
+// newMarket is a town in which each kind of outcome is: what goes, what is kept, what waits, and
+// what lost its owner. Deletions are in times to come, and 0 s old.
 func newMarket(t *testing.T) *town {
 	w := newTown(t)
 	const ending = ", deletionTimestamp: '2999-01-01T00:00:00Z', finalizers: [example.com/hold]"
@@ -150,7 +150,8 @@ func TestAnswersInText(t *testing.T) {
 // cluster are the flags of a command that is printed, by which it is of the same cluster.
 var cluster = regexp.MustCompile(` --kubeconfig=\S*`)
 
-// marketYAML are whole answers for programs. Fields of these are what others rest on: one that is renamed breaks them.
+// marketYAML are whole answers for programs. Fields of these are what others rest on: one that is
+// renamed breaks them.
 var marketYAML = map[string]string{
 	"plan cm twig wait": `
 apiVersion: insight.weir.dev/v1alpha1
@@ -294,7 +295,8 @@ func TestAnswersForPrograms(t *testing.T) {
 	}
 }
 
-// TestTextThatOthersChoseIsShownAsItIs: names in any script stay readable, and what a terminal would obey is written out, in each output.
+// TestTextThatOthersChoseIsShownAsItIs: names in any script stay readable, and what a terminal
+// would obey is written out, in each output.
 func TestTextThatOthersChoseIsShownAsItIs(t *testing.T) {
 	const escape = `\u001b[2J`
 	w := newTown(t)

@@ -173,7 +173,8 @@ func heldArg(args []string) (name string, ok bool) {
 	return args[1], true
 }
 
-// planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the kind of its owners, or deletions of a kind.
+// planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the
+// kind of its owners, or deletions of a kind.
 func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, error) {
 	if strings.HasPrefix(name, v1alpha1.HeldWrittenBy) {
 		return nil, fmt.Errorf("plan held/%s: a plan does not know who wrote owner references; kubectl get held %s -o yaml has how many objects of which kinds, and examples", name, name)
@@ -207,8 +208,8 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 	return plan, nil
 }
 
-// isHeld fails unless there is a HeldCollection of the name. Of a kind that no object names, nothing is deleted: that is no answer to who has
-// mistyped its name.
+// isHeld fails unless there is a HeldCollection of the name. Of a kind that no object names,
+// nothing is deleted: that is no answer to who has mistyped its name.
 func (a *asking) isHeld(ctx context.Context, name string) error {
 	client, err := a.client()
 	if err != nil {

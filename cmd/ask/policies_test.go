@@ -75,8 +75,8 @@ OwnerReferencePolicy   block   a.yaml   blockOwnerDeletion RequirePermission: De
 	}
 }
 
-// TestPoliciesThatCannotBeReadAreTold: of some it is said that they are not shown; an answer that is none is an error, and no table with
-// fewer policies than there are.
+// TestPoliciesThatCannotBeReadAreTold: of some it is said that they are not shown; an answer that
+// is none is an error, and no table with fewer policies than there are.
 func TestPoliciesThatCannotBeReadAreTold(t *testing.T) {
 	forbidden := apitest.Refuse(http.StatusForbidden, "Forbidden", "you may not")
 	broken := func(data string) *apitest.Reply {

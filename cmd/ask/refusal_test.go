@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestErrorsMoveNoCursor: an API server passes on what webhooks and aggregated ones say, and users name what they have pasted.
+// TestErrorsMoveNoCursor: an API server passes on what webhooks and aggregated ones say, and users
+// name what they have pasted.
 func TestErrorsMoveNoCursor(t *testing.T) {
 	for args, path := range map[string]string{
 		"plan cm boss": "/configmaps/boss", "tree cm boss": "/configmaps/boss", "why cm boss": "/configmaps/boss", "history": "/events", "policies": "/configmaps/weir-file-policies",
@@ -23,7 +24,8 @@ func TestErrorsMoveNoCursor(t *testing.T) {
 	}
 }
 
-// TestHistoryOfNoNameIsRefused: as all others refuse it, instead of telling that nothing is recorded of it.
+// TestHistoryOfNoNameIsRefused: as all others refuse it, instead of telling that nothing is
+// recorded of it.
 func TestHistoryOfNoNameIsRefused(t *testing.T) {
 	w := newTown(t)
 	for _, args := range [][]string{{"history", "cm/"}, {"history", "cm", ""}, {"history", "/boss"}, {"history", ""}, {"why", "cm/"}} {

@@ -25,7 +25,8 @@ import (
 // Tests run one command after the other, and goroutines of client-go may outlive one.
 func init() { silence() }
 
-// town is a cluster in memory that the plugin is run against, over HTTP: ConfigMap boss owns leaf, which owns twig.
+// town is a cluster in memory that the plugin is run against, over HTTP: ConfigMap boss owns leaf,
+// which owns twig.
 type town struct {
 	*testing.T
 	api  *apitest.Server
@@ -164,7 +165,8 @@ func (s said) code() int {
 	return 1
 }
 
-// TestCommandsAnswer: in each output, and what is asked for in a way that cannot be meant is an error that says how it can.
+// TestCommandsAnswer: in each output, and what is asked for in a way that cannot be meant is an
+// error that says how it can.
 func TestCommandsAnswer(t *testing.T) {
 	const three = "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n"
 	for name, c := range map[string]struct {
@@ -294,7 +296,8 @@ func TestNamesAreCompleted(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsKeptIsChecked: what has changed is shown, and is an exit code where that is asked for.
+// TestAPlanThatIsKeptIsChecked: what has changed is shown, and is an exit code where that is asked
+// for.
 func TestAPlanThatIsKeptIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*town)
@@ -373,7 +376,8 @@ func TestExitCodesOfAPlan(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeReadIsTold: at the end, on the other stream, so that what is printed can be read by programs; and what is asked about itself is an error.
+// TestWhatMayNotBeReadIsTold: at the end, on the other stream, so that what is printed can be read
+// by programs; and what is asked about itself is an error.
 func TestWhatMayNotBeReadIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, args string
@@ -432,7 +436,8 @@ func TestAnAPIServerThatIsNotThereIsSaidSo(t *testing.T) {
 	}
 }
 
-// TestTryChangesNothing: each request is a dry run about the object that was read, and what is refused is told.
+// TestTryChangesNothing: each request is a dry run about the object that was read, and what is
+// refused is told.
 func TestTryChangesNothing(t *testing.T) {
 	w := newTown(t)
 	w.put("held", "", terminating)
@@ -487,7 +492,8 @@ func TestOfMuchThatCouldNotBeReadSomeIsNamed(t *testing.T) {
 	}
 }
 
-// TestHeldCollectionsAreNamedInManyWays: a name that says what is held is needed, and nothing else is one.
+// TestHeldCollectionsAreNamedInManyWays: a name that says what is held is needed, and nothing else
+// is one.
 func TestHeldCollectionsAreNamedInManyWays(t *testing.T) {
 	for args, want := range map[string]string{
 		"held/widgets": "widgets", "held widgets": "widgets", "heldcollection requested.pods": "requested.pods", "heldcollections/a.b": "a.b", "heldcollections.weir.dev/a": "a",
@@ -499,7 +505,8 @@ func TestHeldCollectionsAreNamedInManyWays(t *testing.T) {
 	}
 }
 
-// TestNamesOfWhatIsPendingAreNamedOnce: whoever has to act, so that a program that reads them does nothing twice.
+// TestNamesOfWhatIsPendingAreNamedOnce: whoever has to act, so that a program that reads them does
+// nothing twice.
 func TestNamesOfWhatIsPendingAreNamedOnce(t *testing.T) {
 	w := newTown(t)
 	w.put("two", "", ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [example.com/a, example.com/b]")

@@ -21,7 +21,8 @@ type said struct {
 	failed   error
 }
 
-// weir runs the plugin as its user does, whose kubeconfig has a token that only the API server, over TLS, is to see.
+// weir runs the plugin as its user does, whose kubeconfig has a token that only the API server,
+// over TLS, is to see.
 func weir(t *testing.T, server string, args ...string) said {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

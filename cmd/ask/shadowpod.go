@@ -20,15 +20,17 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// weirNamespace is where the chart is installed to, unless told otherwise; controllerLabels are those of its controller's pods.
+// weirNamespace is where the chart is installed to, unless told otherwise; controllerLabels are
+// those of its controller's pods.
 const (
 	weirNamespace    = "weir-system"
 	controllerLabels = "app.kubernetes.io/name=weir,app.kubernetes.io/component=controller"
 	mostControllers  = 500
 )
 
-// askPod asks the controller of the cluster's Weir, by a port-forward: the API server decides who may, and the pod is told nothing of
-// the user. A token must not be sent to a pod, which may be of any user who can create one with these labels.
+// askPod asks the controller of the cluster's Weir, by a port-forward: the API server decides who
+// may, and the pod is told nothing of the user. A token must not be sent to a pod, which may be of
+// any user who can create one with these labels.
 func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	namespace := cmp.Or(*s.flags.Namespace, weirNamespace)
 	config, err := s.flags.ToRESTConfig()
@@ -66,8 +68,8 @@ func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, n
 	return s.oldest(list.Items, namespace)
 }
 
-// oldest chooses among the pods of Weir's controller one that is ready, if there is one, and among those the one that has compared for
-// longest: each compares for itself.
+// oldest chooses among the pods of Weir's controller one that is ready, if there is one, and among
+// those the one that has compared for longest: each compares for itself.
 func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, uint16, error) {
 	if len(pods) == 0 {
 		return nil, 0, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or install it with mode: shadow", words.Printable(namespace))

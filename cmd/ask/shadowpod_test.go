@@ -20,8 +20,8 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// podServer is an API server with pods of Weir's controller, which forwards their ports by SPDY, as older ones do, and as one does behind
-// a proxy that knows no WebSockets.
+// podServer is an API server with pods of Weir's controller, which forwards their ports by SPDY, as
+// older ones do, and as one does behind a proxy that knows no WebSockets.
 type podServer struct {
 	*testing.T
 	pods   []corev1.Pod

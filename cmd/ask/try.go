@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/insight"
 )
 
-// try has the API server try the requests that have to be accepted before an object can go, without effect.
+// try has the API server try the requests that have to be accepted before an object can go, without
+// effect.
 func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []insight.Trial {
 	trials := w.Trials(uid)
 	client, err := a.client()
@@ -30,7 +31,8 @@ func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []ins
 	return trials
 }
 
-// dryRun sends the request of a trial. It is about the object that was read, and no other of that name.
+// dryRun sends the request of a trial. It is about the object that was read, and no other of that
+// name.
 func dryRun(ctx context.Context, client dynamic.Interface, t *insight.Trial) error {
 	var objects dynamic.ResourceInterface = client.Resource(t.Resource)
 	if t.Namespace != "" {

@@ -64,7 +64,8 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	if err != nil {
 		return page.Options{}, err
 	}
-	// A namespace that the context names is what its user works in, and no bound; one that a flag names is asked for.
+	// A namespace that the context names is what its user works in, and no bound; one that a flag
+	// names is asked for.
 	follower, err := reader.Follow(ctx, *a.flags.Namespace)
 	if err != nil {
 		return page.Options{}, unanswered(err)

@@ -19,7 +19,8 @@ import (
 const (
 	// pause is between two drawings at least: many changes are one.
 	pause = 250 * time.Millisecond
-	// firstLists is how long a watch waits for kinds that have not been listed yet, before it draws without them.
+	// firstLists is how long a watch waits for kinds that have not been listed yet, before it draws
+	// without them.
 	firstLists = 10 * time.Second
 )
 

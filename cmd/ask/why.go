@@ -71,7 +71,8 @@ With --as the requests are tried as another user, such as the garbage collector.
 	return cmd
 }
 
-// whyGone says of an object that is not there what is recorded of its deletion, and what took its place.
+// whyGone says of an object that is not there what is recorded of its deletion, and what took its
+// place.
 func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
 	ctx := cmd.Context()
 	namespace, about, err := a.historyOf(args)

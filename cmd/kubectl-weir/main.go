@@ -1,4 +1,5 @@
-// Command kubectl-weir is the plugin of kubectl that shows what a delete would also delete, and why an object is not deleted.
+// Command kubectl-weir is the plugin of kubectl that shows what a delete would also delete, and why
+// an object is not deleted.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command reference writes what is generated of the documents from the code: the command reference, one Markdown page a command,
-// into a directory; and the page of metrics.
+// Command reference writes what is generated of the documents from the code: the command reference,
+// one Markdown page a command, into a directory; and the page of metrics.
 package main
 
 import (

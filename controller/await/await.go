@@ -1,7 +1,8 @@
-// Package await has what goroutines of every room wait by: a time that may pass, a change that many wait for, and a queue of what is to be done.
+// Package await has what goroutines of every room wait by: a time that may pass, a change that many
+// wait for, and a queue of what is to be done.
 //
-// A Change has a lock of its own, under which nothing is called. The goroutines of Work are joined by whoever waits for their group. It imports
-// nothing of ours.
+// A Change has a lock of its own, under which nothing is called. The goroutines of Work are joined
+// by whoever waits for their group. It imports nothing of ours.
 package await
 
 import (
@@ -22,8 +23,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Change tells any number of goroutines that something has changed. Whoever takes Next before looking at it misses none. The zero value is
-// ready; it must not be copied once it is in use.
+// Change tells any number of goroutines that something has changed. Whoever takes Next before
+// looking at it misses none. The zero value is ready; it must not be copied once it is in use.
 type Change struct {
 	mu   sync.Mutex
 	next chan struct{} // nil: it is not waited for

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// What is added while it is worked on is worked on once more, and never by two at a time; what was added before the end is done.
+// What is added while it is worked on is worked on once more, and never by two at a time; what was
+// added before the end is done.
 func TestWorkIsDoneByNAtATimeAndEachItemByOne(t *testing.T) {
 	for n, took := range map[int]time.Duration{1: 4 * time.Second, 2: 2 * time.Second, 9: 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// DefaultStands is how long a canary must stand before no other collector is believed to work. It goes on standing, and tells of one that took
-// longer.
+// DefaultStands is how long a canary must stand before no other collector is believed to work. It
+// goes on standing, and tells of one that took longer.
 const DefaultStands = policies.CanaryStands
 
 const (
@@ -37,13 +37,14 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Absent is the owner of every canary: an object with it alone is garbage. The API server chooses uids at random, so no object ever has this
-// one.
+// Absent is the owner of every canary: an object with it alone is garbage. The API server chooses
+// uids at random, so no object ever has this one.
 var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}
 
 // Reporter tells users of the canary.
 type Reporter interface {
-	// OtherCollector says in an Event on the canary that another collector works, or that this cannot be determined.
+	// OtherCollector says in an Event on the canary that another collector works, or that this
+	// cannot be determined.
 	OtherCollector(canary graph.Ref, text string)
 	// CollectorSilent says that the built-in collector does not work, and that it does again.
 	CollectorSilent(canary graph.Ref, silent bool, text string)
@@ -55,9 +56,11 @@ type Options struct {
 	Namespace  string
 	Stands     time.Duration    // DefaultStands if 0
 	Now        func() time.Time // the API server's clock
-	// Once has Await give up as soon as another collector is seen: for a process that a person has started, and looks at.
+	// Once has Await give up as soon as another collector is seen: for a process that a person has
+	// started, and looks at.
 	Once bool
-	// Collects says so of this Weir on the canary, and how long that must stand. Beside the built-in collector it does not.
+	// Collects says so of this Weir on the canary, and how long that must stand. Beside the
+	// built-in collector it does not.
 	Collects bool
 	Reporter Reporter
 	Registry prometheus.Registerer
@@ -114,7 +117,8 @@ func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
 	return stands, nil
 }
 
-// IsGarbage tells whether a garbage collector would delete an object for sure: its only owner is the one that never existed.
+// IsGarbage tells whether a garbage collector would delete an object for sure: its only owner is
+// the one that never existed.
 func IsGarbage(cm *corev1.ConfigMap) bool {
 	return equality.Semantic.DeepEqual(cm.OwnerReferences, []metav1.OwnerReference{Absent})
 }
@@ -163,8 +167,8 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	return planted{made.UID, time.Now()}, nil
 }
 
-// tellTime has a canary that stands say how long it must, which the webhook goes by: it may be that of another version, or of a Weir with another
-// --canary-time. It need not stand again for that.
+// tellTime has a canary that stands say how long it must, which the webhook goes by: it may be that
+// of another version, or of a Weir with another --canary-time. It need not stand again for that.
 func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
 	if !c.Collects || live.Annotations[v1alpha1.CanaryTimeAnnotation] == c.Stands.String() {
 		return nil
@@ -176,7 +180,8 @@ func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
 	return nil // that it is gone is for the next look to find
 }
 
-// uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up the next.
+// uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up
+// the next.
 func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	if live.DeletionTimestamp == nil {
 		err := c.ConfigMaps.Delete(ctx, v1alpha1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
@@ -194,7 +199,8 @@ func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	return nil
 }
 
-// goes looks at a canary for a time, ever more rarely. It tells what has become of it, as seen by the last look.
+// goes looks at a canary for a time, ever more rarely. It tells what has become of it, as seen by
+// the last look.
 func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most time.Duration) (fate, error) {
 	until := time.Now().Add(within)
 	for every := first; ; every = min(2*every, most) {
@@ -209,8 +215,9 @@ func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most ti
 	}
 }
 
-// Await returns when no other collector works: a canary has stood for long enough. It returns an error when ctx ends first, and ErrOther if
-// another collector works and Once is set; without that it waits until none does.
+// Await returns when no other collector works: a canary has stood for long enough. It returns an
+// error when ctx ends first, and ErrOther if another collector works and Once is set; without that
+// it waits until none does.
 func (c *Canary) Await(ctx context.Context) error {
 	var said string
 	for told := false; ; {
@@ -243,7 +250,8 @@ func (c *Canary) Await(ctx context.Context) error {
 	}
 }
 
-// alone tells whether the canary stands for long enough. One that has stood before, for another replica, need not do it again.
+// alone tells whether the canary stands for long enough. One that has stood before, for another
+// replica, need not do it again.
 func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 	p, err := c.plant(ctx)
 	if err != nil {
@@ -256,8 +264,9 @@ func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 	return p.uid, is == stands, err
 }
 
-// Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary that is deleted once may have been by hand,
-// or missing in a backup that was restored; of a collector the next one is deleted, too.
+// Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary
+// that is deleted once may have been by hand, or missing in a backup that was restored; of a
+// collector the next one is deleted, too.
 func (c *Canary) Watch(ctx context.Context) error {
 	for {
 		p, err := c.plant(ctx)

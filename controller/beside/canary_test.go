@@ -33,7 +33,8 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// cage is a canary on the clock of a bubble, and a cluster in which another collector works, or does not.
+// cage is a canary on the clock of a bubble, and a cluster in which another collector works, or
+// does not.
 type cage struct {
 	*Canary
 	client   *fake.Clientset
@@ -117,7 +118,8 @@ func (k *cage) writes() (n int) {
 	return n
 }
 
-// The webhook lets foreground deletions through by what the canary says: one that was made in another mode is made again.
+// The webhook lets foreground deletions through by what the canary says: one that was made in
+// another mode is made again.
 func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCage(t, -1)
@@ -147,7 +149,8 @@ func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 	})
 }
 
-// The webhook takes Weir for the only collector no sooner than Weir itself does, whatever was said of a canary that stands already.
+// The webhook takes Weir for the only collector no sooner than Weir itself does, whatever was said
+// of a canary that stands already.
 func TestCanarySaysHowLongItMustStand(t *testing.T) {
 	for name, c := range map[string]struct {
 		says   string // of the canary that stands; "none": there is none
@@ -204,7 +207,8 @@ func TestCanarySaysHowLongItMustStand(t *testing.T) {
 	}
 }
 
-// collecting is a canary of a Weir that collects; what it says of its time may be empty, for nothing.
+// collecting is a canary of a Weir that collects; what it says of its time may be empty, for
+// nothing.
 func (k *cage) collecting(age time.Duration, says string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
 		Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{Absent}}}
@@ -214,7 +218,8 @@ func (k *cage) collecting(age time.Duration, says string) *corev1.ConfigMap {
 	return cm
 }
 
-// awaits begins to wait until no other collector works, and returns a function that tells whether that is over, and how long it took.
+// awaits begins to wait until no other collector works, and returns a function that tells whether
+// that is over, and how long it took.
 func (k *cage) awaits(t *testing.T) func() (time.Duration, bool) {
 	began, ended := time.Now(), make(chan time.Duration, 1)
 	go func() {
@@ -246,7 +251,8 @@ func (k *cage) who(t *testing.T) policies.Collector {
 	return who
 }
 
-// TestACanaryThatGoesBeforeItsTimeIsWritten was deleted by another collector; where it may not be written, that is told and tried again.
+// TestACanaryThatGoesBeforeItsTimeIsWritten was deleted by another collector; where it may not be
+// written, that is told and tried again.
 func TestACanaryThatGoesBeforeItsTimeIsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -497,7 +503,8 @@ func (k *cage) logged() func() []string {
 	return func() (out []string) { k.set(func() { out = lines }); return out }
 }
 
-// TestWhatIsChangedWhileItIsLookedAtTellsNothing: neither that another collector works, nor that none does.
+// TestWhatIsChangedWhileItIsLookedAtTellsNothing: neither that another collector works, nor that
+// none does.
 func TestWhatIsChangedWhileItIsLookedAtTellsNothing(t *testing.T) {
 	t.Run("before anything is collected", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,12 +1,15 @@
-// Package beside tells whether another garbage collector works in the cluster, beside Weir. It keeps a ConfigMap, the canary, whose owner
-// never existed: any garbage collector deletes it, and Weir alone does not. In replace mode nothing is collected before the canary has
-// stood for a while, and Weir ends when another collector deletes it later. In companion mode a new canary every minute tells whether the
-// built-in collector works, and how long it takes.
+// Package beside tells whether another garbage collector works in the cluster, beside Weir. It
+// keeps a ConfigMap, the canary, whose owner never existed: any garbage collector deletes it, and
+// Weir alone does not. In replace mode nothing is collected before the canary has stood for a
+// while, and Weir ends when another collector deletes it later. In companion mode a new canary
+// every minute tells whether the built-in collector works, and how long it takes.
 //
-// Two collectors that work on the same objects do no harm to what has a living owner. But they do not agree on everything (docs/defects.md),
-// what Weir keeps because it is in doubt the other deletes, and no user finds out why.
+// Two collectors that work on the same objects do no harm to what has a living owner. But they do
+// not agree on everything (docs/defects.md), what Weir keeps because it is in doubt the other
+// deletes, and no user finds out why.
 //
 // A Migration is the Lease under which Weir and a kube-controller-manager take turns.
 //
-// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure run until their context ends, one caller at a time.
+// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure
+// run until their context ends, one caller at a time.
 package beside

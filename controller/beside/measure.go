@@ -9,11 +9,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// every is between two canaries in companion mode: a minute. So long a collector may take that works.
+// every is between two canaries in companion mode: a minute. So long a collector may take that
+// works.
 func (c *Canary) every() time.Duration { return 6 * c.Stands }
 
-// Measure plants a canary every minute, and tells whether the built-in collector deletes it, and after what time, until ctx ends.
-// Collectors that were silent for weeks were found by full disks (kubernetes/kubernetes#60037).
+// Measure plants a canary every minute, and tells whether the built-in collector deletes it, and
+// after what time, until ctx ends. Collectors that were silent for weeks were found by full disks
+// (kubernetes/kubernetes#60037).
 func (c *Canary) Measure(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {

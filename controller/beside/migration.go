@@ -17,9 +17,10 @@ import (
 	"github.com/weir-dev/weir/controller/leases"
 )
 
-// Migration is a Lease that whoever collects holds: Weir, or a kube-controller-manager that has its two controllers wait for it
-// (--enable-leader-migration). So one of them collects, and when it ends the other begins.
-// See https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/.
+// Migration is a Lease that whoever collects holds: Weir, or a kube-controller-manager that has its
+// two controllers wait for it (--enable-leader-migration). So one of them collects, and when it
+// ends the other begins. See
+// https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/.
 type Migration struct {
 	vacancy *leases.Vacancy
 	// lasts is how long the Lease is valid without renewal where this process holds it.
@@ -28,13 +29,14 @@ type Migration struct {
 	waits atomic.Bool
 }
 
-// NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this process holds it: about the longest time in which
-// no process collects.
+// NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this
+// process holds it: about the longest time in which no process collects.
 func NewMigration(lock resourcelock.Interface, lasts time.Duration, log logr.Logger) *Migration {
 	return &Migration{vacancy: leases.NewVacancy(lock, "the migration Lease", log), lasts: lasts, log: log}
 }
 
-// Showing is told of each object that a watch shows, so that a change of the Lease is seen at once. Without it Hold sees one a second late.
+// Showing is told of each object that a watch shows, so that a change of the Lease is seen at once.
+// Without it Hold sees one a second late.
 func (m *Migration) Showing(o *graph.Object) { m.vacancy.Showing(o) }
 
 // ErrMigrationLease ends what is done under the Lease: another process may hold it now.
@@ -43,8 +45,9 @@ var ErrMigrationLease = errors.New("the migration Lease was lost")
 // Waits tells whether another process holds the Lease, so that Hold waits.
 func (m *Migration) Waits() bool { return m.waits.Load() }
 
-// Hold waits for the Lease, does the work while it has it, and gives it back when the work has ended. The context of the work ends when ctx does,
-// or when the Lease is lost: then Hold returns ErrMigrationLease, unless the work returns an error of its own.
+// Hold waits for the Lease, does the work while it has it, and gives it back when the work has
+// ended. The context of the work ends when ctx does, or when the Lease is lost: then Hold returns
+// ErrMigrationLease, unless the work returns an error of its own.
 func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) error {
 	held := make(chan context.Context, 1)            // that of the Lease
 	lock := leases.NewElected(m.vacancy, m.lasts/15) // its first Get waits until no other process holds the Lease
@@ -82,7 +85,8 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	}
 }
 
-// under does the work until ctx ends, or the Lease is lost, or another process has taken it: the elector would go on for a while then.
+// under does the work until ctx ends, or the Lease is lost, or another process has taken it: the
+// elector would go on for a while then.
 func (m *Migration) under(ctx, leading context.Context, taken <-chan struct{}, work func(context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
 	defer context.AfterFunc(leading, stop)()

@@ -146,7 +146,8 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-// TestWorkEndsWhenAnotherHasTakenTheLease: at the next look at the Lease, and not only when it would be over.
+// TestWorkEndsWhenAnotherHasTakenTheLease: at the next look at the Lease, and not only when it
+// would be over.
 func TestWorkEndsWhenAnotherHasTakenTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lease
@@ -188,8 +189,9 @@ func TestWhoWaitsForTheLeaseCanEnd(t *testing.T) {
 	})
 }
 
-// TestTheLeaseIsTakenWhenItIsOver: it was renewed every two seconds, and then its holder died. How soon its end is seen depends on how soon its
-// last renewal was: at once where a watch shows it, else a second later at most.
+// TestTheLeaseIsTakenWhenItIsOver: it was renewed every two seconds, and then its holder died. How
+// soon its end is seen depends on how soon its last renewal was: at once where a watch shows it,
+// else a second later at most.
 func TestTheLeaseIsTakenWhenItIsOver(t *testing.T) {
 	for _, c := range []struct {
 		watched bool

@@ -31,7 +31,8 @@ func (k *cage) refuse(verb string, err func() error) {
 	})
 }
 
-// TestWhatIsInTheWayOfACanaryIsRemoved: with its finalizers, only by its uid, and what cannot be removed is told and tried again.
+// TestWhatIsInTheWayOfACanaryIsRemoved: with its finalizers, only by its uid, and what cannot be
+// removed is told and tried again.
 func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
 	notFound := apierrors.NewNotFound(configMaps.GroupResource(), v1alpha1.CollectorCanary)
 	conflict := apierrors.NewConflict(configMaps.GroupResource(), v1alpha1.CollectorCanary, errors.New("the uid in the precondition is another"))
@@ -112,7 +113,8 @@ type teller func(text string)
 func (f teller) OtherCollector(_ graph.Ref, text string)          { f(text) }
 func (f teller) CollectorSilent(_ graph.Ref, _ bool, text string) { f(text) }
 
-// TestWatchGoesOnWhileNothingIsKnown: that the API server does not answer is no other collector, and one that begins after that is found.
+// TestWatchGoesOnWhileNothingIsKnown: that the API server does not answer is no other collector,
+// and one that begins after that is found.
 func TestWatchGoesOnWhileNothingIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCage(t, -1)

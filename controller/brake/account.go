@@ -37,7 +37,8 @@ func newAccount(now time.Time) *account {
 	return &account{turned: now, now: counts{}, before: counts{}, sizes: counts{}, follows: counts{}, let: map[types.UID]struct{}{}}
 }
 
-// turn forgets what is too long ago. After a long time it begins with a pause, as a new account does.
+// turn forgets what is too long ago. After a long time it begins with a pause, as a new account
+// does.
 func (a *account) turn(now time.Time) {
 	if past := now.Sub(a.turned); past >= 2*window {
 		*a = account{turned: now, pauses: now.Add(Pause), now: counts{}, before: counts{}, sizes: counts{}, follows: a.follows, let: map[types.UID]struct{}{}, held: a.held}

@@ -19,12 +19,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// mostWeighed bounds the references that are looked at to know what goes with objects: more than any limit that makes sense.
+// mostWeighed bounds the references that are looked at to know what goes with objects: more than
+// any limit that makes sense.
 const mostWeighed = 20_000
 
 // Reporter tells users.
 type Reporter interface {
-	// CollectionHeld says in an Event on a HeldCollection that something is held, or what became of a decision.
+	// CollectionHeld says in an Event on a HeldCollection that something is held, or what became of
+	// a decision.
 	CollectionHeld(name string, uid types.UID, warning bool, text string)
 }
 
@@ -35,7 +37,8 @@ type Options struct {
 	Beside bool
 	Store  *follow.Store
 	Client dynamic.Interface // for HeldCollections
-	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked for and is not done; nil: nothing is recorded.
+	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked
+	// for and is not done; nil: nothing is recorded.
 	Record dynamic.ResourceInterface
 	// Read reads an object's metadata, live, to find out who wrote its owner references.
 	Read func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
@@ -85,13 +88,14 @@ func (b *Brake) Rewound(string) {
 	clear(b.missing)
 }
 
-// Allows tells whether an object may be deleted, or after what time that is to be asked again, if it is not held. It has the graph pass on
-// why the object goes, to what depends on it.
+// Allows tells whether an object may be deleted, or after what time that is to be asked again, if
+// it is not held. It has the graph pass on why the object goes, to what depends on it.
 func (b *Brake) Allows(ctx context.Context, a graph.Action) (yes bool, again time.Duration) {
 	return b.allows(ctx, a, func(graph.Cause) []graph.Ref { return nil })
 }
 
-// allows is Allows where others are known that are to go for the same cause, and that the graph does not show to be garbage.
+// allows is Allows where others are known that are to go for the same cause, and that the graph
+// does not show to be garbage.
 func (b *Brake) allows(ctx context.Context, a graph.Action, others func(graph.Cause) []graph.Ref) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
@@ -144,8 +148,10 @@ func (b *Brake) ask(a graph.Action, others func(graph.Cause) []graph.Ref) Answer
 	return answer
 }
 
-// Going is told of each object that a watch shows to be gone, before the graph is. Beside another collector it counts what that has deleted by inference,
-// be it that another process was asked. So each process counts what any of them lets through, as long as it sees the ends of owners before those of dependents.
+// Going is told of each object that a watch shows to be gone, before the graph is. Beside another
+// collector it counts what that has deleted by inference, be it that another process was asked. So
+// each process counts what any of them lets through, as long as it sees the ends of owners before
+// those of dependents.
 func (b *Brake) Going(uid types.UID) {
 	if !b.Beside || b.Limits.Off() {
 		return
@@ -209,8 +215,8 @@ func (b *Brake) wake() {
 	}
 }
 
-// load is what goes with an object, and around it for some causes, with more that is to go for them. What was written by those aside is held, and
-// does not go for the kind of its owners.
+// load is what goes with an object, and around it for some causes, with more that is to go for
+// them. What was written by those aside is held, and does not go for the kind of its owners.
 func (b *Brake) load(a graph.Action, around []graph.Cause, aside map[string]bool, more map[graph.Cause][]graph.Ref) (load Load) {
 	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, aside, more) })
 	return load
@@ -254,8 +260,8 @@ func (b *Brake) Deleted(a graph.Action) {
 	b.ledger.Gone(a)
 }
 
-// Run keeps the HeldCollections until ctx ends. requeue is told of each object that a person lets go, requested of those among them that were
-// deleted by request.
+// Run keeps the HeldCollections until ctx ends. requeue is told of each object that a person lets
+// go, requested of those among them that were deleted by request.
 func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
 	b.requeue, b.requeueRequested = requeue, requested
 	b.mu.Lock()

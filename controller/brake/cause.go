@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// cause is what a HeldCollection is about: what is inferred about the owners of a kind, what follows from references that one writer has edited,
-// or deletions of a kind that were asked for.
+// cause is what a HeldCollection is about: what is inferred about the owners of a kind, what
+// follows from references that one writer has edited, or deletions of a kind that were asked for.
 type cause struct {
 	kind      schema.GroupResource
 	requested bool
@@ -43,7 +43,8 @@ const mostLabel = 63
 // summed is how the label of a writer ends whose own name is none.
 var summed = regexp.MustCompile(`(^|-)[0-9a-f]{8}$`)
 
-// label is a writer as a part of an object's name, which no other writer has. It has no dots: so no kind has that name.
+// label is a writer as a part of an object's name, which no other writer has. It has no dots: so no
+// kind has that name.
 func label(writer string) string {
 	clean := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// BenchmarkOfEachDelete is what the brake takes of a worker for each object of a cascade: of one that was asked for, and of one that is inferred,
-// once its root was let through.
+// BenchmarkOfEachDelete is what the brake takes of a worker for each object of a cascade: of one
+// that was asked for, and of one that is inferred, once its root was let through.
 func BenchmarkOfEachDelete(bench *testing.B) {
 	inherited := graph.Inference{Conclusion: graph.DefinitionGone, Owners: configMaps, Inherited: true}
 	for name, inferred := range map[string]graph.Inference{"asked for": {}, "inferred": inherited} {

@@ -16,7 +16,8 @@ import (
 // heldMaps is what is held because of owners that are ConfigMaps.
 const heldMaps = "heldcollections.weir.dev/configmaps"
 
-// held runs a test where n pods have owners that never were, more than the limit, so that all are held.
+// held runs a test where n pods have owners that never were, more than the limit, so that all are
+// held.
 func held(t *testing.T, n int, test func(c *clustertest.Cluster, stop func())) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
@@ -62,8 +63,9 @@ func proceed(c *clustertest.Cluster, digest string) {
 	c.Put("heldcollections", h)
 }
 
-// TestOneDecisionIsEnoughHoweverLongItTakes: an admission webhook refuses the deletes for ten minutes. The hold does not end while they are
-// tried, so that they need no second decision; and it says what it waits for.
+// TestOneDecisionIsEnoughHoweverLongItTakes: an admission webhook refuses the deletes for ten
+// minutes. The hold does not end while they are tried, so that they need no second decision; and it
+// says what it waits for.
 func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -85,8 +87,8 @@ func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
 	})
 }
 
-// TestADecisionCountsHoweverMuchCameSince: while a person thinks, a client makes an object each ten seconds that is held, too. What the person
-// has read about goes, and what came since stays.
+// TestADecisionCountsHoweverMuchCameSince: while a person thinks, a client makes an object each ten
+// seconds that is held, too. What the person has read about goes, and what came since stays.
 func TestADecisionCountsHoweverMuchCameSince(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		digest := saysHeld(c, "digest")
@@ -110,8 +112,9 @@ func TestADecisionCountsHoweverMuchCameSince(t *testing.T) {
 	})
 }
 
-// TestADecisionOfBeforeDoesNotCount: neither after a restart, nor in a cluster that was restored while Weir ran: it may have been the mistake
-// for which it was restored. The digest is another one, so a person can decide again.
+// TestADecisionOfBeforeDoesNotCount: neither after a restart, nor in a cluster that was restored
+// while Weir ran: it may have been the mistake for which it was restored. The digest is another
+// one, so a person can decide again.
 func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
 	for name, again := range map[string]func(c *clustertest.Cluster, stop, restore func()){
 		"weir is started again":   func(c *clustertest.Cluster, stop, restore func()) { stop(); restore(); c.Start() },
@@ -145,8 +148,9 @@ func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestWhatABackupHasHeldIsHeld: the hold had ended, since most was repaired. In the backup it is held, fewer than the limit by then, and a person who looks
-// there sees it: it waits for a decision, as if Weir had been started in that cluster.
+// TestWhatABackupHasHeldIsHeld: the hold had ended, since most was repaired. In the backup it is
+// held, fewer than the limit by then, and a person who looks there sees it: it waits for a
+// decision, as if Weir had been started in that cluster.
 func TestWhatABackupHasHeldIsHeld(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		for i := 2; i < 6; i++ {
@@ -175,7 +179,8 @@ func TestWhatABackupHasHeldIsHeld(t *testing.T) {
 	})
 }
 
-// TestADecisionThatARestoreTookBackIsNotTold: the backup is from before the decision, so there is none any more to tell about.
+// TestADecisionThatARestoreTookBackIsNotTold: the backup is from before the decision, so there is
+// none any more to tell about.
 func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -200,8 +205,9 @@ func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 	})
 }
 
-// TestWhatIsHeldIsNotToldAcrossARestore: Weir looks at what is held while the cluster is restored, and the API server answers only afterwards. A person who
-// decides at once about what is told then decides about the restored cluster, so the decision counts.
+// TestWhatIsHeldIsNotToldAcrossARestore: Weir looks at what is held while the cluster is restored,
+// and the API server answers only afterwards. A person who decides at once about what is told then
+// decides about the restored cluster, so the decision counts.
 func TestWhatIsHeldIsNotToldAcrossARestore(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
@@ -238,7 +244,8 @@ func TestWhatIsHeldIsNotToldAcrossARestore(t *testing.T) {
 	})
 }
 
-// TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not list them holds up no work.
+// TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld: without limits an API server that does not
+// list them holds up no work.
 func TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -255,7 +262,8 @@ func TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 	})
 }
 
-// TestBesideAnotherCollectorItsDeletesCount: it deletes three objects, each before Weir's workers have weighed it. With them the fourth exceeds the limit.
+// TestBesideAnotherCollectorItsDeletesCount: it deletes three objects, each before Weir's workers
+// have weighed it. With them the fourth exceeds the limit.
 func TestBesideAnotherCollectorItsDeletesCount(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Companion, c.Options.Brake, c.Options.BrakeUsers = true, brake.Limits{Most: 3, Objects: 3, Share: 1}, []string{"collector"}

@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// seeEvery is how soon an owner that was seen to be deleted is recorded; recordEvery is how often the record is written at most, and later the
-	// larger it is: recordRate bytes in that time.
+	// seeEvery is how soon an owner that was seen to be deleted is recorded; recordEvery is how
+	// often the record is written at most, and later the larger it is: recordRate bytes in that
+	// time.
 	seeEvery, recordEvery, recordRate = 100 * time.Millisecond, time.Second, 64 << 10
 	// smallest is the share of the limits below which nothing is recorded: so little is not held.
 	smallest = 10
@@ -34,8 +35,9 @@ const (
 	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would hold it otherwise. Nothing is deleted because it is deleted or changed."
 )
 
-// endings records which owners were seen to be deleted while objects that they left are still there. A process that is killed in the middle of a
-// cascade saw that a client asked for it, and the next one cannot: it finds by reads that the owners are gone, and would hold the rest.
+// endings records which owners were seen to be deleted while objects that they left are still
+// there. A process that is killed in the middle of a cascade saw that a client asked for it, and
+// the next one cannot: it finds by reads that the owners are gone, and would hold the rest.
 type endings struct {
 	*Brake
 	recalled bool
@@ -53,7 +55,8 @@ type owner struct {
 // records tells whether anything is recorded.
 func (b *Brake) records() bool { return b.Record != nil && !b.Beside && !b.Limits.Off() }
 
-// Recall takes in what the process before recorded, once every kind has been listed. If that cannot be read now, Remember reads it later.
+// Recall takes in what the process before recorded, once every kind has been listed. If that cannot
+// be read now, Remember reads it later.
 func (b *Brake) Recall(ctx context.Context) {
 	b.endings = &endings{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
 	if b.records() {
@@ -151,8 +154,9 @@ func (e *endings) record(ctx context.Context) time.Duration {
 	return max(again, recordEvery, recordEvery*time.Duration(len(text))/recordRate)
 }
 
-// outdated tells whether the record has to be written: an owner is missing, or more refers to one than it says. What is in it beyond that does no
-// harm, and goes when nothing has been there to record for a while.
+// outdated tells whether the record has to be written: an owner is missing, or more refers to one
+// than it says. What is in it beyond that does no harm, and goes when nothing has been there to
+// record for a while.
 func (e *endings) outdated(ended []graph.EndedOwner) bool {
 	if len(ended) > 0 {
 		e.empty = time.Time{}
@@ -164,7 +168,8 @@ func (e *endings) outdated(ended []graph.EndedOwner) bool {
 	return len(e.recorded) > 0 && time.Since(e.empty) >= calm
 }
 
-// write replaces the record, whoever wrote it: a process that no longer leads may write once more, which this one replaces with its next.
+// write replaces the record, whoever wrote it: a process that no longer leads may write once more,
+// which this one replaces with its next.
 func (e *endings) write(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -195,8 +200,8 @@ func (e *endings) failure(ctx context.Context, what string, err error) {
 	}
 }
 
-// inTurn are most owners of all: one of each namespace in turn, those first to which most refers. Whoever may delete in one namespace does not
-// push out those of others.
+// inTurn are most owners of all: one of each namespace in turn, those first to which most refers.
+// Whoever may delete in one namespace does not push out those of others.
 func inTurn(all []graph.EndedOwner, most int) []graph.EndedOwner {
 	if len(all) <= most {
 		return all

@@ -37,7 +37,8 @@ func writeRecord(c *clustertest.Cluster, owners string) {
 	})
 }
 
-// killed runs a test in which a client deletes an owner of n pods, and Weir is killed when it has deleted some.
+// killed runs a test in which a client deletes an owner of n pods, and Weir is killed when it has
+// deleted some.
 func killed(t *testing.T, n, done int, test func(c *clustertest.Cluster)) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 20, Objects: 20, Share: 1}
@@ -67,7 +68,8 @@ func stops(c *clustertest.Cluster, after int) {
 	})
 }
 
-// TestWhatWasAskedForGoesOnAfterAKill: the next process has not seen the owner's delete, and a person is not asked; nor after a second kill.
+// TestWhatWasAskedForGoesOnAfterAKill: the next process has not seen the owner's delete, and a
+// person is not asked; nor after a second kill.
 func TestWhatWasAskedForGoesOnAfterAKill(t *testing.T) {
 	killed(t, 60, 5, func(c *clustertest.Cluster) {
 		stops(c, 10)
@@ -89,7 +91,8 @@ func TestWhatWasAskedForGoesOnAfterAKill(t *testing.T) {
 	})
 }
 
-// TestWhatNoRecordCoversIsHeld: it is missing, damaged, of another owner or of another kind, or more refers to the owner than it says.
+// TestWhatNoRecordCoversIsHeld: it is missing, damaged, of another owner or of another kind, or
+// more refers to the owner than it says.
 func TestWhatNoRecordCoversIsHeld(t *testing.T) {
 	const uid = "00000000-0000-4000-8000-00000000b055"
 	for name, record := range map[string]string{
@@ -132,7 +135,8 @@ func TestARecordOfAnOwnerThatIsThereDoesNothing(t *testing.T) {
 	})
 }
 
-// TestLittleIsNotRecorded: what is far from any limit is not held, so there is nothing to write down. And what is much costs a write or two.
+// TestLittleIsNotRecorded: what is far from any limit is not held, so there is nothing to write
+// down. And what is much costs a write or two.
 func TestLittleIsNotRecorded(t *testing.T) {
 	for n, want := range map[int]int{2: 0, 60: 3} { // a patch that finds none, then a create; and a patch when it is over
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -153,7 +157,8 @@ func TestLittleIsNotRecorded(t *testing.T) {
 	}
 }
 
-// TestEachNamespaceHasATurnInTheRecord: many owners that were deleted in one namespace do not push out those of others.
+// TestEachNamespaceHasATurnInTheRecord: many owners that were deleted in one namespace do not push
+// out those of others.
 func TestEachNamespaceHasATurnInTheRecord(t *testing.T) {
 	var all []graph.EndedOwner
 	for i := range 100 {

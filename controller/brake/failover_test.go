@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestWhoLeadsNextHoldsTheSame: and since the same moment. A decision by the digest that was there counts, as long as nothing else is held. If
-// something is, it counts for what it was written of where the new leader has written it, too, before it found the rest, and for nothing else.
+// TestWhoLeadsNextHoldsTheSame: and since the same moment. A decision by the digest that was there
+// counts, as long as nothing else is held. If something is, it counts for what it was written of
+// where the new leader has written it, too, before it found the rest, and for nothing else.
 func TestWhoLeadsNextHoldsTheSame(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		t.Run(fmt.Sprintf("more is held by then: %t", more), func(t *testing.T) {
@@ -42,8 +43,9 @@ func TestWhoLeadsNextHoldsTheSame(t *testing.T) {
 	}
 }
 
-// TestWhoLeadsNextAsksAgain: the one before was ended when half of the objects had gone. Its successor does not carry on with a decision
-// that it has not told a digest for, and what is left is held until a person decides again.
+// TestWhoLeadsNextAsksAgain: the one before was ended when half of the objects had gone. Its
+// successor does not carry on with a decision that it has not told a digest for, and what is left
+// is held until a person decides again.
 func TestWhoLeadsNextAsksAgain(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, stop func()) {
 		next := c.Follow()
@@ -74,8 +76,9 @@ func TestWhoLeadsNextAsksAgain(t *testing.T) {
 	})
 }
 
-// TestNothingIsForgottenWhileItCannotBeWritten: the API server refuses HeldCollections, in one way or another, while the limit is exceeded and a
-// person looks for what is held. Nothing goes; it is written when that has ended.
+// TestNothingIsForgottenWhileItCannotBeWritten: the API server refuses HeldCollections, in one way
+// or another, while the limit is exceeded and a person looks for what is held. Nothing goes; it is
+// written when that has ended.
 func TestNothingIsForgottenWhileItCannotBeWritten(t *testing.T) {
 	for _, refused := range []string{http.MethodGet, http.MethodPost, http.MethodPatch} {
 		t.Run(refused, func(t *testing.T) {
@@ -108,7 +111,8 @@ func TestNothingIsForgottenWhileItCannotBeWritten(t *testing.T) {
 // undefined is the code of a 404 where there is no definition of HeldCollections.
 const undefined = 1
 
-// TestNoReplicaLeadsBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held is found again.
+// TestNoReplicaLeadsBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held is
+// found again.
 func TestNoReplicaLeadsBeforeWhatWasHeldIsRead(t *testing.T) {
 	for code, waits := range map[int]bool{403: false, 404: false, undefined: false, 429: true, 500: true} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {

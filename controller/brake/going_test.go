@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// leads asks about an object as a worker of the leader does, until it need not ask again, and tells whether the object may be deleted.
+// leads asks about an object as a worker of the leader does, until it need not ask again, and tells
+// whether the object may be deleted.
 func (g *guarded) leads(uid types.UID) bool {
 	for {
 		yes, again := g.Allows(context.Background(), g.store.Decide(uid))
@@ -38,8 +39,9 @@ func (g *guarded) orphan(from, to int) {
 	}
 }
 
-// TestWhatAnotherProcessLetCounts: the webhook lets the other collector delete up to the limit, faster than the leader asks about these objects, and holds
-// the rest. The leader comes to hold it, too: only a hold of the leader's is told to users, and can be decided about.
+// TestWhatAnotherProcessLetCounts: the webhook lets the other collector delete up to the limit,
+// faster than the leader asks about these objects, and holds the rest. The leader comes to hold it,
+// too: only a hold of the leader's is told to users, and can be decided about.
 func TestWhatAnotherProcessLetCounts(t *testing.T) {
 	for name, early := range map[string]bool{"asked about the rest when the others are gone": false, "asked about the rest before": true} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +69,8 @@ func TestWhatAnotherProcessLetCounts(t *testing.T) {
 	}
 }
 
-// TestNothingIsHeldWhenAllIsGone: where more went than the limit, be it by two replicas or by hand, and nothing is left to hold, what comes next is held.
+// TestNothingIsHeldWhenAllIsGone: where more went than the limit, be it by two replicas or by hand,
+// and nothing is left to hold, what comes next is held.
 func TestNothingIsHeldWhenAllIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 30, small)
@@ -85,7 +88,8 @@ func TestNothingIsHeldWhenAllIsGone(t *testing.T) {
 	})
 }
 
-// TestWhatGoesCountsOnce: what this process has let through counts then, and not once more when it is gone; what a client asked for does not.
+// TestWhatGoesCountsOnce: what this process has let through counts then, and not once more when it
+// is gone; what a client asked for does not.
 func TestWhatGoesCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 30, small)
@@ -103,7 +107,8 @@ func TestWhatGoesCountsOnce(t *testing.T) {
 	})
 }
 
-// TestWhatFollowsCountsOnce: what depends on an object that was let through was counted with it, and is not asked about here.
+// TestWhatFollowsCountsOnce: what depends on an object that was let through was counted with it,
+// and is not asked about here.
 func TestWhatFollowsCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 30, small)
@@ -154,7 +159,8 @@ func TestTheCanaryIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestADecisionIsNotVoidedByWhatGoes: a person decides that more goes than the limit, and when some have gone that counts for the others still.
+// TestADecisionIsNotVoidedByWhatGoes: a person decides that more goes than the limit, and when some
+// have gone that counts for the others still.
 func TestADecisionIsNotVoidedByWhatGoes(t *testing.T) {
 	b := newBench(t, small)
 	b.Beside()
@@ -172,7 +178,8 @@ func TestADecisionIsNotVoidedByWhatGoes(t *testing.T) {
 	}
 }
 
-// TestWhatGoesBesideItsOwnerIsNotCounted: clients delete what has owners, too, and a restored cluster lacks what was there.
+// TestWhatGoesBesideItsOwnerIsNotCounted: clients delete what has owners, too, and a restored
+// cluster lacks what was there.
 func TestWhatGoesBesideItsOwnerIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 30, small)

@@ -15,17 +15,20 @@ import (
 )
 
 const (
-	// behind is how long this graph may need to show what another collector has seen. What it does not show by then is concluded.
+	// behind is how long this graph may need to show what another collector has seen. What it does
+	// not show by then is concluded.
 	behind = 2 * time.Second
-	// waits is how long the first answer about an object waits for the graph: mostly it is behind by milliseconds, and who asks again
-	// spends a request. The other collector's worker waits meanwhile, so it is short.
+	// waits is how long the first answer about an object waits for the graph: mostly it is behind
+	// by milliseconds, and who asks again spends a request. The other collector's worker waits
+	// meanwhile, so it is short.
 	waits, polls = 100 * time.Millisecond, 5 * time.Millisecond
 	// mostRemembered bounds the objects that were asked about in the last minutes.
 	mostRemembered = 20_000
 )
 
-// Guard answers for what another collector deletes, where Weir does not collect: the API server asks before each delete. It deletes
-// nothing and keeps nothing for long that is not past the limits.
+// Guard answers for what another collector deletes, where Weir does not collect: the API server
+// asks before each delete. It deletes nothing and keeps nothing for long that is not past the
+// limits.
 type Guard struct {
 	*Brake
 	ready func() error // nil once the graph has all kinds; only asked until then
@@ -34,17 +37,21 @@ type Guard struct {
 	mu         sync.Mutex
 	asked, old map[types.UID]time.Time // when an object was first asked about
 	turned     time.Time
-	// doubted are objects of which the graph does not show that all owners are gone, by the kind of an owner that it shows, or does not know, and by who wrote the reference to it: the
-	// other collector wants to delete them. Where that is wrong it is wrong for many, so they count together before the first one goes.
+	// doubted are objects of which the graph does not show that all owners are gone, by the kind of
+	// an owner that it shows, or does not know, and by who wrote the reference to it: the other
+	// collector wants to delete them. Where that is wrong it is wrong for many, so they count
+	// together before the first one goes.
 	doubted map[graph.Cause]map[types.UID]graph.Ref
 }
 
-// NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing is known.
+// NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing
+// is known.
 func NewGuard(b *Brake, ready func() error) *Guard {
 	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[graph.Cause]map[types.UID]graph.Ref{}}
 }
 
-// Holds says why an object must not be deleted now; "" if it may be. The other collector asks again by itself.
+// Holds says why an object must not be deleted now; "" if it may be. The other collector asks again
+// by itself.
 func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	if !g.known.Load() {
 		if err := g.ready(); err != nil {
@@ -80,7 +87,8 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	case again > 0:
 		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
 	case !basis.Settled:
-		// Its own controller sees no reason to delete it, and mostly has no HeldCollection to decide about.
+		// Its own controller sees no reason to delete it, and mostly has no HeldCollection to
+		// decide about.
 		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that. If they exist, restart kube-controller-manager: " +
 			"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held " + g.heldBy(a) + " -o wide"
 	}

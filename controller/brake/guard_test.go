@@ -50,7 +50,8 @@ func pod(i int, owner types.UID) *graph.Object {
 
 func uid(of string, i int) types.UID { return types.UID(fmt.Sprint(of, i)) }
 
-// lets asks as the other collector does, which comes again later and later, and tells whether an object may be deleted in the end.
+// lets asks as the other collector does, which comes again later and later, and tells whether an
+// object may be deleted in the end.
 func (g *guarded) lets(uid types.UID) bool {
 	for pause := 5 * time.Millisecond; pause < 10*time.Second; pause *= 2 {
 		if g.Holds(context.Background(), uid) == "" {
@@ -101,8 +102,9 @@ func TestGuardHoldsPastTheLimitAndNothingElse(t *testing.T) {
 	})
 }
 
-// TestGuardCountsWhatTheOtherCollectorIsWrongAbout: it wants to delete objects whose owners are there, as after a restore, or a lookup that an API answered
-// with 404 which had lost its kind. They are many, so none goes; few go.
+// TestGuardCountsWhatTheOtherCollectorIsWrongAbout: it wants to delete objects whose owners are
+// there, as after a restore, or a lookup that an API answered with 404 which had lost its kind.
+// They are many, so none goes; few go.
 func TestGuardCountsWhatTheOtherCollectorIsWrongAbout(t *testing.T) {
 	for _, c := range []struct{ asked, goes int }{{30, 0}, {small.Most, small.Most}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -133,8 +135,8 @@ func TestGuardCountsWhatTheOtherCollectorIsWrongAbout(t *testing.T) {
 	}
 }
 
-// TestGuardForgetsItsDoubts: while the watch was behind, much was asked about whose owners a client had deleted. That does not count any more
-// when it has come.
+// TestGuardForgetsItsDoubts: while the watch was behind, much was asked about whose owners a client
+// had deleted. That does not count any more when it has come.
 func TestGuardForgetsItsDoubts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 30, small)
@@ -155,7 +157,8 @@ func TestGuardForgetsItsDoubts(t *testing.T) {
 	})
 }
 
-// TestGuardLetsThroughWhatItCannotJudge: an object of a kind that is not followed is held for a moment, and one without owners as well.
+// TestGuardLetsThroughWhatItCannotJudge: an object of a kind that is not followed is held for a
+// moment, and one without owners as well.
 func TestGuardLetsThroughWhatItCannotJudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, 1, small)
@@ -213,7 +216,8 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	}
 }
 
-// TestLedgerCountsOnWhenItsOwnHoldEnds: no leader held it, and no person decided. Within the hour no more than the limit goes.
+// TestLedgerCountsOnWhenItsOwnHoldEnds: no leader held it, and no person decided. Within the hour
+// no more than the limit goes.
 func TestLedgerCountsOnWhenItsOwnHoldEnds(t *testing.T) {
 	b := newBench(t, small)
 	went := 0
@@ -227,7 +231,8 @@ func TestLedgerCountsOnWhenItsOwnHoldEnds(t *testing.T) {
 	}
 }
 
-// TestLedgerBesideHoldsWhatItAllowed: the other collector may not have deleted it yet, and is refused from then on.
+// TestLedgerBesideHoldsWhatItAllowed: the other collector may not have deleted it yet, and is
+// refused from then on.
 func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		b := newBench(t, small)
@@ -247,8 +252,9 @@ func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 	}
 }
 
-// TestLedgerBesideLetsFollowNoMoreThanWasCounted: it is not told what the other collector has deleted, which asks again and again. What follows is
-// counted when it is let through, once each; what comes later is news.
+// TestLedgerBesideLetsFollowNoMoreThanWasCounted: it is not told what the other collector has
+// deleted, which asks again and again. What follows is counted when it is let through, once each;
+// what comes later is news.
 func TestLedgerBesideLetsFollowNoMoreThanWasCounted(t *testing.T) {
 	b := newBench(t, small)
 	b.Beside()

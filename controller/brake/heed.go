@@ -11,15 +11,18 @@ import (
 )
 
 const (
-	// own is how long what only this process holds stays held: the leader writes a HeldCollection within seconds, or does not hold it.
+	// own is how long what only this process holds stays held: the leader writes a HeldCollection
+	// within seconds, or does not hold it.
 	own = time.Minute
-	// missed is how long a HeldCollection has to be missing before what it held is not held any more: whoever deletes one decides nothing, and the leader
-	// makes it again within seconds, by two requests.
+	// missed is how long a HeldCollection has to be missing before what it held is not held any
+	// more: whoever deletes one decides nothing, and the leader makes it again within seconds, by
+	// two requests.
 	missed = 15 * time.Second
 )
 
-// Heed has this process hold what the leader does, until ctx ends. It is for processes that do not keep HeldCollections. What this process holds by
-// itself counts until the leader has had time to hold it, too: no user is told of it otherwise.
+// Heed has this process hold what the leader does, until ctx ends. It is for processes that do not
+// keep HeldCollections. What this process holds by itself counts until the leader has had time to
+// hold it, too: no user is told of it otherwise.
 func (b *Brake) Heed(ctx context.Context) {
 	h := heeder{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
 	tick := time.NewTicker(lookEvery)
@@ -50,7 +53,8 @@ func (h *heeder) look(ctx context.Context) {
 	h.heed(time.Now(), items)
 }
 
-// heed takes over what HeldCollections say. One without a status was made by another client, and holds nothing.
+// heed takes over what HeldCollections say. One without a status was made by another client, and
+// holds nothing.
 func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
 	written := map[graph.Cause]time.Time{}
 	for i := range items {

@@ -134,7 +134,8 @@ func TestAProcessHeedsWhatTheLeaderWrites(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldStaysSoWhileItCannotBeRead: an API server that does not answer ends no hold, and is spoken of once a minute.
+// TestWhatIsHeldStaysSoWhileItCannotBeRead: an API server that does not answer ends no hold, and is
+// spoken of once a minute.
 func TestWhatIsHeldStaysSoWhileItCannotBeRead(t *testing.T) {
 	for _, code := range []int{403, 404, 500} {
 		heeded(t, func(h *heeding) {
@@ -159,8 +160,9 @@ func TestWhatIsHeldStaysSoWhileItCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAProcessThatHeedsForgetsWhatIsLongAgo: a webhook runs for months. Clients that edited something in the past are not counted by their names for
-// ever, or all that come later would count as one.
+// TestAProcessThatHeedsForgetsWhatIsLongAgo: a webhook runs for months. Clients that edited
+// something in the past are not counted by their names for ever, or all that come later would count
+// as one.
 func TestAProcessThatHeedsForgetsWhatIsLongAgo(t *testing.T) {
 	heeded(t, func(h *heeding) {
 		named := func(client string) string { // while it heeds

@@ -25,7 +25,8 @@ import (
 const (
 	// lookEvery is how soon a decision is seen.
 	lookEvery = 2 * time.Second
-	// countEvery is how often what is held is counted, at most: it costs a walk over the graph, of which it takes a fiftieth.
+	// countEvery is how often what is held is counted, at most: it costs a walk over the graph, of
+	// which it takes a fiftieth.
 	countEvery, countShare = 5 * time.Second, 50
 	// calm is for how long nothing may be held before a hold ends.
 	calm = 10 * time.Second
@@ -45,10 +46,12 @@ type keeper struct {
 	refused refusal
 }
 
-// refusal remembers since when the API server has had no other answer than that there are no HeldCollections, or that they may not be read.
+// refusal remembers since when the API server has had no other answer than that there are no
+// HeldCollections, or that they may not be read.
 type refusal struct{ since time.Time }
 
-// refusedFor is for how long that has to be the only answer before it is believed: an API server that starts says so to every client.
+// refusedFor is for how long that has to be the only answer before it is believed: an API server
+// that starts says so to every client.
 const refusedFor = time.Minute
 
 // by takes in an answer, and tells whether it is believed.
@@ -62,7 +65,8 @@ func (r *refusal) by(err error) bool {
 	return !r.since.IsZero() && time.Since(r.since) >= refusedFor
 }
 
-// undefined tells whether there are no HeldCollections because their kind is not defined: an API server that starts may not know yet of one that is.
+// undefined tells whether there are no HeldCollections because their kind is not defined: an API
+// server that starts may not know yet of one that is.
 func (b *Brake) undefined(ctx context.Context, err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -89,13 +93,14 @@ type record struct {
 	outcome string // of the last decision
 	// outcomeTold is what people have heard of decisions.
 	outcomeTold string
-	// written is the status as it was to be last, and stored as the API server had it then, which may know fewer fields. What differs from
-	// either is written again: other clients may have changed it, or made the object again without.
+	// written is the status as it was to be last, and stored as the API server had it then, which
+	// may know fewer fields. What differs from either is written again: other clients may have
+	// changed it, or made the object again without.
 	written, stored *v1alpha1.HeldCollectionStatus
 }
 
-// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could be read, or ctx ends; at once where nothing
-// is held that is inferred.
+// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could
+// be read, or ctx ends; at once where nothing is held that is inferred.
 func (b *Brake) Begin(ctx context.Context) {
 	if !b.Limits.Off() {
 		b.begin(ctx)
@@ -122,7 +127,8 @@ func (b *Brake) begin(ctx context.Context) {
 	}
 }
 
-// again reads what was held in the history that the API server's went back to, and tells whether that is known.
+// again reads what was held in the history that the API server's went back to, and tells whether
+// that is known.
 func (k *keeper) again(ctx context.Context) bool {
 	k.mu.Lock()
 	unsure, history := k.unsure, k.Brake.history
@@ -147,7 +153,8 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range items {
-		// Who may write the status is Weir; an object without was made by another client, and is to hold nothing.
+		// Who may write the status is Weir; an object without was made by another client, and is to
+		// hold nothing.
 		if since := items[i].Status.Since; since != nil {
 			c := causeOf(&items[i])
 			if c.requested { // finalizers hold those
@@ -263,7 +270,8 @@ func (k *keeper) wentBack() bool {
 	return k.history != k.Brake.history
 }
 
-// begin has a decision that was there before not count: it was about what this process has not told, in a cluster that may have been restored since.
+// begin has a decision that was there before not count: it was about what this process has not
+// told, in a cluster that may have been restored since.
 func (r *record) begin(object *v1alpha1.HeldCollection) {
 	void := ""
 	if object != nil && object.Spec.Decision == v1alpha1.ProceedHeld {
@@ -315,7 +323,8 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 	r.seen.since = h.since
 }
 
-// end ends what a record is about: nothing is held any more. What has come to be held since that was seen is decided about once more.
+// end ends what a record is about: nothing is held any more. What has come to be held since that
+// was seen is decided about once more.
 func (k *keeper) end(r *record) {
 	k.mu.Lock()
 	if r.requested {
@@ -367,7 +376,8 @@ func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
 	return true
 }
 
-// carryOut lets objects go, unless the history has gone back since it was looked at: that voids decisions.
+// carryOut lets objects go, unless the history has gone back since it was looked at: that voids
+// decisions.
 func (k *keeper) carryOut(r *record, items []item) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

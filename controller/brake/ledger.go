@@ -13,13 +13,14 @@ import (
 // window is for how long at least what was let through counts; at most for twice as long.
 const window = 30 * time.Minute
 
-// settling is how long after a start, or after the history went back, what follows from owners of all kinds is counted together, too:
-// nothing was seen before, so nearly all is inferred.
+// settling is how long after a start, or after the history went back, what follows from owners of
+// all kinds is counted together, too: nothing was seen before, so nearly all is inferred.
 const settling = 10 * time.Minute
 
 type counts = map[schema.GroupResource]int
 
-// Ledger counts what goes by inference. It has no clock: moments come in as arguments, and must not go back.
+// Ledger counts what goes by inference. It has no clock: moments come in as arguments, and must not
+// go back.
 type Ledger struct {
 	limits  Limits
 	beside  bool                     // another collector deletes
@@ -37,12 +38,13 @@ func NewLedger(l Limits, now time.Time) *Ledger {
 	return led
 }
 
-// Beside has it count what another collector deletes: what was let through and is still there may wait for that collector, so it is held with the
-// rest when something is.
+// Beside has it count what another collector deletes: what was let through and is still there may
+// wait for that collector, so it is held with the rest when something is.
 func (l *Ledger) Beside() { l.beside = true }
 
-// Settle begins to count all causes together for a while. What was let through and what was decided does not count any more for what is there then,
-// be it under the same uids; but how much it was does.
+// Settle begins to count all causes together for a while. What was let through and what was decided
+// does not count any more for what is there then, be it under the same uids; but how much it was
+// does.
 func (l *Ledger) Settle(now time.Time, why string) {
 	l.common, l.shares, l.until, l.settles = newAccount(now), map[graph.Cause]counts{}, now.Add(settling), why
 	for _, acc := range l.causes {
@@ -65,8 +67,9 @@ const (
 	Held
 )
 
-// Ask says whether an object may be deleted by inference, as far as that is known without knowing what goes with it. It may if all causes let
-// it go, or if a person has decided so, by whichever of them.
+// Ask says whether an object may be deleted by inference, as far as that is known without knowing
+// what goes with it. It may if all causes let it go, or if a person has decided so, by whichever of
+// them.
 func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	if l.limits.Off() {
 		return Go
@@ -127,16 +130,17 @@ func (l *Ledger) decided(a graph.Action) (weighed, decided bool) {
 	return weighed, decided
 }
 
-// Before the first object goes, and after every looksAround of them, there is a Pause, and then all the others are counted that are to go for
-// the same cause. So a controller that writes nonsense into one object after the other has written some hundreds when the first few have gone,
-// and lookups of many owners have been answered before the first object goes.
+// Before the first object goes, and after every looksAround of them, there is a Pause, and then all
+// the others are counted that are to go for the same cause. So a controller that writes nonsense
+// into one object after the other has written some hundreds when the first few have gone, and
+// lookups of many owners have been answered before the first object goes.
 const (
 	looksAround = 50
 	Pause       = time.Second
 )
 
-// LooksAround tells for which causes Charge wants to know which others are to go for the same: what comes at once is to be held at once, and
-// not after the limit has been used up.
+// LooksAround tells for which causes Charge wants to know which others are to go for the same: what
+// comes at once is to be held at once, and not after the limit has been used up.
 func (l *Ledger) LooksAround(i graph.Inference) []graph.Cause {
 	return slices.DeleteFunc(i.Causes(), func(c graph.Cause) bool {
 		acc := l.causes[c]
@@ -151,8 +155,9 @@ type Load struct {
 	Sizes  map[schema.GroupResource]int
 }
 
-// Charge takes in what goes with an object of which Ask wanted to know right before, and says whether it may be deleted. A cause whose limit it exceeds
-// is held from now on: held is that which has begun to be. If what Ask knew has ended meanwhile, Ask has to be asked again.
+// Charge takes in what goes with an object of which Ask wanted to know right before, and says
+// whether it may be deleted. A cause whose limit it exceeds is held from now on: held is that which
+// has begun to be. If what Ask knew has ended meanwhile, Ask has to be asked again.
 func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, held *graph.Cause) {
 	var all, accounts []*account // of all causes, and of those that do not let it go yet: the others have counted it
 	var causes []graph.Cause
@@ -193,8 +198,9 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 	return Go, nil
 }
 
-// Went takes in that another collector has deleted an object by inference: this process may not have been asked, or not in time. over is a cause
-// whose limit that exceeds, for Exceeded; nil if there is none.
+// Went takes in that another collector has deleted an object by inference: this process may not
+// have been asked, or not in time. over is a cause whose limit that exceeds, for Exceeded; nil if
+// there is none.
 func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (over *graph.Cause, why string) {
 	var all, accounts []*account
 	var causes []graph.Cause
@@ -221,7 +227,8 @@ func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (over *graph.Cau
 	return &causes[at], why
 }
 
-// Exceeded holds a cause whose limit was exceeded, with what was let through for it and is still there. False: it is held already.
+// Exceeded holds a cause whose limit was exceeded, with what was let through for it and is still
+// there. False: it is held already.
 func (l *Ledger) Exceeded(now time.Time, c graph.Cause, why string) bool {
 	acc := l.account(now, c)
 	if acc.held != nil {
@@ -232,7 +239,8 @@ func (l *Ledger) Exceeded(now time.Time, c graph.Cause, why string) bool {
 	return true
 }
 
-// count takes in what goes with an object, for accounts that have not counted it. all are those of its causes.
+// count takes in what goes with an object, for accounts that have not counted it. all are those of
+// its causes.
 func (l *Ledger) count(now time.Time, a graph.Action, load Load, all, accounts []*account) {
 	for _, acc := range accounts {
 		acc.add(load.Weight)
@@ -253,8 +261,8 @@ func (l *Ledger) count(now time.Time, a graph.Action, load Load, all, accounts [
 	all[0].follow(a.Object.Kind, load.Weight)
 }
 
-// exceeds says which limit there is in the way, and of which of the causes; "" for none. That of all kinds of owners comes last: who edited
-// references says more.
+// exceeds says which limit there is in the way, and of which of the causes; "" for none. That of
+// all kinds of owners comes last: who edited references says more.
 func (l *Ledger) exceeds(now time.Time, accounts []*account, causes []graph.Cause, a graph.Action, load Load) (at int, why string) {
 	for at, acc := range accounts {
 		for k, n := range load.Sizes {
@@ -274,7 +282,8 @@ func (l *Ledger) exceeds(now time.Time, accounts []*account, causes []graph.Caus
 	return 0, ""
 }
 
-// takeShares has what is counted for all kinds together forget what a cause that is held now has come to: all others go on.
+// takeShares has what is counted for all kinds together forget what a cause that is held now has
+// come to: all others go on.
 func (l *Ledger) takeShares(held graph.Cause) {
 	for of, share := range l.shares {
 		if of.Writer == held.Writer && held.Writer != "" || of.Owners == held.Owners && held.Writer == "" {
@@ -350,7 +359,8 @@ func (l *Ledger) Waits(c graph.Cause, i graph.Inference, o graph.Ref) bool {
 	return !acc.passes(o, i)
 }
 
-// Goes tells whether an object goes because a person has decided so, or follows one that does, and is still there.
+// Goes tells whether an object goes because a person has decided so, or follows one that does, and
+// is still there.
 func (l *Ledger) Goes(c graph.Cause, i graph.Inference, o graph.Ref) bool {
 	acc := l.causes[c]
 	if acc == nil || acc.held == nil {
@@ -370,8 +380,9 @@ func (l *Ledger) holder(i graph.Inference) graph.Cause {
 	return causes[0]
 }
 
-// signs tells whether it is to be known who wrote the reference for which an object is to go: if an edit did. Once something is held for what
-// a client has edited it is of everything: what this process has not seen to be an edit may be one.
+// signs tells whether it is to be known who wrote the reference for which an object is to go: if an
+// edit did. Once something is held for what a client has edited it is of everything: what this
+// process has not seen to be an edit may be one.
 func (l *Ledger) signs(a graph.Action) bool {
 	if l.limits.Off() || a.Inferred.Conclusion == graph.Asked || a.Inferred.Inherited || a.Inferred.Writer != "" {
 		return false
@@ -379,10 +390,12 @@ func (l *Ledger) signs(a graph.Action) bool {
 	return a.Inferred.Edited || len(l.writersHeld()) > 0
 }
 
-// mostWriters is how many clients are counted by their names. A client chooses its name: one that takes another for each edit would be counted for none.
+// mostWriters is how many clients are counted by their names. A client chooses its name: one that
+// takes another for each edit would be counted for none.
 const mostWriters = 20
 
-// named is the name by which a client is counted: its own, or one for all that come when there are too many.
+// named is the name by which a client is counted: its own, or one for all that come when there are
+// too many.
 func (l *Ledger) named(writer string) string {
 	if l.causes[graph.Cause{Writer: writer}] != nil {
 		return writer
@@ -399,7 +412,8 @@ func (l *Ledger) named(writer string) string {
 	return writer
 }
 
-// Ends ends a hold: nothing is held by it any more. What it was about is counted again from nothing.
+// Ends ends a hold: nothing is held by it any more. What it was about is counted again from
+// nothing.
 func (l *Ledger) Ends(c graph.Cause) { delete(l.causes, c) }
 
 // Tidy forgets causes of which nothing was heard for long.

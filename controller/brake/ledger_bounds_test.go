@@ -11,8 +11,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestThereIsAPauseAfterALongTime: a kind of which nothing went for an hour begins as one of which nothing ever went, so that the first object
-// does not go before the others are known.
+// TestThereIsAPauseAfterALongTime: a kind of which nothing went for an hour begins as one of which
+// nothing ever went, so that the first object does not go before the others are known.
 func TestThereIsAPauseAfterALongTime(t *testing.T) {
 	for quiet := range 6 {
 		after := time.Duration(quiet) * 30 * time.Minute
@@ -71,7 +71,8 @@ func TestWhatIsBeyondALimitIsSaid(t *testing.T) {
 	}
 }
 
-// whyHeld asks about a pod, beside so many others, and returns what a person is told; "" if it goes.
+// whyHeld asks about a pod, beside so many others, and returns what a person is told; "" if it
+// goes.
 func whyHeld(t *testing.T, l brake.Limits, sizes, others int) string {
 	t.Helper()
 	b := newBench(t, l)

@@ -299,7 +299,8 @@ func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
 	}
 }
 
-// TestWhatWasAllowedBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what was let through.
+// TestWhatWasAllowedBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what
+// was let through.
 func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
 	b.many(widgets, "p", 2)

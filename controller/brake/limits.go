@@ -11,8 +11,9 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Limits are how much may be deleted by inference about owners of one kind, within an hour, without a person's decision: Most objects, and
-// no more than Objects if they are more than Share of all objects of any one kind. The zero value limits nothing.
+// Limits are how much may be deleted by inference about owners of one kind, within an hour, without
+// a person's decision: Most objects, and no more than Objects if they are more than Share of all
+// objects of any one kind. The zero value limits nothing.
 type Limits struct {
 	Objects int
 	Share   float64
@@ -22,13 +23,15 @@ type Limits struct {
 // DefaultLimits are more than a cluster's own life leaves behind, which docs/operating.md tells.
 var DefaultLimits = Limits{Objects: 500, Share: 0.1, Most: 5000}
 
-// rounding is less than an object, and more than is lost where a share like 0.29 is no binary fraction.
+// rounding is less than an object, and more than is lost where a share like 0.29 is no binary
+// fraction.
 const rounding = 1e-6
 
 // Off tells whether nothing is limited.
 func (l Limits) Off() bool { return l.Most == 0 }
 
-// exceeded says which limit counts exceed; "" for none. sizes are how many objects of each kind there are, or were.
+// exceeded says which limit counts exceed; "" for none. sizes are how many objects of each kind
+// there are, or were.
 func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 	total := 0
 	for _, n := range counts {

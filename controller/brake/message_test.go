@@ -62,7 +62,8 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestStatusIsWithinItsSchema however long names are and however many kinds there are, or the API server would refuse it, and no user be told.
+// TestStatusIsWithinItsSchema however long names are and however many kinds there are, or the API
+// server would refuse it, and no user be told.
 func TestStatusIsWithinItsSchema(t *testing.T) {
 	r := &record{cause: cause{writer: strings.Repeat("ü", 300)}, outcome: strings.Repeat("é", 3000), seen: findings{weight: counts{}, because: map[graph.Conclusion]int{}, writers: map[types.UID]writer{}}}
 	for i := range 30 {
@@ -87,7 +88,8 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 	}
 }
 
-// TestAStatusLeavesNothingOfTheOneBefore: it is merged into what is there, so that each field which it does not have must be taken away.
+// TestAStatusLeavesNothingOfTheOneBefore: it is merged into what is there, so that each field which
+// it does not have must be taken away.
 func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	since := metav1.NewTime(time.Unix(0, 0))
 	full := v1alpha1.HeldCollectionStatus{Conclusion: "c", Message: "m", Writer: "w", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1alpha1.HeldKind{{Resource: "pods"}}, Samples: []v1alpha1.HeldSample{{Object: "o"}}}
@@ -114,8 +116,8 @@ func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestAnObjectWaitsUntilItIsReadWhoWrote: an edit by a client that is not known would count for none. What is read of another object, or of one that was
-// repaired meanwhile, says nothing.
+// TestAnObjectWaitsUntilItIsReadWhoWrote: an edit by a client that is not known would count for
+// none. What is read of another object, or of one that was repaired meanwhile, says nothing.
 func TestAnObjectWaitsUntilItIsReadWhoWrote(t *testing.T) {
 	live := func(uid, owner types.UID) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, OwnerReferences: []metav1.OwnerReference{{UID: owner}}}}
@@ -142,8 +144,9 @@ func TestAnObjectWaitsUntilItIsReadWhoWrote(t *testing.T) {
 	}
 }
 
-// TestGhostIsNotAskedAboutForEver: who wrote the references of an object is not to be known when it is gone, and its watch may never say so. The watch
-// is given a moment, and what the API server does not say for certain is no end.
+// TestGhostIsNotAskedAboutForEver: who wrote the references of an object is not to be known when it
+// is gone, and its watch may never say so. The watch is given a moment, and what the API server
+// does not say for certain is no end.
 func TestGhostIsNotAskedAboutForEver(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	absent := apierrors.NewNotFound(pods, "p")
@@ -187,7 +190,8 @@ func TestGhostIsNotAskedAboutForEver(t *testing.T) {
 	}
 }
 
-// TestObjectThatCannotBeReadIsSaidToWait, once a minute: nothing else tells that it is garbage and stays.
+// TestObjectThatCannotBeReadIsSaidToWait, once a minute: nothing else tells that it is garbage and
+// stays.
 func TestObjectThatCannotBeReadIsSaidToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string

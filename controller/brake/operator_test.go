@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestNothingButADecisionLetsAnObjectGo: whatever else a client does to a HeldCollection, nothing goes, and within a minute it says again what
-// is held, by the digest that people may have read.
+// TestNothingButADecisionLetsAnObjectGo: whatever else a client does to a HeldCollection, nothing
+// goes, and within a minute it says again what is held, by the digest that people may have read.
 func TestNothingButADecisionLetsAnObjectGo(t *testing.T) {
 	replace := func(c *clustertest.Cluster, uid string, status map[string]any) {
 		h := c.API.Get(heldMaps)
@@ -85,7 +85,8 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	})
 }
 
-// TestWhatASchemaDropsIsNotWrittenForEver: an API server with an older definition leaves out a field that it does not know.
+// TestWhatASchemaDropsIsNotWrittenForEver: an API server with an older definition leaves out a
+// field that it does not know.
 func TestWhatASchemaDropsIsNotWrittenForEver(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		writes := 0

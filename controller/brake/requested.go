@@ -19,11 +19,13 @@ type root struct {
 	graph.Ref
 	by         string // the policy
 	most, goes int
-	// counted is goes as people are told, and decide about. It follows goes when that is past it by more than the limit.
+	// counted is goes as people are told, and decide about. It follows goes when that is past it by
+	// more than the limit.
 	counted int
 }
 
-// requested are the roots that are held, and those that a person has decided to delete. It has no clock and no lock.
+// requested are the roots that are held, and those that a person has decided to delete. It has no
+// clock and no lock.
 type requested struct {
 	roots   map[types.UID]root
 	since   map[schema.GroupResource]time.Time
@@ -34,8 +36,8 @@ func newRequested() requested {
 	return requested{roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]int{}}
 }
 
-// holds takes in how much would also be deleted, and tells whether the root is held. began: it was not before. A decision is about as much as
-// there was, and the limit more, which needs none.
+// holds takes in how much would also be deleted, and tells whether the root is held. began: it was
+// not before. A decision is about as much as there was, and the limit more, which needs none.
 func (q *requested) holds(r root, now time.Time) (held, began bool) {
 	before, was := q.roots[r.UID]
 	if seen, decided := q.decided[r.UID]; r.goes <= r.most || decided && r.goes <= seen+r.most {
@@ -66,8 +68,9 @@ func (q *requested) of(kind schema.GroupResource) (all []root) {
 // kinds are those of which something is held, or was when Weir last ran.
 func (q *requested) kinds() map[schema.GroupResource]time.Time { return maps.Clone(q.since) }
 
-// Requested tells whether the deletion of an object, which was asked for, is to be held: more would also be deleted than a policy lets go, and no
-// person has decided. It is asked again while it is held, and again is told when a person lets it go.
+// Requested tells whether the deletion of an object, which was asked for, is to be held: more would
+// also be deleted than a policy lets go, and no person has decided. It is asked again while it is
+// held, and again is told when a person lets it go.
 func (b *Brake) Requested(o graph.Ref, by string, most, goes int) (held bool) {
 	b.mu.Lock()
 	held, began := b.holds(root{Ref: o, by: by, most: most, goes: goes}, time.Now())
@@ -79,7 +82,8 @@ func (b *Brake) Requested(o graph.Ref, by string, most, goes int) (held bool) {
 	return held
 }
 
-// Ended is told of an object that is not held any more, or of which nothing was: it is gone, or no policy limits it.
+// Ended is told of an object that is not held any more, or of which nothing was: it is gone, or no
+// policy limits it.
 func (b *Brake) Ended(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +91,8 @@ func (b *Brake) Ended(uid types.UID) {
 	delete(b.decided, uid)
 }
 
-// findRequested looks for what is held of a kind. Roots that the graph does not have any more are gone.
+// findRequested looks for what is held of a kind. Roots that the graph does not have any more are
+// gone.
 func (b *Brake) findRequested(kind schema.GroupResource) findings {
 	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, counted: counted{}, complete: true}
 	if b.Store.Rewound() != "" {

@@ -24,7 +24,8 @@ func mapRef(uid string) graph.Ref {
 	return graph.Ref{Kind: configMaps, UID: types.UID(uid), Namespace: "shop", Name: uid}
 }
 
-// asking is a Brake with a graph that has some ConfigMaps, to be asked about deletions by request. Nothing that is inferred is limited.
+// asking is a Brake with a graph that has some ConfigMaps, to be asked about deletions by request.
+// Nothing that is inferred is limited.
 func asking(uids ...string) *Brake {
 	b := New(Options{Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard()})
 	b.Store.Apply(graph.Serving{Resources: []graph.Resource{{Version: "v1", Versions: []string{"v1"}, Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Listable: true, Collected: true, Deletable: true}}},
@@ -35,7 +36,8 @@ func asking(uids ...string) *Brake {
 	return b
 }
 
-// TestADecisionIsAboutAsMuchAsWasShown: a deletion by request goes on with what a person saw, and with the limit more, which needs no decision.
+// TestADecisionIsAboutAsMuchAsWasShown: a deletion by request goes on with what a person saw, and
+// with the limit more, which needs no decision.
 func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 	type step struct {
 		goes    int
@@ -91,7 +93,8 @@ func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldByRequestEnds with the object, with its policy, and with a restore the decision about it.
+// TestWhatIsHeldByRequestEnds with the object, with its policy, and with a restore the decision
+// about it.
 func TestWhatIsHeldByRequestEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		then func(b *Brake)
@@ -121,7 +124,8 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 	}
 }
 
-// TestNothingIsKnownOfRequestsWhileEverythingIsListed: what is held stays so, and is not said to be gone.
+// TestNothingIsKnownOfRequestsWhileEverythingIsListed: what is held stays so, and is not said to be
+// gone.
 func TestNothingIsKnownOfRequestsWhileEverythingIsListed(t *testing.T) {
 	b := asking("a")
 	b.Requested(mapRef("a"), "p", 1, 20)
@@ -163,7 +167,8 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	}
 }
 
-// TestTheFirstOfAKindSaysSinceWhen and who keeps HeldCollections is woken by what begins to be held, once each.
+// TestTheFirstOfAKindSaysSinceWhen and who keeps HeldCollections is woken by what begins to be
+// held, once each.
 func TestTheFirstOfAKindSaysSinceWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := asking("a", "b")

@@ -11,7 +11,8 @@ import (
 // counted is with how much deletions go that were asked for.
 type counted map[types.UID]int
 
-// item is an object that waits for a decision, and with how much it goes, if that is decided about, too.
+// item is an object that waits for a decision, and with how much it goes, if that is decided about,
+// too.
 type item struct {
 	uid     types.UID
 	counted int
@@ -25,9 +26,11 @@ func uidsOf(items []item) []types.UID {
 	return uids
 }
 
-// sets know what the digests stand for that people may have read. A person needs time to decide, and meanwhile objects come and go: with them the
-// digest changes, but what was held when it was read is held still. So each object is known with the count at which it came in, and each digest
-// with the last count at which it was that of all: it stands for what came in by then, and is still there.
+// sets know what the digests stand for that people may have read. A person needs time to decide,
+// and meanwhile objects come and go: with them the digest changes, but what was held when it was
+// read is held still. So each object is known with the count at which it came in, and each digest
+// with the last count at which it was that of all: it stands for what came in by then, and is still
+// there.
 type sets struct {
 	void    string       // a digest by which a person had decided before: it is not to count, so digests are others than they were then
 	now     map[item]int // what is held, and since which count
@@ -36,14 +39,16 @@ type sets struct {
 	count   int
 }
 
-// mostDigests bounds the digests that are known, of which there is one in five seconds at most: over an hour of them.
+// mostDigests bounds the digests that are known, of which there is one in five seconds at most:
+// over an hour of them.
 const mostDigests = 1000
 
 func newSets(void string) *sets {
 	return &sets{void: void, now: map[item]int{}, digests: map[string]int{}}
 }
 
-// take takes in what is held, by sorted uids, and returns its digest, "" for nothing. changed: it is not that of before.
+// take takes in what is held, by sorted uids, and returns its digest, "" for nothing. changed: it
+// is not that of before.
 func (s *sets) take(uids []types.UID, with counted) (digest string, changed bool) {
 	if len(uids) == 0 {
 		clear(s.now)

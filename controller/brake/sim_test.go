@@ -120,8 +120,9 @@ func simulate(t *testing.T, seeds iter.Seq2[int, uint64], b sim.Braking) (sim.St
 	return all, err
 }
 
-// TestNothingIsHeldForEverInSimulatedClusters: collectors with a brake, in clusters that are as unkind as they can be, and with persons who decide
-// at random. What must hold is in the package comment of sim.
+// TestNothingIsHeldForEverInSimulatedClusters: collectors with a brake, in clusters that are as
+// unkind as they can be, and with persons who decide at random. What must hold is in the package
+// comment of sim.
 func TestNothingIsHeldForEverInSimulatedClusters(t *testing.T) {
 	if _, err := simulate(t, fixture.Seeds(*simSeed, *simSeeds, *simFor), braking()); err != nil {
 		t.Fatal(err)

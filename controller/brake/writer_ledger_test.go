@@ -21,7 +21,8 @@ import (
 // by is what a writer has edited.
 func by(writer string) graph.Cause { return graph.Cause{Writer: writer} }
 
-// edited is a delete of a pod because of a reference that a writer has put there, to an owner of the n-th kind.
+// edited is a delete of a pod because of a reference that a writer has put there, to an owner of
+// the n-th kind.
 func edited(writer, name string, n int) graph.Action {
 	a := action(pods, schema.GroupResource{Group: "example.com", Resource: fmt.Sprint("kind", n)}, name, false)
 	a.Inferred.Edited, a.Inferred.Writer = true, writer
@@ -51,7 +52,8 @@ func TestWhatOneWriterEditsCountsAcrossKinds(t *testing.T) {
 	}
 }
 
-// TestKindsGoOnThatAHeldWriterHasUsed: in the first minutes after a start all kinds count together, but not what one writer did that is held.
+// TestKindsGoOnThatAHeldWriterHasUsed: in the first minutes after a start all kinds count together,
+// but not what one writer did that is held.
 func TestKindsGoOnThatAHeldWriterHasUsed(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 20, Objects: 20, Share: 1})
 	b.Settle(b.now, "after the start")
@@ -66,8 +68,9 @@ func TestKindsGoOnThatAHeldWriterHasUsed(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldWaitsForADecision: an object that its kind of owners has let through, and of which it shows later who edited it, goes if that writer has a
-// share left, and otherwise waits where a person can see it; that the kind is held by then is nothing to it.
+// TestWhatIsHeldWaitsForADecision: an object that its kind of owners has let through, and of which
+// it shows later who edited it, goes if that writer has a share left, and otherwise waits where a
+// person can see it; that the kind is held by then is nothing to it.
 func TestWhatIsHeldWaitsForADecision(t *testing.T) {
 	for name, share := range map[string]int{"the writer has a share left": 1, "the writer has none": 5} {
 		b := newBench(t, brake.Limits{Most: 5, Objects: 5, Share: 1})
@@ -88,7 +91,8 @@ func TestWhatIsHeldWaitsForADecision(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedAboutForAWriterLaterIsCountedOnce of all kinds together, in the first minutes after a start.
+// TestWhatIsAskedAboutForAWriterLaterIsCountedOnce of all kinds together, in the first minutes
+// after a start.
 func TestWhatIsAskedAboutForAWriterLaterIsCountedOnce(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 5, Objects: 5, Share: 1})
 	b.Settle(b.now, "after the start")
@@ -105,7 +109,8 @@ func TestWhatIsAskedAboutForAWriterLaterIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestADecisionCountsWhicheverCauseItIsAbout: an object may be held for its kind of owners and for who wrote the reference.
+// TestADecisionCountsWhicheverCauseItIsAbout: an object may be held for its kind of owners and for
+// who wrote the reference.
 func TestADecisionCountsWhicheverCauseItIsAbout(t *testing.T) {
 	for name, cause := range map[string]graph.Cause{"the kind": {Owners: schema.GroupResource{Group: "example.com", Resource: "kind0"}}, "the writer": by("faulty")} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +138,8 @@ func TestADecisionCountsWhicheverCauseItIsAbout(t *testing.T) {
 	}
 }
 
-// TestGuardHoldsWhatOneWriterRewrites: of no kind of owners there are more than the limit. What an object was created with is no edit.
+// TestGuardHoldsWhatOneWriterRewrites: of no kind of owners there are more than the limit. What an
+// object was created with is no edit.
 func TestGuardHoldsWhatOneWriterRewrites(t *testing.T) {
 	for _, c := range []struct {
 		created bool

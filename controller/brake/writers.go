@@ -17,7 +17,8 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// writer is who wrote the owner references of an object last, by a name of that client's own choice.
+// writer is who wrote the owner references of an object last, by a name of that client's own
+// choice.
 type writer struct {
 	manager string
 	at      time.Time
@@ -30,7 +31,8 @@ func (w writer) String() string {
 	return cut(words.Printable(w.manager)+", "+w.at.UTC().Format(time.RFC3339), 256)
 }
 
-// writers reads who wrote the references of the samples, each once. What cannot be read is not known, and holds up nothing.
+// writers reads who wrote the references of the samples, each once. What cannot be read is not
+// known, and holds up nothing.
 func (k *keeper) writers(ctx context.Context, samples []graph.Inferred) map[types.UID]writer {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -49,7 +51,8 @@ func lastWriter(fields []metav1.ManagedFieldsEntry) writer {
 	return newest(fields, func(map[string]json.RawMessage) bool { return true })
 }
 
-// writerOf is who wrote the reference to an owner last; graph.UnknownWriter if managedFields do not say.
+// writerOf is who wrote the reference to an owner last; graph.UnknownWriter if managedFields do not
+// say.
 func writerOf(fields []metav1.ManagedFieldsEntry, owner types.UID) string {
 	key, _ := json.Marshal(map[string]types.UID{"uid": owner}) // strings can be encoded
 	last := newest(fields, func(references map[string]json.RawMessage) bool { return references["k:"+string(key)] != nil })
@@ -77,8 +80,8 @@ func newest(fields []metav1.ManagedFieldsEntry, which func(references map[string
 // signTimeout bounds the read for which a worker waits, or the other collector.
 const signTimeout = 2 * time.Second
 
-// signed finds out who wrote the reference for which an object is to go, where the Ledger wants to know, and tells whether that is known: the graph
-// is told, too.
+// signed finds out who wrote the reference for which an object is to go, where the Ledger wants to
+// know, and tells whether that is known: the graph is told, too.
 func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 	b.mu.Lock()
 	signs := b.ledger.signs(*a)
@@ -113,8 +116,9 @@ func (b *Brake) signed(ctx context.Context, a *graph.Action) bool {
 // mostMissed bounds what is remembered of objects that were not found.
 const mostMissed = 10_000
 
-// missed takes in that an object was not found, as the history was. Its watch is given a moment to say that it is gone; where that does not come, the
-// graph is told here: the object would be asked about for ever.
+// missed takes in that an object was not found, as the history was. Its watch is given a moment to
+// say that it is gone; where that does not come, the graph is told here: the object would be asked
+// about for ever.
 func (b *Brake) missed(ctx context.Context, ref graph.Ref, history uint32) {
 	b.mu.Lock()
 	again := b.missing[ref.UID]

@@ -91,7 +91,8 @@ func TestNamesOfHeldWriters(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutEndCountTogether: a client that takes another name for each edit is counted as one, and costs no memory for each.
+// TestNamesWithoutEndCountTogether: a client that takes another name for each edit is counted as
+// one, and costs no memory for each.
 func TestNamesWithoutEndCountTogether(t *testing.T) {
 	const limit = 20
 	now := time.Now()

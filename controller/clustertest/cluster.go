@@ -1,7 +1,9 @@
-// Package clustertest is a cluster in memory in which whole Controllers run, for tests of what they do together: an API server that
-// serves the kinds it is told to, namespaces that end as the real ones do, and a clock that stands still until all have settled.
+// Package clustertest is a cluster in memory in which whole Controllers run, for tests of what they
+// do together: an API server that serves the kinds it is told to, namespaces that end as the real
+// ones do, and a clock that stands still until all have settled.
 //
-// Each Controller runs on goroutines that end with its test. One lock guards what the API server is told to do.
+// Each Controller runs on goroutines that end with its test. One lock guards what the API server is
+// told to do.
 package clustertest
 
 import (
@@ -33,8 +35,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Cluster is a cluster in memory in which a whole Controller runs, on the clock of testing/synctest: discovery, watches,
-// collector and drainer.
+// Cluster is a cluster in memory in which a whole Controller runs, on the clock of
+// testing/synctest: discovery, watches, collector and drainer.
 type Cluster struct {
 	*testing.T
 	API     *apitest.Server
@@ -257,8 +259,8 @@ func (c *Cluster) putNamespace(name, subresource, body string) *apitest.Reply {
 	return &apitest.Reply{Code: 200, Body: now}
 }
 
-// Annotate is a patch of a namespace's annotations: the server in memory knows nothing of spec.finalizers, and
-// would take a namespace without others away.
+// Annotate is a patch of a namespace's annotations: the server in memory knows nothing of
+// spec.finalizers, and would take a namespace without others away.
 func (c *Cluster) Annotate(name, body string) *apitest.Reply {
 	var patch metav1.PartialObjectMetadata
 	var now corev1.Namespace

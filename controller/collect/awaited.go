@@ -17,16 +17,20 @@ import (
 )
 
 const (
-	// awaitedFor is for how long it holds that an owner was seen to wait for its dependents, or not to.
+	// awaitedFor is for how long it holds that an owner was seen to wait for its dependents, or not
+	// to.
 	awaitedFor = time.Second
-	// meanwhile is how long after that a dependent may have come to be deleted. One that comes later may have been made on the word of a client
-	// who took the deletion back: it gets a read of its own.
+	// meanwhile is how long after that a dependent may have come to be deleted. One that comes
+	// later may have been made on the word of a client who took the deletion back: it gets a read
+	// of its own.
 	meanwhile = 100 * time.Millisecond
 )
 
-// awaited remembers owners that waited for their dependents a moment ago. A deletion in the foreground can be taken back, by another DELETE that
-// orphans (RB 6.34), and a watch may show that late, or never while its kind is broken. So what an owner awaits is deleted only on the word of
-// a live read, as in the reference (RB 3.15): one for all its dependents that are there, twice in awaitedFor at most, and one more for those that come later.
+// awaited remembers owners that waited for their dependents a moment ago. A deletion in the
+// foreground can be taken back, by another DELETE that orphans (RB 6.34), and a watch may show that
+// late, or never while its kind is broken. So what an owner awaits is deleted only on the word of a
+// live read, as in the reference (RB 3.15): one for all its dependents that are there, twice in
+// awaitedFor at most, and one more for those that come later.
 type awaited struct {
 	reads singleflight.Group
 	ahead sync.WaitGroup // reads that nobody waits for; a worker starts them
@@ -53,8 +57,9 @@ func (w *awaited) saw(uid types.UID, a answer) {
 	w.seen[uid] = a
 }
 
-// recently is what was said a moment ago of an owner, if that counts for what has been to be deleted since. renew: who asks is to ask the API server
-// again, so that who comes later need not wait for it.
+// recently is what was said a moment ago of an owner, if that counts for what has been to be
+// deleted since. renew: who asks is to ask the API server again, so that who comes later need not
+// wait for it.
 func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,8 +72,8 @@ func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok, renew 
 	return a, ok, renew
 }
 
-// stillAwaited makes sure that every owner that waits for the object of a delete still does, or is gone. The error is request.ErrOwnerChanged if
-// one does not.
+// stillAwaited makes sure that every owner that waits for the object of a delete still does, or is
+// gone. The error is request.ErrOwnerChanged if one does not.
 func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 	since, known := w.ages.get(a.Object.UID)
 	if !known {
@@ -117,7 +122,8 @@ func (w *Workers) awaits(ctx context.Context, c graph.Claim) error {
 	return err
 }
 
-// goneOrAwaits is nil where an owner, as it is read live, is gone or waits for its dependents, and request.ErrOwnerChanged where neither is so.
+// goneOrAwaits is nil where an owner, as it is read live, is gone or waits for its dependents, and
+// request.ErrOwnerChanged where neither is so.
 func (w *Workers) goneOrAwaits(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace, name string, uid types.UID) error {
 	live, err := w.requester.Get(ctx, gv, kind.Resource, namespace, name)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead: a watch is late, or broken, when the owner is told to orphan; and it still shows that the
-// owner waits for its dependents.
+// TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead: a watch is late, or broken, when the owner is
+// told to orphan; and it still shows that the owner waits for its dependents.
 func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 	owner := func(uid string, deleting bool, finalizers ...any) *apitest.Reply {
 		m := map[string]any{"name": "boss", "namespace": "shop", "uid": uid, "resourceVersion": "999", "finalizers": finalizers}

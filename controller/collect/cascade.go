@@ -25,17 +25,22 @@ const (
 	quiet = 5 * time.Second
 	// remembered is for how long what goes on later still counts as the same cascade.
 	remembered = 10 * time.Minute
-	// mostRemembered bounds the objects that are known to be part of a cascade. Those that nothing refers to need not be.
+	// mostRemembered bounds the objects that are known to be part of a cascade. Those that nothing
+	// refers to need not be.
 	mostRemembered = 50_000
-	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades are remembered.
+	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades
+	// are remembered.
 	mostNames, allNames = 50, 20_000
-	// mostRulings bounds how many policies are remembered that have a say about objects that have not gone yet.
+	// mostRulings bounds how many policies are remembered that have a say about objects that have
+	// not gone yet.
 	mostRulings = 10_000
-	// cascadeEvents a second, after cascadeBurst at once, are few beside the deletes that they tell. The log tells all cascades.
+	// cascadeEvents a second, after cascadeBurst at once, are few beside the deletes that they
+	// tell. The log tells all cascades.
 	cascadeEvents, cascadeBurst = 10, 500
 )
 
-// cascades record what was collected because one object went, over all generations, for people who ask later.
+// cascades record what was collected because one object went, over all generations, for people who
+// ask later.
 type cascades struct {
 	events *rate.Limiter
 	record func(root graph.Claim, text, collected string)

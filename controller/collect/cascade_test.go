@@ -104,7 +104,8 @@ func TestCascadesAreBounded(t *testing.T) {
 	})
 }
 
-// TestCascadeTellsThePolicyAndTheFirstObjects: as what a policy says of the root was carried out before; names are in a bound.
+// TestCascadeTellsThePolicyAndTheFirstObjects: as what a policy says of the root was carried out
+// before; names are in a bound.
 func TestCascadeTellsThePolicyAndTheFirstObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecords(logr.Discard())

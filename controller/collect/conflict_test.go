@@ -53,8 +53,8 @@ func (e *edge) write(ctx context.Context, name string) {
 
 const withForeground = `{apiVersion: v1, kind: ConfigMap, metadata: {name: boss, namespace: shop, finalizers: [foregroundDeletion], deletionTimestamp: "2000-01-01T00:00:00Z"}}`
 
-// TestObjectThatIsWrittenAllTheTimeIsDeleted: each request is too late for the resourceVersion that was read
-// before it.
+// TestObjectThatIsWrittenAllTheTimeIsDeleted: each request is too late for the resourceVersion that
+// was read before it.
 func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		during func(*edge)
@@ -108,8 +108,8 @@ func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
 	}
 }
 
-// TestConflictThatAWebhookChoseIsARefusal: it says nothing about resourceVersions, so there is nothing to read again, and a delete without one
-// would only be refused once more.
+// TestConflictThatAWebhookChoseIsARefusal: it says nothing about resourceVersions, so there is
+// nothing to read again, and a delete without one would only be refused once more.
 func TestConflictThatAWebhookChoseIsARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEdge(t, far(15*time.Millisecond))
@@ -146,8 +146,8 @@ func TestConflictThatAWebhookChoseIsARefusal(t *testing.T) {
 	})
 }
 
-// TestObjectThatWentUnseenLeavesTheGraph: a watch that missed the end of an object would have it deleted for
-// ever, and its owner wait for it.
+// TestObjectThatWentUnseenLeavesTheGraph: a watch that missed the end of an object would have it
+// deleted for ever, and its owner wait for it.
 func TestObjectThatWentUnseenLeavesTheGraph(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(*edge)

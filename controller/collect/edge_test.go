@@ -23,8 +23,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// edge is what collects, on an API server in memory: ConfigMaps, Secrets, and Gadgets, which have an API of
-// their own, are followed into a graph, and workers do what it says.
+// edge is what collects, on an API server in memory: ConfigMaps, Secrets, and Gadgets, which have
+// an API of their own, are followed into a graph, and workers do what it says.
 type edge struct {
 	*testing.T
 	api    *apitest.Server
@@ -81,7 +81,8 @@ func (e *edge) run(n int, f func(ctx context.Context)) {
 	w.Wait()
 }
 
-// put makes an object with owners, each written KIND/NAME, whose uids are those that the API server gives.
+// put makes an object with owners, each written KIND/NAME, whose uids are those that the API server
+// gives.
 func (e *edge) put(kind schema.GroupResource, name string, owners ...string) {
 	e.Helper()
 	apiVersion, singular := "v1", ""

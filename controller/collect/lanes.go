@@ -5,11 +5,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// inRow is how many objects of the first lane a worker takes before one of the other: neither waits for the end of the other.
+// inRow is how many objects of the first lane a worker takes before one of the other: neither waits
+// for the end of the other.
 const inRow = 3
 
-// lanes is the order in which objects are decided about: those that are being deleted come first, since a request more ends what has been begun.
-// Otherwise a cascade of thousands of objects that carry a finalizer would send all deletes before the first object goes. It has no lock: the queue
+// lanes is the order in which objects are decided about: those that are being deleted come first,
+// since a request more ends what has been begun. Otherwise a cascade of thousands of objects that
+// carry a finalizer would send all deletes before the first object goes. It has no lock: the queue
 // around it has.
 type lanes struct {
 	ending      func(types.UID) bool // tells whether an object is being deleted

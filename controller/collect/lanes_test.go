@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestWhatIsBeingDeletedComesFirstAndNothingWaitsForItsEnd: names that begin with e are being deleted.
+// TestWhatIsBeingDeletedComesFirstAndNothingWaitsForItsEnd: names that begin with e are being
+// deleted.
 func TestWhatIsBeingDeletedComesFirstAndNothingWaitsForItsEnd(t *testing.T) {
 	for want, in := range map[string]string{
 		"":                               "",

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// firstTry is how long another collector has for an object before Weir looks whether a policy protects it.
+// firstTry is how long another collector has for an object before Weir looks whether a policy
+// protects it.
 const firstTry = 2 * time.Second
 
 // leaves tells whether what is to be done is another collector's, and sees to it that this one does

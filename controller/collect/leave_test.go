@@ -15,8 +15,9 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// TestWhatAPolicyProtectsIsReleased: a refusal of the delete that says so is the last, in both modes. Beside another collector it is asked for with a
-// dry run, of kinds that a policy may protect alone, and only once the other has had its time.
+// TestWhatAPolicyProtectsIsReleased: a refusal of the delete that says so is the last, in both
+// modes. Beside another collector it is asked for with a dry run, of kinds that a policy may
+// protect alone, and only once the other has had its time.
 func TestWhatAPolicyProtectsIsReleased(t *testing.T) {
 	for beside, want := range map[bool][]string{
 		false: {"DELETE free", "PATCH kept"},

@@ -68,8 +68,9 @@ func (e *edge) sent() (out []string) {
 	return out
 }
 
-// TestWhoDeletesWhat: asked is garbage because its owner was seen to go, inferred because none was ever there, and freed is to lose one of two
-// owners. What is decided is done by the workers, or not, as they are told.
+// TestWhoDeletesWhat: asked is garbage because its owner was seen to go, inferred because none was
+// ever there, and freed is to lose one of two owners. What is decided is done by the workers, or
+// not, as they are told.
 func TestWhoDeletesWhat(t *testing.T) {
 	refuse := func(graph.Action) (bool, time.Duration) { return false, 0 }
 	for name, c := range map[string]struct {
@@ -131,7 +132,8 @@ func TestWhoDeletesWhat(t *testing.T) {
 	}
 }
 
-// TestOwnersBesideOneThatLivesAreLookedUpInTheirTime: each of many, and no faster than paced; what was gone by then is not asked about.
+// TestOwnersBesideOneThatLivesAreLookedUpInTheirTime: each of many, and no faster than paced; what
+// was gone by then is not asked about.
 func TestOwnersBesideOneThatLivesAreLookedUpInTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 500
@@ -168,7 +170,8 @@ func TestOwnersBesideOneThatLivesAreLookedUpInTheirTime(t *testing.T) {
 	})
 }
 
-// TestObjectIsLeftAloneForAsLongAsItsKindAsks: in bounds, by whoever refuses, and without that for ever longer.
+// TestObjectIsLeftAloneForAsLongAsItsKindAsks: in bounds, by whoever refuses, and without that for
+// ever longer.
 func TestObjectIsLeftAloneForAsLongAsItsKindAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		code        int
@@ -212,7 +215,8 @@ func TestObjectIsLeftAloneForAsLongAsItsKindAsks(t *testing.T) {
 	}
 }
 
-// TestCascadeNamesTheKindsWithMostObjects: ten of them, and how many more there are; in an order that is always the same.
+// TestCascadeNamesTheKindsWithMostObjects: ten of them, and how many more there are; in an order
+// that is always the same.
 func TestCascadeNamesTheKindsWithMostObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecords(logr.Discard())
@@ -231,7 +235,8 @@ func TestCascadeNamesTheKindsWithMostObjects(t *testing.T) {
 	})
 }
 
-// TestWhatIsLeftIsToldAtTheEnd: cascades that go on when the process ends are told as far as they came, and tells are made each second until then.
+// TestWhatIsLeftIsToldAtTheEnd: cascades that go on when the process ends are told as far as they
+// came, and tells are made each second until then.
 func TestWhatIsLeftIsToldAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecords(logr.Discard())
@@ -262,7 +267,8 @@ func (e *edge) observe(apiVersion, kind string, owners ...string) {
 	e.store.Apply(graph.Observed{Object: o})
 }
 
-// TestOwnersThatCannotBeReadProveNothing: a delete without a resourceVersion rests on live reads of each of them.
+// TestOwnersThatCannotBeReadProveNothing: a delete without a resourceVersion rests on live reads of
+// each of them.
 func TestOwnersThatCannotBeReadProveNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		owners []string

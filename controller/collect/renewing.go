@@ -8,14 +8,16 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// renewAfter is how many objects must have waited at once for a queue to be exchanged when nothing is left of them.
+// renewAfter is how many objects must have waited at once for a queue to be exchanged when nothing
+// is left of them.
 const renewAfter = 10_000
 
-// renewing is a queue of client-go that is exchanged for a new one when much has waited in it and nothing is left: its maps, and those
-// of its metrics, never shrink.
+// renewing is a queue of client-go that is exchanged for a new one when much has waited in it and
+// nothing is left: its maps, and those of its metrics, never shrink.
 type renewing struct {
 	make func(workqueue.Queue[types.UID]) *workqueue.Typed[types.UID]
-	// order makes the order of a queue. Each queue has its own: one that is left behind looks into it once more.
+	// order makes the order of a queue. Each queue has its own: one that is left behind looks into
+	// it once more.
 	order func() workqueue.Queue[types.UID]
 	most  int64
 
@@ -36,8 +38,8 @@ func newRenewing(name string, most int64, order func() workqueue.Queue[types.UID
 	return r
 }
 
-// counted tells the queue around it what waits, and what was handed out: under the lock of client-go's queue, so that nothing comes in
-// between.
+// counted tells the queue around it what waits, and what was handed out: under the lock of
+// client-go's queue, so that nothing comes in between.
 type counted struct {
 	workqueue.Queue[types.UID]
 	r *renewing
@@ -69,7 +71,8 @@ func (r *renewing) Len() int {
 	return r.current.Len()
 }
 
-// Get implements workqueue.TypedInterface. A queue that was left behind is shut down: whoever waits in it comes to the new one.
+// Get implements workqueue.TypedInterface. A queue that was left behind is shut down: whoever waits
+// in it comes to the new one.
 func (r *renewing) Get() (uid types.UID, shutdown bool) {
 	for {
 		r.mu.RLock()
@@ -106,8 +109,9 @@ func (r *renewing) Done(uid types.UID) {
 	left.ShutDown()
 }
 
-// idle tells whether the queue is to be exchanged: nothing waits in it, and no worker will give anything back to it. What is handed out is counted before it
-// stops waiting, so that one that is handed out between the two looks is seen by the second.
+// idle tells whether the queue is to be exchanged: nothing waits in it, and no worker will give
+// anything back to it. What is handed out is counted before it stops waiting, so that one that is
+// handed out between the two looks is seen by the second.
 func (r *renewing) idle() bool {
 	return r.peak.Load() >= r.most && r.current.Len() == 0 && r.out.Load() == 0
 }

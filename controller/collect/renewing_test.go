@@ -15,7 +15,8 @@ import (
 
 func inAnyOrder() workqueue.Queue[types.UID] { return workqueue.DefaultQueue[types.UID]() }
 
-// TestQueueGivesBackWhatItTookForManyObjects: they came and went, and what is left is as small as before.
+// TestQueueGivesBackWhatItTookForManyObjects: they came and went, and what is left is as small as
+// before.
 func TestQueueGivesBackWhatItTookForManyObjects(t *testing.T) {
 	const n, most = 150_000, 2 << 20
 	q := newQueue(newRenewing("given-back", renewAfter, inAnyOrder))
@@ -48,8 +49,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestQueueThatIsExchangedLosesNothing: whatever was added is handed out after that, and to one worker at a time, while the queue is
-// exchanged as often as it can be.
+// TestQueueThatIsExchangedLosesNothing: whatever was added is handed out after that, and to one
+// worker at a time, while the queue is exchanged as often as it can be.
 func TestQueueThatIsExchangedLosesNothing(t *testing.T) {
 	const objects, adds, adders, workers = 20, 5_000, 4, 8
 	seed := uint64(time.Now().UnixNano())

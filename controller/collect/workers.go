@@ -20,8 +20,8 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in the
-// reference; no user waits that long without thinking that nothing happens.
+// Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in
+// the reference; no user waits that long without thinking that nothing happens.
 const (
 	firstBackoff = 20 * time.Millisecond
 	mostBackoff  = 2 * time.Minute
@@ -35,12 +35,14 @@ type Options struct {
 	Store     *follow.Store
 	Requester *request.Client
 	Reporter  *events.Reporter
-	// Others tells of objects that others delete, or that are to stay: those of a namespace that drains, as long as no owner awaits their end
-	// before their wave has come. nil: all are the workers' own.
+	// Others tells of objects that others delete, or that are to stay: those of a namespace that
+	// drains, as long as no owner awaits their end before their wave has come. nil: all are the
+	// workers' own.
 	Others func(ref graph.Ref, awaited bool) bool
 	// Brake holds what no client has asked for, past its limits; nil: nothing is held.
 	Brake Brake
-	// Beside another collector nothing is deleted but what the Brake says a person has decided to delete. Lookups are sent.
+	// Beside another collector nothing is deleted but what the Brake says a person has decided to
+	// delete. Lookups are sent.
 	Beside bool
 	// Guards tells whether a policy may protect objects of a kind from the collectors; nil: none
 	// does. Beside another collector such an object is released from its owners, once a dry run of
@@ -49,7 +51,8 @@ type Options struct {
 	// Shown tells whether the watches have shown what was written before an owner was deleted with
 	// orphan; nil: they have.
 	Shown func(graph.Ref) bool
-	// Shadow is told what would be done, in place of the API server; nil: what is decided is done. Lookups are sent.
+	// Shadow is told what would be done, in place of the API server; nil: what is decided is done.
+	// Lookups are sent.
 	Shadow   Shadow
 	Log      logr.Logger
 	Registry prometheus.Registerer
@@ -77,7 +80,8 @@ type Workers struct {
 
 // Brake limits what is deleted by inference.
 type Brake interface {
-	// Allows tells whether an object may be deleted. One that may not is decided about again after a time, or else when that changes.
+	// Allows tells whether an object may be deleted. One that may not is decided about again after
+	// a time, or else when that changes.
 	Allows(ctx context.Context, a graph.Action) (yes bool, again time.Duration)
 	// Deleted is told of what was deleted.
 	Deleted(a graph.Action)
@@ -122,7 +126,8 @@ func newQueue(inner workqueue.TypedInterface[types.UID]) workqueue.TypedRateLimi
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, DelayingQueue: delaying})
 }
 
-// Enforced is told what a policy says of the deletion of an object, in words: it is told with what is collected because of it.
+// Enforced is told what a policy says of the deletion of an object, in words: it is told with what
+// is collected because of it.
 func (w *Workers) Enforced(uid types.UID, policy string) { w.cascades.rule(uid, policy) }
 
 // Oldest is how long the object that has waited longest has had something to do.
@@ -229,7 +234,8 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 }
 
 // unshown tells whether an owner is about to go that lets its dependents go, and one may have been
-// written that no watch has shown. That is being found out while it still waits for those that are seen.
+// written that no watch has shown. That is being found out while it still waits for those that are
+// seen.
 func (w *Workers) unshown(a graph.Action) bool {
 	goes := a.Verb == graph.Unfinalize && a.Finalizer != metav1.FinalizerDeleteDependents
 	if !goes && a.Verb != graph.Wait {
@@ -239,8 +245,9 @@ func (w *Workers) unshown(a graph.Action) bool {
 	return known && v.Orphaning && !w.shown(a.Object) && goes
 }
 
-// concerns tells whether there is something to do beside another collector: to find out whether owners are there, to count what is to go for
-// no delete that was seen, to delete what of it a person has decided to delete, and to release what a policy protects.
+// concerns tells whether there is something to do beside another collector: to find out whether
+// owners are there, to count what is to go for no delete that was seen, to delete what of it a
+// person has decided to delete, and to release what a policy protects.
 func (w *Workers) concerns(a graph.Action) bool {
 	guarded := w.guards(a.Object.Kind)
 	switch a.Verb {
@@ -275,7 +282,8 @@ func (w *Workers) held(ctx context.Context, a graph.Action) bool {
 // Requeue has an object be decided about once more.
 func (w *Workers) Requeue(uid types.UID) { w.queue.Add(uid) }
 
-// lookInTurn answers the claim of an action at once, or, where it is of low priority, when there is time.
+// lookInTurn answers the claim of an action at once, or, where it is of low priority, when there is
+// time.
 func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 	uid := a.Object.UID
 	if a.LowPriority {

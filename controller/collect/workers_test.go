@@ -37,8 +37,8 @@ func about(r *http.Request, kind schema.GroupResource, method string) bool {
 
 const tooMany = "Too many requests, please try again later."
 
-// cascade deletes the owner of n ConfigMaps, each of whose requests takes 10 ms, and returns how long it
-// takes until they are gone.
+// cascade deletes the owner of n ConfigMaps, each of whose requests takes 10 ms, and returns how
+// long it takes until they are gone.
 func (e *edge) cascade(n int) time.Duration {
 	began := time.Now()
 	e.api.Remove(key(fixture.ConfigMaps, "boss"))
@@ -107,7 +107,8 @@ func TestFailingKindDoesNotSlowACascade(t *testing.T) {
 	}
 }
 
-// cascadeBeside returns how long a cascade takes that begins shortly after there are other objects to delete.
+// cascadeBeside returns how long a cascade takes that begins shortly after there are other objects
+// to delete.
 func cascadeBeside(t *testing.T, leaves, stuck int, f fault) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +209,8 @@ func TestRequestsThatHangEnd(t *testing.T) {
 	}
 }
 
-// TestObjectThatGoesDuringALookupHasNothingToDo: another collector may be sooner, and nothing is decided about it any more.
+// TestObjectThatGoesDuringALookupHasNothingToDo: another collector may be sooner, and nothing is
+// decided about it any more.
 func TestObjectThatGoesDuringALookupHasNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e *edge

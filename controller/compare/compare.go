@@ -30,20 +30,23 @@ const DefaultEvery = time.Hour
 const (
 	comparePage  = 500                    // objects a request
 	comparePause = 100 * time.Millisecond // between two requests
-	// mostSuspects are looked into at once. If there are more, and some of them were faults, the kind is compared again,
-	// mostPasses times within its turn.
+	// mostSuspects are looked into at once. If there are more, and some of them were faults, the
+	// kind is compared again, mostPasses times within its turn.
 	mostSuspects, mostPasses = 1000, 100
-	// passTime is how long a watch may take to show what the list shows. Quiet kinds have a bookmark once a minute.
+	// passTime is how long a watch may take to show what the list shows. Quiet kinds have a
+	// bookmark once a minute.
 	passTime = 2 * time.Minute
 	// mostFaultsLogged is how many objects a comparison names.
 	mostFaultsLogged = 10
 )
 
-// Comparer compares the graph with the API, slowly and kind by kind. The graph follows from watches, and should they ever
-// lose an event, nothing else would tell. Whatever it finds is a bug, here or there; it is counted, named, and repaired.
+// Comparer compares the graph with the API, slowly and kind by kind. The graph follows from
+// watches, and should they ever lose an event, nothing else would tell. Whatever it finds is a bug,
+// here or there; it is counted, named, and repaired.
 //
-// There are no false alarms, for a fault takes three things: a consistent list shows an object otherwise than the graph;
-// it still does when the watch has passed that list; and a live read of the object agrees with the list.
+// There are no false alarms, for a fault takes three things: a consistent list shows an object
+// otherwise than the graph; it still does when the watch has passed that list; and a live read of
+// the object agrees with the list.
 type Comparer struct {
 	watcher   *follow.Watcher
 	requester *request.Client
@@ -77,7 +80,8 @@ const (
 	faultOutdated graphFault = "outdated" // it is otherwise than in the graph
 )
 
-// Run compares one kind after the other until ctx ends, evenly over the time in which all are to have had their turn.
+// Run compares one kind after the other until ctx ends, evenly over the time in which all are to
+// have had their turn.
 func (c *Comparer) Run(ctx context.Context) {
 	if c.every == 0 {
 		return
@@ -99,7 +103,8 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 }
 
-// compare compares one kind. That it could not be is no fault: it is counted, and the next turn is another chance.
+// compare compares one kind. That it could not be is no fault: it is counted, and the next turn is
+// another chance.
 func (c *Comparer) compare(ctx context.Context, k follow.Followed) {
 	c.metrics.comparing(k.Feed.Kind)
 	found := 0
@@ -124,7 +129,8 @@ func (c *Comparer) compare(ctx context.Context, k follow.Followed) {
 	c.metrics.comparisons.WithLabelValues("equal").Inc()
 }
 
-// once lists a kind and repairs what is at fault with it. more: there were more suspects than are looked into at once.
+// once lists a kind and repairs what is at fault with it. more: there were more suspects than are
+// looked into at once.
 func (c *Comparer) once(ctx context.Context, k follow.Followed, named int) (found int, more bool, err error) {
 	if k.Feed.Reached.Load() == 0 {
 		return 0, false, errors.New("it is not listed yet, or the resourceVersions of its lists are no numbers, and tell no order")
@@ -155,8 +161,8 @@ func (c *Comparer) once(ctx context.Context, k follow.Followed, named int) (foun
 	return found, len(suspects) == mostSuspects, nil
 }
 
-// span are the resourceVersions of the pages of a list. They are the same, but for servers that keep no snapshot for who
-// reads on.
+// span are the resourceVersions of the pages of a list. They are the same, but for servers that
+// keep no snapshot for who reads on.
 type span struct{ first, last uint64 }
 
 // suspects lists a kind and returns what the graph has otherwise.
@@ -244,8 +250,8 @@ func (c *Comparer) passed(ctx context.Context, f *follow.Feed, version uint64) e
 	return nil
 }
 
-// judge tells whether a suspect is a fault, now that the watch has passed the list, and repairs it. asked: it took
-// requests.
+// judge tells whether a suspect is a fault, now that the watch has passed the list, and repairs it.
+// asked: it took requests.
 func (c *Comparer) judge(ctx context.Context, k follow.Followed, s suspect, first uint64) (is, asked bool, err error) {
 	mine := c.held(s.ref)
 	listed := follow.VersionNumber(s.ref.ResourceVersion)
@@ -307,8 +313,9 @@ func (c *Comparer) exorcise(ctx context.Context, k follow.Followed, ref graph.Re
 	}
 }
 
-// repair takes in a live object, if the graph still has it as it was before that was read: it must not go back. What of
-// the watch is on its way brings the object to where it is now, or takes it out.
+// repair takes in a live object, if the graph still has it as it was before that was read: it must
+// not go back. What of the watch is on its way brings the object to where it is now, or takes it
+// out.
 func repair(f *follow.Feed, live *metav1.PartialObjectMetadata, before held) (repaired bool) {
 	f.Store.ApplyIf(func(g *graph.Graph) graph.Event {
 		o := graph.ObjectOf(f.Kind, live)

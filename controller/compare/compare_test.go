@@ -33,8 +33,8 @@ type compared struct {
 	registry *prometheus.Registry
 }
 
-// comparing follows ConfigMaps and Secrets of an API server, and returns what compares them, when the graph is filled.
-// It ends with the test.
+// comparing follows ConfigMaps and Secrets of an API server, and returns what compares them, when
+// the graph is filled. It ends with the test.
 func comparing(t *testing.T, api *apitest.Server) compared {
 	t.Helper()
 	config := api.Config()
@@ -93,7 +93,8 @@ func (c compared) objects() (lines []string) {
 	return lines
 }
 
-// TestComparisonFindsAndRepairsWhatTheWatchDidNotShow breaks the graph behind the back of its watches.
+// TestComparisonFindsAndRepairsWhatTheWatchDidNotShow breaks the graph behind the back of its
+// watches.
 func TestComparisonFindsAndRepairsWhatTheWatchDidNotShow(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(compared)
@@ -168,8 +169,9 @@ func graphVersion(c compared, uid types.UID) (string, bool) {
 	return h.version, h.known
 }
 
-// TestComparisonHasNoFalseAlarms compares without a pause while objects come, change and go, more of them than fit into a
-// page. Watches that broke, and lists that had to be made again, are no faults either.
+// TestComparisonHasNoFalseAlarms compares without a pause while objects come, change and go, more
+// of them than fit into a page. Watches that broke, and lists that had to be made again, are no
+// faults either.
 func TestComparisonHasNoFalseAlarms(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -358,8 +360,9 @@ func TestComparisonThatIsOffAsksNothing(t *testing.T) {
 	})
 }
 
-// TestListThatBreaksOffIsNotHeldAgainstTheGraph: of a list whose second page is not to be had, the API server has forgotten it or does not
-// answer, all objects of that page would be ghosts. It says nothing, is counted as skipped, and the next turn compares all.
+// TestListThatBreaksOffIsNotHeldAgainstTheGraph: of a list whose second page is not to be had, the
+// API server has forgotten it or does not answer, all objects of that page would be ghosts. It says
+// nothing, is counted as skipped, and the next turn compares all.
 func TestListThatBreaksOffIsNotHeldAgainstTheGraph(t *testing.T) {
 	for name, reply := range map[string]*apitest.Reply{
 		"forgotten":  apitest.Refuse(410, "Expired", "the provided continue parameter is too old"),

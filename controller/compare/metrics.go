@@ -29,7 +29,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// comparing makes the counters of a kind's faults: an increase is seen only of what was there before.
+// comparing makes the counters of a kind's faults: an increase is seen only of what was there
+// before.
 func (m *metrics) comparing(kind schema.GroupResource) {
 	for _, what := range []graphFault{faultGhost, faultMissing, faultOutdated} {
 		m.faulty(kind, what, 0)

@@ -19,7 +19,8 @@ func found(t *testing.T, f Facts, about string) Finding {
 	return all[0]
 }
 
-// The oldest and the newest version that are tested are supported, and so they are well. What calls itself otherwise is not known.
+// The oldest and the newest version that are tested are supported, and so they are well. What calls
+// itself otherwise is not known.
 func TestVersionsAtTheBounds(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int
@@ -33,7 +34,8 @@ func TestVersionsAtTheBounds(t *testing.T) {
 	}
 }
 
-// A canary says something once any collector would have come to it: the built-in one may be busy for seconds.
+// A canary says something once any collector would have come to it: the built-in one may be busy
+// for seconds.
 func TestACanaryCountsWhenItHasStoodForHalfAMinute(t *testing.T) {
 	for stood, want := range map[time.Duration]string{
 		0:                                 "kube-controller-manager-a runs with",
@@ -65,7 +67,8 @@ func TestNamespacesThatWait(t *testing.T) {
 	}
 }
 
-// One of several kube-controller-managers that works is enough, whichever it is: they take over from each other.
+// One of several kube-controller-managers that works is enough, whichever it is: they take over
+// from each other.
 func TestSeveralManagers(t *testing.T) {
 	const on, off = "*", "*,-garbage-collector-controller,-namespace-controller"
 	for name, c := range map[string]struct {
@@ -92,7 +95,8 @@ func TestSeveralManagers(t *testing.T) {
 	}
 }
 
-// A manager that does not collect deletes nothing that could be held: only those that do must be named.
+// A manager that does not collect deletes nothing that could be held: only those that do must be
+// named.
 func TestBrakeUsersAreThoseWhoCollect(t *testing.T) {
 	for name, c := range map[string]struct {
 		managers []Manager

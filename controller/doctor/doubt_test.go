@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unread are the facts that may not be readable: how each is lost, and what is unknown then, by mode. A fact that only adds to others is
-// lost without a word.
+// unread are the facts that may not be readable: how each is lost, and what is unknown then, by
+// mode. A fact that only adds to others is lost without a word.
 var unread = []struct {
 	fact    string
 	lose    func(*Facts)
@@ -34,8 +34,9 @@ func all(about ...string) map[string][]string {
 	return map[string][]string{Shadow: about, Companion: about, Replace: about}
 }
 
-// TestWhatWasNotReadIsNeverWell: of each set of facts that could not be read, what depends on them is unknown and says why, and the rest is
-// found as if all had been read. Whoever may read little must not be told that all is well, nor that something is broken.
+// TestWhatWasNotReadIsNeverWell: of each set of facts that could not be read, what depends on them
+// is unknown and says why, and the rest is found as if all had been read. Whoever may read little
+// must not be told that all is well, nor that something is broken.
 func TestWhatWasNotReadIsNeverWell(t *testing.T) {
 	for _, mode := range []string{Shadow, Companion, Replace} {
 		whole := Examine(well(mode))
@@ -102,7 +103,8 @@ func TestAFindingIsAnObjectOfFourFields(t *testing.T) {
 	}
 }
 
-// TestTheSameFactsAreTheSameFindings: a diff of two runs shows what has changed in the cluster, and nothing else.
+// TestTheSameFactsAreTheSameFindings: a diff of two runs shows what has changed in the cluster, and
+// nothing else.
 func TestTheSameFactsAreTheSameFindings(t *testing.T) {
 	f := well(Replace)
 	for i := range f.Rights {

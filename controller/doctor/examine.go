@@ -29,7 +29,8 @@ type Finding struct {
 	Do string `json:"do,omitempty"`
 }
 
-// oldest and newest are the minor versions of Kubernetes 1 that Weir is tested with; the oldest is the chart's kubeVersion.
+// oldest and newest are the minor versions of Kubernetes 1 that Weir is tested with; the oldest is
+// the chart's kubeVersion.
 const oldest, newest = 30, 36
 
 // Examine says what the facts mean. The order is that in which one would look.
@@ -64,8 +65,9 @@ func (f *Facts) why(fact string) string {
 	return "it was not looked at"
 }
 
-// runs tells whether a kube-controller-manager runs a controller, by its flag --controllers: a list in which "-name" turns one off, "*"
-// stands for all that are on by default, and both of these are. The first entry that names the controller counts, as there.
+// runs tells whether a kube-controller-manager runs a controller, by its flag --controllers: a list
+// in which "-name" turns one off, "*" stands for all that are on by default, and both of these are.
+// The first entry that names the controller counts, as there.
 func (m Manager) runs(controller string, aliases ...string) bool {
 	all := false
 	for entry := range strings.SplitSeq(m.Controllers, ",") {
@@ -84,7 +86,8 @@ func (m Manager) runs(controller string, aliases ...string) bool {
 func (m Manager) collects() bool { return m.runs("garbage-collector-controller", "garbagecollector") }
 func (m Manager) drains() bool   { return m.runs("namespace-controller", "namespace") }
 
-// collector says whether a garbage collector works that is not this Weir. What happened to an object counts more than flags.
+// collector says whether a garbage collector works that is not this Weir. What happened to an
+// object counts more than flags.
 func (f *Facts) collector() Finding {
 	c := Finding{About: "garbage collector"}
 	off := "-garbage-collector-controller"
@@ -114,7 +117,8 @@ func (f *Facts) collector() Finding {
 	return c
 }
 
-// collects is whether a garbage collector works that is not Weir, and by what that is known, or why it is not.
+// collects is whether a garbage collector works that is not Weir, and by what that is known, or why
+// it is not.
 func (f *Facts) collects() (by string, works, known bool) {
 	const stood = 30 * time.Second
 	switch {
@@ -128,7 +132,8 @@ func (f *Facts) collects() (by string, works, known bool) {
 	return f.byFlags("garbage collector", Manager.collects)
 }
 
-// byFlags is whether some kube-controller-manager does a work, as far as its flags and its Lease tell.
+// byFlags is whether some kube-controller-manager does a work, as far as its flags and its Lease
+// tell.
 func (f *Facts) byFlags(what string, does func(Manager) bool) (by string, works, known bool) {
 	if f.Managers == nil {
 		return "the pods of kube-system cannot be read: " + f.why("managers"), false, false
@@ -240,7 +245,8 @@ func (f *Facts) rights() (out []Finding) {
 	return out
 }
 
-// whose is whose rights were looked at: with those of an administrator nothing is said about the controller's.
+// whose is whose rights were looked at: with those of an administrator nothing is said about the
+// controller's.
 func (f *Facts) whose() string {
 	if f.RightsOf == "" {
 		return "your own user (there is no ServiceAccount weir-controller)"
@@ -291,7 +297,8 @@ func (f *Facts) definitions() []Finding {
 	return []Finding{d}
 }
 
-// policies are the conditions of policies that are not as they should be, and whether the API server is told to ask the webhook.
+// policies are the conditions of policies that are not as they should be, and whether the API
+// server is told to ask the webhook.
 func (f *Facts) policies() (out []Finding) {
 	var all []Policy
 	if f.Policies == nil {

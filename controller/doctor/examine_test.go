@@ -159,7 +159,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreCountedByWhatTheirModeMakesOfThem: what is not known to be in force is not counted as such, and in shadow mode nothing is.
+// TestPoliciesAreCountedByWhatTheirModeMakesOfThem: what is not known to be in force is not counted
+// as such, and in shadow mode nothing is.
 func TestPoliciesAreCountedByWhatTheirModeMakesOfThem(t *testing.T) {
 	safe := Policy{Name: "DeletionPolicy/safe"}
 	for name, c := range map[string]struct {

@@ -12,30 +12,35 @@ const (
 	Replace   = "replace"
 )
 
-// Facts are what was read of a cluster. A pointer that is nil was not read: Errors says why, by the name of the fact.
+// Facts are what was read of a cluster. A pointer that is nil was not read: Errors says why, by the
+// name of the fact.
 type Facts struct {
 	Mode   string `json:"mode"` // that is asked about
 	Server string `json:"server"`
 	// Version is that of the API server.
 	Major int `json:"major"`
 	Minor int `json:"minor"`
-	// Managers are the processes of kube-controller-manager that the cluster shows, as pods of kube-system: none where the control plane is
-	// elsewhere.
+	// Managers are the processes of kube-controller-manager that the cluster shows, as pods of
+	// kube-system: none where the control plane is elsewhere.
 	Managers *[]Manager `json:"managers,omitempty"`
 	// ManagerLease is the Lease by which one kube-controller-manager works.
 	ManagerLease *Lease `json:"managerLease,omitempty"`
-	// Flags are those of the controller that is installed: none where there is none. MigrationLease is the Lease that they name; nil: none.
+	// Flags are those of the controller that is installed: none where there is none. MigrationLease
+	// is the Lease that they name; nil: none.
 	Flags          *Flags `json:"flags,omitempty"`
 	MigrationLease *Lease `json:"migrationLease,omitempty"`
 	// WeirLease is that of Weir's controllers.
 	WeirLease *Lease `json:"weirLease,omitempty"`
-	// Canary is how long Weir's canary stands, which any other garbage collector would have deleted; 0: there is none.
+	// Canary is how long Weir's canary stands, which any other garbage collector would have
+	// deleted; 0: there is none.
 	Canary *time.Duration `json:"canary,omitempty"`
 	// Tried is what became of an object whose owner never existed; nil: it was not tried.
 	Tried *Tried `json:"tried,omitempty"`
-	// Waiting are the namespaces that are being deleted, and with which no namespace controller has begun, although it had the time.
+	// Waiting are the namespaces that are being deleted, and with which no namespace controller has
+	// begun, although it had the time.
 	Waiting *[]Waiting `json:"waiting,omitempty"`
-	// RightsOf is whose rights these are; empty: those of who asks, because the controller's ServiceAccount was not seen.
+	// RightsOf is whose rights these are; empty: those of who asks, because the controller's
+	// ServiceAccount was not seen.
 	RightsOf string    `json:"rightsOf,omitempty"`
 	Rights   []Right   `json:"rights"`
 	Webhooks *[]string `json:"webhooks,omitempty"` // names of Weir's webhook configurations that are there
@@ -60,7 +65,8 @@ type Manager struct {
 type Flags struct {
 	MigrationLease string   `json:"migrationLease,omitempty"` // NAMESPACE/NAME, under which kube-controller-manager collects, too
 	BrakeUsers     []string `json:"brakeUsers,omitempty"`     // whose deletes are held past the limits
-	// LeavesNamespaces: Weir leaves them to the cluster's own namespace controller (--drain-namespaces=false).
+	// LeavesNamespaces: Weir leaves them to the cluster's own namespace controller
+	// (--drain-namespaces=false).
 	LeavesNamespaces bool `json:"leavesNamespaces,omitempty"`
 }
 
@@ -71,7 +77,8 @@ type Lease struct {
 	Expired bool          `json:"expired"`
 }
 
-// Tried is an object whose owner never existed: deleted by a garbage collector after a while, or still there.
+// Tried is an object whose owner never existed: deleted by a garbage collector after a while, or
+// still there.
 type Tried struct {
 	Deleted bool          `json:"deleted"`
 	Took    time.Duration `json:"took"`
@@ -113,7 +120,8 @@ type Right struct {
 	Error   string `json:"error,omitempty"` // it could not be found out
 }
 
-// Need is a right that Weir needs, and what for. docs/security.md has them all, with those of the webhook.
+// Need is a right that Weir needs, and what for. docs/security.md has them all, with those of the
+// webhook.
 type Need struct {
 	Verb      string `json:"verb"`
 	Group     string `json:"group,omitempty"`
@@ -132,7 +140,8 @@ func LeaseNeeds(lease string) []Need {
 	return []Need{need, update, create}
 }
 
-// Needs are the rights of a controller in a mode, whose Lease is in a namespace; drains: and in replace mode the namespaces are its own.
+// Needs are the rights of a controller in a mode, whose Lease is in a namespace; drains: and in
+// replace mode the namespaces are its own.
 func Needs(mode, home string, drains bool) []Need {
 	const (
 		webhookConfigurations = "admissionregistration.k8s.io"

@@ -13,7 +13,8 @@ const ours = "weir_"
 // heldKind is the kind in which people are told what is held, and decide.
 const heldKind = "heldcollections"
 
-// installed is what follows from the flags of the controller that is installed: nothing where there is none.
+// installed is what follows from the flags of the controller that is installed: nothing where there
+// is none.
 func (f *Facts) installed() (out []Finding) {
 	if f.Flags == nil {
 		return []Finding{{About: "flags", Grade: Unknown, Says: "whether there are a migration Lease and users whose deletes are held is not known: " + f.why("flags")}}
@@ -48,7 +49,8 @@ func (f *Facts) migration() Finding {
 	return m
 }
 
-// migrates tells whether there is a migration Lease, so that another collector may be one that waits for it.
+// migrates tells whether there is a migration Lease, so that another collector may be one that
+// waits for it.
 func (f *Facts) migrates() bool {
 	return f.Mode == Replace && f.Flags != nil && f.Flags.MigrationLease != ""
 }

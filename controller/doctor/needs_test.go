@@ -18,8 +18,9 @@ func writes(needs []Need) (out []string) {
 	return out
 }
 
-// TestEachModeNeedsWhatTheOneBeforeNeeds, and more: whoever goes from shadow to companion to replace mode grants rights, and takes none away.
-// Shadow mode needs none with which something could be changed.
+// TestEachModeNeedsWhatTheOneBeforeNeeds, and more: whoever goes from shadow to companion to
+// replace mode grants rights, and takes none away. Shadow mode needs none with which something
+// could be changed.
 func TestEachModeNeedsWhatTheOneBeforeNeeds(t *testing.T) {
 	if w := writes(Needs(Shadow, "weir-system", true)); len(w) > 0 {
 		t.Errorf("shadow mode needs %q", w)
@@ -108,7 +109,8 @@ func TestWhatAMigrationLeaseNeeds(t *testing.T) {
 	}
 }
 
-// Each right that is missing is a finding of its own, and one that could not be looked up is no right, nor a missing one.
+// Each right that is missing is a finding of its own, and one that could not be looked up is no
+// right, nor a missing one.
 func TestRights(t *testing.T) {
 	right := func(verb string, allowed bool, err string) Right {
 		return Right{Need: Need{Verb: verb, Resource: "pods", For: "x"}, Allowed: allowed, Error: err}
@@ -144,7 +146,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// What is wrong comes with what can be done about it in the mode that is asked about: each of these would be wrong advice in another.
+// What is wrong comes with what can be done about it in the mode that is asked about: each of these
+// would be wrong advice in another.
 func TestWhatToDo(t *testing.T) {
 	none := []Manager{}
 	for name, c := range map[string]struct {

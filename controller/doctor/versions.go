@@ -6,20 +6,23 @@ import (
 	"strings"
 )
 
-// lack is what some minor versions of Kubernetes 1 do not have, or do not have switched on, and what follows for Weir.
+// lack is what some minor versions of Kubernetes 1 do not have, or do not have switched on, and
+// what follows for Weir.
 type lack struct {
 	of       func(minor int) bool
 	is, then string
 }
 
-// lacks follow from the feature gates of each version (ListFromCacheSnapshot, ConsistentListFromCache, OrderedNamespaceDeletion), by their defaults.
+// lacks follow from the feature gates of each version (ListFromCacheSnapshot,
+// ConsistentListFromCache, OrderedNamespaceDeletion), by their defaults.
 var lacks = []lack{
 	{func(minor int) bool { return minor < 34 }, "lists in pages from the watch cache", "the lists that Weir starts with are read from etcd, which takes the API server longer"},
 	{func(minor int) bool { return minor < 31 }, "consistent lists from the watch cache", "the lists by which Weir proves that a namespace is empty, and compares its graph, are read from etcd"},
 	{func(minor int) bool { return minor < 33 }, "ordered namespace deletion", "the cluster's own namespace controller deletes pods together with everything else, where no DrainPolicy says otherwise"},
 }
 
-// Lacks says what a version lacks that later ones have, and what follows from that; empty if nothing.
+// Lacks says what a version lacks that later ones have, and what follows from that; empty if
+// nothing.
 func Lacks(minor int) (out []string) {
 	for _, l := range lacks {
 		if l.of(minor) {
@@ -29,7 +32,8 @@ func Lacks(minor int) (out []string) {
 	return out
 }
 
-// Minor is the number of a minor version as API servers write it: managed clusters put a plus behind it. 0 if it is none.
+// Minor is the number of a minor version as API servers write it: managed clusters put a plus
+// behind it. 0 if it is none.
 func Minor(s string) int {
 	n, err := strconv.Atoi(strings.TrimRight(s, "+"))
 	if err != nil {

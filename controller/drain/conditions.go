@@ -12,8 +12,10 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// What is written is bounded: whoever may create pods chooses their finalizers, and webhooks what they answer, and the API server stores no namespace of
-// more than 1.5 MB. MostReason is for a refusal, or why a list failed, and mostMessage for all that a condition says, in bytes; mostFinalizers is how many are counted by name.
+// What is written is bounded: whoever may create pods chooses their finalizers, and webhooks what
+// they answer, and the API server stores no namespace of more than 1.5 MB. MostReason is for a
+// refusal, or why a list failed, and mostMessage for all that a condition says, in bytes;
+// mostFinalizers is how many are counted by name.
 const (
 	MostReason     = 1024
 	mostMessage    = 4096
@@ -24,8 +26,8 @@ const (
 const Draining corev1.NamespaceConditionType = "WeirDraining"
 
 // Conditions describes a drain at a step: Kubernetes' five conditions with their types, reasons and
-// messages (RB 7.20), and Weir's own. Unlike the reference's they are true in every phase (RB 7.22).
-// The same state gives the same text.
+// messages (RB 7.20), and Weir's own. Unlike the reference's they are true in every phase (RB
+// 7.22). The same state gives the same text.
 func Conditions(s State, step Step) []corev1.NamespaceCondition {
 	all := []corev1.NamespaceCondition{
 		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), DrainingCondition(step),
@@ -36,7 +38,8 @@ func Conditions(s State, step Step) []corev1.NamespaceCondition {
 	return all
 }
 
-// DrainingCondition is Weir's own condition alone: beside a namespace controller that writes the others.
+// DrainingCondition is Weir's own condition alone: beside a namespace controller that writes the
+// others.
 func DrainingCondition(step Step) corev1.NamespaceCondition {
 	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: words.Cut(step.Why, mostMessage)}
 	switch {
@@ -68,7 +71,8 @@ func discoveryFailure(s State) corev1.NamespaceCondition {
 		"ResourcesDiscovered", "All resources successfully discovered")
 }
 
-// parsingFailure is never true here: a group version that cannot be parsed is not served to anybody.
+// parsingFailure is never true here: a group version that cannot be parsed is not served to
+// anybody.
 func parsingFailure() corev1.NamespaceCondition {
 	return condition(corev1.NamespaceDeletionGVParsingFailure, false, "", "",
 		"ParsedGroupVersions", "All legacy kube types successfully parsed")

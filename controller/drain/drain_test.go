@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// TestScripts plays testdata/*.txt. A script builds up what is known of a namespace and asks for the
-// next step and the conditions:
+// TestScripts plays testdata/*.txt. A script builds up what is known of a namespace and asks for
+// the next step and the conditions:
 //
 //	waves          one wave a line: NAME: [timeout=D] [proceed] RESOURCE.GROUP …; no kinds means all that
 //	               no other wave names, and otherwise that goes last
@@ -248,7 +248,8 @@ func split(s string) []string {
 	})
 }
 
-// TestNamespaceThatWeirRunsInIsNotDrained: whatever is in it. Beside a namespace controller it is not Weir's to hold.
+// TestNamespaceThatWeirRunsInIsNotDrained: whatever is in it. Beside a namespace controller it is
+// not Weir's to hold.
 func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
 	pods := Kind{Kind: schema.GroupResource{Resource: "pods"}, Complete: true, Total: 2}
 	for _, kinds := range [][]Kind{nil, {pods}} {
@@ -268,7 +269,8 @@ func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
 	}
 }
 
-// Whoever may create pods chooses their finalizers, and a webhook its words: the API server would not store a namespace that says all of them.
+// Whoever may create pods chooses their finalizers, and a webhook its words: the API server would
+// not store a namespace that says all of them.
 func TestTextOfConditionsIsBounded(t *testing.T) {
 	var finalizers []string
 	counts := map[string]int{}

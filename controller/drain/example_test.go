@@ -8,7 +8,8 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 )
 
-// A namespace with a pod and a Secret is being deleted: the pod is deleted first, and the Secret when it is gone.
+// A namespace with a pod and a Secret is being deleted: the pod is deleted first, and the Secret
+// when it is gone.
 func ExampleNext() {
 	pods, secrets := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "secrets"}
 	state := drain.State{Waves: drain.DefaultWaves(), Discovered: true, Kinds: []drain.Kind{

@@ -27,8 +27,8 @@ func waitingFor(k Kind) string {
 	return s
 }
 
-// held says what keeps an object, and who is expected to end that; empty if its deletion has yet to be
-// accepted.
+// held says what keeps an object, and who is expected to end that; empty if its deletion has yet to
+// be accepted.
 func (o *Object) held() string {
 	switch {
 	case !o.Terminating:
@@ -46,8 +46,8 @@ func (o *Object) held() string {
 	return strings.Join(held, ", and ")
 }
 
-// expected says who should remove a finalizer. Their names are qualified by the domain of whoever does,
-// but for some old ones of Kubernetes.
+// expected says who should remove a finalizer. Their names are qualified by the domain of whoever
+// does, but for some old ones of Kubernetes.
 func expected(finalizer string) string {
 	domain, _, qualified := strings.Cut(finalizer, "/")
 	switch {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// homeStays is why nothing is deleted in the namespace that Weir runs in: with its own pods the one would go who is to finish.
+// homeStays is why nothing is deleted in the namespace that Weir runs in: with its own pods the one
+// would go who is to finish.
 const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any other would end. " +
 	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
 	"--stop-controller NAMESPACE/weir-controller: then the namespace goes"
@@ -73,8 +74,8 @@ func Next(s State) Step {
 	return end
 }
 
-// leftBehind tells whether a wave has timed out and holds up no other. Only one that may proceed was
-// ever left before it was over: for all others the later ones wait, whatever was under way.
+// leftBehind tells whether a wave has timed out and holds up no other. Only one that may proceed
+// was ever left before it was over: for all others the later ones wait, whatever was under way.
 func (s State) leftBehind(wave int) bool {
 	w := s.Waves[wave]
 	return w.Proceed && w.Timeout > 0 && (wave < s.Current || wave == s.Current && s.Age >= w.Timeout)
@@ -157,6 +158,6 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	return Step{}, true
 }
 
-// elsewhere tells whether it is known without a list that the namespace holds nothing of a kind: its API
-// is down, and the graph had seen all of it.
+// elsewhere tells whether it is known without a list that the namespace holds nothing of a kind:
+// its API is down, and the graph had seen all of it.
 func (k Kind) elsewhere() bool { return k.Down && k.Complete && k.Total == 0 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Refusals are why objects of one kind could not be deleted: each reason once, with how many objects it is about. The
-// zero value is none.
+// Refusals are why objects of one kind could not be deleted: each reason once, with how many
+// objects it is about. The zero value is none.
 type Refusals struct {
 	reasons map[string]*refusal
 	others  int // objects whose reasons came when there were too many
@@ -28,7 +28,8 @@ const (
 	mostReasonsKept     = 100
 )
 
-// Add takes in why an object could not be deleted. That texts name different objects makes them no different reasons.
+// Add takes in why an object could not be deleted. That texts name different objects makes them no
+// different reasons.
 func (r *Refusals) Add(name, text string) {
 	key := words.Cut(strings.ReplaceAll(text, `"`+name+`"`, `"…"`), MostReason)
 	text = words.Cut(text, MostReason)
@@ -46,8 +47,8 @@ func (r *Refusals) Add(name, text string) {
 	}
 }
 
-// String tells the reasons, those of most objects first; empty if there are none. The same refusals give the same text,
-// in whichever order they came.
+// String tells the reasons, those of most objects first; empty if there are none. The same refusals
+// give the same text, in whichever order they came.
 func (r *Refusals) String() string {
 	all := slices.SortedFunc(maps.Values(r.reasons), func(a, b *refusal) int {
 		return cmp.Or(cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))

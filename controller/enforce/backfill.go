@@ -27,21 +27,23 @@ import (
 )
 
 const (
-	// backFillEvery looks again at kinds of which an object has changed: it may have come while the webhook was away. The
-	// watches tell which these are.
+	// backFillEvery looks again at kinds of which an object has changed: it may have come while the
+	// webhook was away. The watches tell which these are.
 	backFillEvery = 5 * time.Minute
 	// backFillAll looks again at all of them, should a watch not have told.
 	backFillAll = time.Hour
-	// backFillRetry looks again at kinds of which something has failed, and at no others. Where nothing has failed but objects that cannot
-	// carry the finalizer, twice as late each time, until it is backFillEvery: users can make such objects, and they stay so.
+	// backFillRetry looks again at kinds of which something has failed, and at no others. Where
+	// nothing has failed but objects that cannot carry the finalizer, twice as late each time,
+	// until it is backFillEvery: users can make such objects, and they stay so.
 	backFillRetry = 10 * time.Second
-	// relabelledRest is how far apart passes begin that labels of namespaces bring about: each looks at all kinds, and users can change labels
-	// all the time.
+	// relabelledRest is how far apart passes begin that labels of namespaces bring about: each
+	// looks at all kinds, and users can change labels all the time.
 	relabelledRest = 10 * time.Second
 )
 
-// backFill brings the finalizers of what exists in line with the policies: what the webhook does for objects that come
-// and change. It keeps nothing: a pass that is cut short is begun again, and finds what it did done.
+// backFill brings the finalizers of what exists in line with the policies: what the webhook does
+// for objects that come and change. It keeps nothing: a pass that is cut short is begun again, and
+// finds what it did done.
 type backFill struct {
 	store    *follow.Store
 	lister   *finalizers.Lister
@@ -90,7 +92,8 @@ func (b *backFill) publish(now progress) {
 	b.told.Notify()
 }
 
-// run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now wanted.
+// run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now
+// wanted.
 func (b *backFill) run(ctx context.Context) {
 	var last *pass // that came to its end; nil: there is none, or all may be different now
 	all, looked := time.Now(), time.Now()
@@ -145,7 +148,8 @@ func (b *backFill) run(ctx context.Context) {
 	}
 }
 
-// retryAfter is after what time it is looked again at what has failed; before is what that was after the last pass, if something failed then.
+// retryAfter is after what time it is looked again at what has failed; before is what that was
+// after the last pass, if something failed then.
 func (p *pass) retryAfter(before time.Duration) time.Duration {
 	if p.mayPass {
 		return backFillRetry
@@ -172,14 +176,15 @@ func (p *pass) until(ctx context.Context, changed <-chan struct{}) (cut bool, er
 	return cut, err
 }
 
-// pass is one look at everything that policies are about, and at everything that carries the finalizer.
+// pass is one look at everything that policies are about, and at everything that carries the
+// finalizer.
 type pass struct {
 	*backFill
 	set   *policies.Set
 	seen  *pass // at kinds about which policies are the same it is not looked again; nil: at all
 	kinds sync.WaitGroup
-	// changes are what the graph had counted of each kind when it was looked at. rested: time has passed since, so that kinds
-	// are looked at again of which it has counted more.
+	// changes are what the graph had counted of each kind when it was looked at. rested: time has
+	// passed since, so that kinds are looked at again of which it has counted more.
 	changes map[schema.GroupResource]uint64
 	rested  bool
 
@@ -246,11 +251,12 @@ func (p *pass) run(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// concerned tells whether there may be objects of a kind that can be looked at, and deleted: what can only be read, as metrics can, no policy is
-// about, though '*' names it.
+// concerned tells whether there may be objects of a kind that can be looked at, and deleted: what
+// can only be read, as metrics can, no policy is about, though '*' names it.
 func concerned(k graph.KindStats) bool { return k.Served && k.Listable && k.Deletable }
 
-// kind looks at the objects of a kind that policies may be about, and at those that carry the finalizer although no policy selects them.
+// kind looks at the objects of a kind that policies may be about, and at those that carry the
+// finalizer although no policy selects them.
 func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, carrying map[types.UID]graph.Ref) error {
 	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
 	selector, some := p.set.FinalizerSelector(k.GroupResource())
@@ -321,7 +327,8 @@ const (
 	mostNamespaces = 20
 )
 
-// unchanged takes over what was found of a kind if policies about it are as they were; and the objects, if time has passed.
+// unchanged takes over what was found of a kind if policies about it are as they were; and the
+// objects, if time has passed.
 func (p *pass) unchanged(kind schema.GroupResource) bool {
 	now, followed := p.store.Changes(kind)
 	if before, counted := p.changes[kind]; counted {
@@ -364,7 +371,8 @@ func (p *pass) failedLocked(kind schema.GroupResource, err error) {
 	p.mayPass = p.mayPass || !finalizers.CannotCarry(err)
 }
 
-// end takes the pass into account if it was not cut short: what was done counts, though something failed.
+// end takes the pass into account if it was not cut short: what was done counts, though something
+// failed.
 func (p *pass) end(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

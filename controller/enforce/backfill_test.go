@@ -96,7 +96,8 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 		"removes it from all without policies": {nil,
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
 			map[string]tally{}},
-		// Without the finalizer a deletion would go another way than the policy says, once it is fixed.
+		// Without the finalizer a deletion would go another way than the policy says, once it is
+		// fixed.
 		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
 			map[string]tally{}},
@@ -154,7 +155,8 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 	}
 }
 
-// Of very many objects those are read that a policy may be about, and what carries the finalizer though none is.
+// Of very many objects those are read that a policy may be about, and what carries the finalizer
+// though none is.
 func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	const all, selected = 10_000, 600
 	for unselected, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
@@ -204,7 +206,8 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	}
 }
 
-// Of very many namespaces those are listed that policies select; what carries the finalizer elsewhere is read one by one.
+// Of very many namespaces those are listed that policies select; what carries the finalizer
+// elsewhere is read one by one.
 func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
 	for selected, want := range map[int][]string{
 		1:                  {"namespaces/n000/configmaps", "namespaces/other/configmaps/stray"},
@@ -303,7 +306,8 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 	})
 }
 
-// What a policy is about keeps the finalizer while its kind cannot be listed: that says nothing about what is wanted.
+// What a policy is about keeps the finalizer while its kind cannot be listed: that says nothing
+// about what is wanted.
 func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
@@ -367,7 +371,8 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 			return nil
 		})
 		b := filler(t, api, state, 1)
-		// awaitPass waits for the end of the pass under way, and for that of another if changed has not fired yet.
+		// awaitPass waits for the end of the pass under way, and for that of another if changed has
+		// not fired yet.
 		awaitPass := func(changed <-chan struct{}) map[string]tally {
 			<-changed
 			for {

@@ -28,8 +28,9 @@ func begin(t *testing.T, b *backFill) (end func()) {
 // inTeam is a policy about ConfigMaps in namespaces of a team.
 var inTeam = strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1)
 
-// TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt: its labels bring objects under a policy, in whatever pass that happens, and however
-// that pass ends. No object of them changes, so nothing else would tell for an hour.
+// TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt: its labels bring objects under a
+// policy, in whatever pass that happens, and however that pass ends. No object of them changes, so
+// nothing else would tell for an hour.
 func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 	slow := func(orphan string) string { return delpol("s", "secrets", "propagation: {default: "+orphan+"}") }
 	for name, after := range map[string]func(api *apitest.Server){
@@ -73,8 +74,8 @@ func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestAKindThatFailsHasNoOtherLookedAtAgain: it is tried every few seconds for as long as it fails, and what all other kinds hold is listed when
-// their time has come, as ever.
+// TestAKindThatFailsHasNoOtherLookedAtAgain: it is tried every few seconds for as long as it fails,
+// and what all other kinds hold is listed when their time has come, as ever.
 func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 	for name, fails := range map[string]func(r apitest.Request) bool{
 		"of one object":     func(r apitest.Request) bool { return r.Method == "PATCH" && strings.HasSuffix(r.Path, "/secrets/s") },
@@ -125,8 +126,8 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatWasNotSeenIsReadForBackFill: an object whose namespace the watch has not shown yet would count as one that no policy is about,
-// and the pass as complete.
+// TestNamespaceThatWasNotSeenIsReadForBackFill: an object whose namespace the watch has not shown
+// yet would count as one that no policy is about, and the pass as complete.
 func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 	api := apitest.New()
 	for i := range mostNamespaces + 1 { // so many that all are listed at once

@@ -19,12 +19,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// backFillPatience is for how long nothing about a failing kind may go well until this pass gives the kind up. One that is only slow
-// is not.
+// backFillPatience is for how long nothing about a failing kind may go well until this pass gives
+// the kind up. One that is only slow is not.
 const backFillPatience = time.Minute
 
-// kindWork is what a pass does about one kind. Kinds are done one after the other, but a kind whose API or webhook fails goes on
-// beside those that come after it, or is given up: the next pass tries it again.
+// kindWork is what a pass does about one kind. Kinds are done one after the other, but a kind whose
+// API or webhook fails goes on beside those that come after it, or is given up: the next pass tries
+// it again.
 type kindWork struct {
 	group  errgroup.Group // of the objects that are changed
 	others chan struct{}  // closed when others need not wait for this one
@@ -77,7 +78,8 @@ func (p *pass) reader(w *kindWork) *finalizers.Lister {
 	})
 }
 
-// spare makes a request about the kind when nothing else is to be done, if it takes the kind's patience.
+// spare makes a request about the kind when nothing else is to be done, if it takes the kind's
+// patience.
 func (p *pass) spare(ctx context.Context, w *kindWork, verb string, kind schema.GroupResource, do func(context.Context) error) error {
 	for {
 		err := p.requests.Spare(ctx, verb, kind, do)
@@ -95,8 +97,8 @@ func (p *pass) spare(ctx context.Context, w *kindWork, verb string, kind schema.
 	}
 }
 
-// patiently makes requests of which nothing depends on when nothing else is to be done, and waits for a failing kind for as long as
-// back-fill does.
+// patiently makes requests of which nothing depends on when nothing else is to be done, and waits
+// for a failing kind for as long as back-fill does.
 func patiently(r *request.Client) finalizers.Sender {
 	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
 		for began := time.Now(); ; {
@@ -164,8 +166,9 @@ func (p *pass) object(ctx context.Context, w *kindWork, gvk schema.GroupVersionK
 	return ctx.Err()
 }
 
-// namespaceOf is the Namespace that an object is in, read if the watch has not shown it yet: without it no policy that selects namespaces can
-// be judged, and under Ignore an object that cannot be judged counts as one that no policy is about. nil: there is none.
+// namespaceOf is the Namespace that an object is in, read if the watch has not shown it yet:
+// without it no policy that selects namespaces can be judged, and under Ignore an object that
+// cannot be judged counts as one that no policy is about. nil: there is none.
 func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]any, error) {
 	if name == "" {
 		return nil, nil
@@ -175,14 +178,14 @@ func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]an
 	return p.NamespaceNow(ctx, name)
 }
 
-// take takes the finalizer off an object that was judged as it is in m. One that has changed since may be wanted with the finalizer by
-// now, and is for the next pass to judge.
+// take takes the finalizer off an object that was judged as it is in m. One that has changed since
+// may be wanted with the finalizer by now, and is for the next pass to judge.
 func (p *pass) take(ctx context.Context, w *kindWork, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) {
 	p.do(ctx, w, gvr.GroupResource(), func(ctx context.Context) (finalizers.Result, error) { return p.writer.TakeUnchanged(ctx, gvr, m) })
 }
 
-// do changes an object when its turn has come. What waits for the pace has its time reserved, which is not given back when policies change:
-// so one does, not all that wait for a place.
+// do changes an object when its turn has come. What waits for the pace has its time reserved, which
+// is not given back when policies change: so one does, not all that wait for a place.
 func (p *pass) do(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) {
 	if p.pace.Wait(ctx) != nil {
 		return // the pass is cut short, or the kind given up

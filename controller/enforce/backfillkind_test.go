@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// failingServer is a server whose ConfigMaps answer every change as said, with more of them than wait at once, and one Secret. Policies are about both.
+// failingServer is a server whose ConfigMaps answer every change as said, with more of them than
+// wait at once, and one Secret. Policies are about both.
 func failingServer(t *testing.T, answer func() *apitest.Reply) (*apitest.Server, int) {
 	t.Helper()
 	api := apitest.New()
@@ -32,7 +33,8 @@ func failingServer(t *testing.T, answer func() *apitest.Reply) (*apitest.Server,
 	return api, n
 }
 
-// One broken kind stops nothing: the next ones are done beside it, it is given up after a minute, and the next pass finds it well.
+// One broken kind stops nothing: the next ones are done beside it, it is given up after a minute,
+// and the next pass finds it well.
 func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
 	var well atomic.Bool
 	api, n := failingServer(t, func() *apitest.Reply {
@@ -70,7 +72,8 @@ func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
 	})
 }
 
-// A list counts as any other request does: of a kind that answers 429 others are told, and the next list waits until it has rested.
+// A list counts as any other request does: of a kind that answers 429 others are told, and the next
+// list waits until it has rested.
 func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 	api := apitest.New()
 	api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}")
@@ -136,8 +139,8 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 	})
 }
 
-// An object that cannot carry the finalizer stays so, and a user can make one: its kind is not listed every ten seconds for it. What may
-// pass by itself is looked at again as soon as ever.
+// An object that cannot carry the finalizer stays so, and a user can make one: its kind is not
+// listed every ten seconds for it. What may pass by itself is looked at again as soon as ever.
 func TestObjectsThatCannotCarryTheFinalizerAreLookedAtLessAndLess(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer *apitest.Reply

@@ -43,7 +43,8 @@ func (h headway) String() string {
 const (
 	// showEvery is after how many changes progress is told.
 	showEvery = 100
-	// showAfter is after what time it is told, be there a change or not, and what "recently" is at least.
+	// showAfter is after what time it is told, be there a change or not, and what "recently" is at
+	// least.
 	showAfter = 10 * time.Second
 )
 
@@ -82,8 +83,8 @@ func (p *pass) show(ctx context.Context) (stop func()) {
 	return func() { cancel(); shows.Wait() }
 }
 
-// reckon says how far a pass has to go: all objects of the kinds that are to be looked at. What selectors leave of a kind is not
-// known before it is listed, and then nor is what is left.
+// reckon says how far a pass has to go: all objects of the kinds that are to be looked at. What
+// selectors leave of a kind is not known before it is listed, and then nor is what is left.
 func (p *pass) reckon(kinds []graph.KindStats) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

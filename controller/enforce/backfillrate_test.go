@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// The status of a policy says how fast back-fill is, and how long it will take where the graph knows how much there is.
+// The status of a policy says how fast back-fill is, and how long it will take where the graph
+// knows how much there is.
 func TestBackFillTellsItsRateAndWhatIsLeft(t *testing.T) {
 	for policy, want := range map[string]string{
 		delpol("p", "configmaps", "propagation: {default: Orphan}"): "11 a second, about 36s left",
@@ -52,7 +53,8 @@ func TestBackFillTellsItsRateAndWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What stands still has no rate, and says why. When it goes on, the time in between does not count for long.
+// What stands still has no rate, and says why. When it goes on, the time in between does not count
+// for long.
 func TestBackFillThatStandsStillSaysSo(t *testing.T) {
 	const n = 2000
 	var answered atomic.Int64
@@ -89,7 +91,8 @@ func TestBackFillThatStandsStillSaysSo(t *testing.T) {
 	})
 }
 
-// While a pass looks at what carries the finalizer already, for however long, the status stays as it was.
+// While a pass looks at what carries the finalizer already, for however long, the status stays as
+// it was.
 func TestBackFillThatOnlyLooksTellsNothing(t *testing.T) {
 	api := apitest.New()
 	for i := range 600 { // more than a page

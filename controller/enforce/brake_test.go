@@ -11,7 +11,8 @@ import (
 
 const heldMaps = "heldcollections.weir.dev/requested.configmaps"
 
-// heldStatus reads a field of the HeldCollection of ConfigMaps that were deleted by request; "" if there is none.
+// heldStatus reads a field of the HeldCollection of ConfigMaps that were deleted by request; "" if
+// there is none.
 func heldStatus(c *clustertest.Cluster, field string) string {
 	status, _ := c.API.Get(heldMaps)["status"].(map[string]any)
 	if status[field] == nil {
@@ -20,7 +21,8 @@ func heldStatus(c *clustertest.Cluster, field string) string {
 	return fmt.Sprint(status[field])
 }
 
-// braked runs a test in both modes: ConfigMap a was deleted, with a propagation, and two pods depend on it, where a policy lets one go.
+// braked runs a test in both modes: ConfigMap a was deleted, with a propagation, and two pods
+// depend on it, where a policy lets one go.
 func braked(t *testing.T, finalizers string, test func(c *clustertest.Cluster)) {
 	for _, companion := range []bool{false, true} {
 		if companion && strings.Contains(finalizers, "foreground") {
@@ -86,8 +88,9 @@ func TestBrakeLetsGoWhatAPersonDecides(t *testing.T) {
 	}
 }
 
-// TestADecisionIsAboutAsMuchAsWasRead: more dependents come after a person has read what is held. As many as the limit are deleted with it; for
-// more the digest is another, and the decision about the old one counts for nothing.
+// TestADecisionIsAboutAsMuchAsWasRead: more dependents come after a person has read what is held.
+// As many as the limit are deleted with it; for more the digest is another, and the decision about
+// the old one counts for nothing.
 func TestADecisionIsAboutAsMuchAsWasRead(t *testing.T) {
 	for more, digests := range map[int]int{1: 1, 5: 2} {
 		t.Run(fmt.Sprintf("%d more", more), func(t *testing.T) {
@@ -117,7 +120,8 @@ func TestADecisionIsAboutAsMuchAsWasRead(t *testing.T) {
 	}
 }
 
-// TestBrakeEndsWhenLessWouldBeDeleted: a dependent is released by its user, and by deleting the owner once more with Orphan.
+// TestBrakeEndsWhenLessWouldBeDeleted: a dependent is released by its user, and by deleting the
+// owner once more with Orphan.
 func TestBrakeEndsWhenLessWouldBeDeleted(t *testing.T) {
 	for name, repair := range map[string]func(c *clustertest.Cluster){
 		"released": func(c *clustertest.Cluster) {

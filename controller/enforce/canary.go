@@ -22,22 +22,24 @@ import (
 )
 
 const (
-	// canaryEvery is so often that with the time that the API server waits for a webhook (webhookTimeout) an outage is seen
-	// within 30 s.
+	// canaryEvery is so often that with the time that the API server waits for a webhook
+	// (webhookTimeout) an outage is seen within 30 s.
 	canaryEvery = 20 * time.Second
 	// canaryTimeout is more than the API server waits for a webhook.
 	canaryTimeout = (webhookTimeout + 3) * time.Second
 	// canaryPatience is after what time it is looked why there is no answer yet.
 	canaryPatience = 2 * time.Second
-	// configurationsSettle is how long API servers may take to go by webhook configurations that have changed.
+	// configurationsSettle is how long API servers may take to go by webhook configurations that
+	// have changed.
 	configurationsSettle = 10 * time.Second
 	canaryRetry          = time.Second
 	// canaryAgain is how soon it is tried again while something is wrong.
 	canaryAgain = 5 * time.Second
 )
 
-// canary finds out whether the API server asks Weir: it sends a dry-run delete of an object of its own, which a webhook
-// entry brings to Weir, and which must come back refused with the number that it was sent with.
+// canary finds out whether the API server asks Weir: it sends a dry-run delete of an object of its
+// own, which a webhook entry brings to Weir, and which must come back refused with the number that
+// it was sent with.
 type canary struct {
 	leases  typedcoordinationv1.LeaseInterface
 	knock   func(context.Context, called) door
@@ -67,7 +69,8 @@ func newCanary(leases typedcoordinationv1.LeaseInterface, knock func(context.Con
 	return &canary{leases: leases, knock: knock, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
 }
 
-// configured is told by who writes the webhook configurations that they are as a set wants them, and whether they were not.
+// configured is told by who writes the webhook configurations that they are as a set wants them,
+// and whether they were not.
 func (c *canary) configured(set *policies.Set, by called, changed bool) {
 	if c == nil {
 		return
@@ -98,7 +101,8 @@ func (c *canary) configured(set *policies.Set, by called, changed bool) {
 	}
 }
 
-// unconfigured is told that they could not be written. Those that are there go on to be in force: for what came since, that is told after a while.
+// unconfigured is told that they could not be written. Those that are there go on to be in force:
+// for what came since, that is told after a while.
 func (c *canary) unconfigured(err error) {
 	if c == nil {
 		return
@@ -134,8 +138,8 @@ func (c *canary) now(inForce *policies.Set) (reach, <-chan struct{}) {
 	return c.known(inForce), c.changed.Next()
 }
 
-// known is what was seen, where it was seen of the policies in force: what is new is asked about first. For no policies in particular, nothing has
-// been written yet.
+// known is what was seen, where it was seen of the policies in force: what is new is asked about
+// first. For no policies in particular, nothing has been written yet.
 func (c *canary) known(inForce *policies.Set) reach {
 	if c.of != nil && c.of != inForce {
 		return c.behind
@@ -156,7 +160,8 @@ func (c *canary) show() {
 	}
 }
 
-// wasReached is nil once the API server has asked the webhook and was answered, for good; before that it says what was seen last.
+// wasReached is nil once the API server has asked the webhook and was answered, for good; before
+// that it says what was seen last.
 func (c *canary) wasReached() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +174,8 @@ func (c *canary) wasReached() error {
 	return errNotTried
 }
 
-// errNotTried is also of configurations that API servers may not have read yet (configurationsSettle).
+// errNotTried is also of configurations that API servers may not have read yet
+// (configurationsSettle).
 var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being written, or were a moment ago")
 
 func (c *canary) see(r reach, of *policies.Set) {
@@ -219,8 +225,8 @@ func (c *canary) run(ctx context.Context) {
 	}
 }
 
-// Asked deletes the canary's Lease in a dry run, as a leader does, and tells whether the API server asked the webhook, and was answered.
-// It makes no Lease: a leader does.
+// Asked deletes the canary's Lease in a dry run, as a leader does, and tells whether the API server
+// asked the webhook, and was answered. It makes no Lease: a leader does.
 func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is metav1.ConditionStatus, message string) {
 	number := newNumber()
 	err := leases.Delete(ctx, policies.Canary, canaryDelete(number))

@@ -203,7 +203,8 @@ func TestCanaryKeepsItsObject(t *testing.T) {
 	})
 }
 
-// Who leads is not ready before the webhook was reached, says why, and stays ready when it is not reached any more.
+// Who leads is not ready before the webhook was reached, says why, and stays ready when it is not
+// reached any more.
 func TestTheFirstAnswerIsWaitedForAndNoOther(t *testing.T) {
 	inNest(t, func(t *testing.T, n *nest) {
 		e := &Enforcer{canary: n.canary}
@@ -259,7 +260,8 @@ func TestCanaryTellsWhatCouldNotBeConfigured(t *testing.T) {
 	})
 }
 
-// Policies that came when the configurations could be written no more are in force nowhere, although the API server goes on to ask about others.
+// Policies that came when the configurations could be written no more are in force nowhere,
+// although the API server goes on to ask about others.
 func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
 	inNest(t, func(t *testing.T, n *nest) {
 		first, second := &policies.Set{}, &policies.Set{}

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// carrying says of kinds of which every object is to carry the finalizer for one policy how many objects there are, and how
-// many carry it: what watches tell is not listed again for that.
+// carrying says of kinds of which every object is to carry the finalizer for one policy how many
+// objects there are, and how many carry it: what watches tell is not listed again for that.
 type carrying map[schema.GroupResource]*carriers
 
 type carriers struct {
@@ -16,8 +16,9 @@ type carriers struct {
 	carry, leaving int // leaving: of those that carry it, being deleted
 }
 
-// countAll counts the objects of such kinds that have changed, when a look back is due. What carries the finalizer is found
-// afterwards: an object that comes in between is a change that the next pass sees.
+// countAll counts the objects of such kinds that have changed, when a look back is due. What
+// carries the finalizer is found afterwards: an object that comes in between is a change that the
+// next pass sees.
 func (p *pass) countAll(kinds []graph.KindStats) carrying {
 	out := carrying{}
 	if p.seen == nil || !p.seen.rested {
@@ -61,7 +62,8 @@ func (c carrying) found(v graph.View) {
 	}
 }
 
-// allCarry tells whether every object of a kind carries what it is to carry, as the graph has it; then they are counted.
+// allCarry tells whether every object of a kind carries what it is to carry, as the graph has it;
+// then they are counted.
 func (p *pass) allCarry(kind schema.GroupResource, carry carrying) bool {
 	c := carry[kind]
 	if c == nil || c.carry != c.there {

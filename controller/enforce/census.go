@@ -21,11 +21,13 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// censusEvery is how often objects are counted though no policy has changed. It changes nothing that Weir does.
+// censusEvery is how often objects are counted though no policy has changed. It changes nothing
+// that Weir does.
 const censusEvery = 30 * time.Minute
 
-// census counts what policies are about, for their status, and finds conditions that fail before a request does. One kind
-// after the other is listed, and only where the graph, which has no labels, cannot tell.
+// census counts what policies are about, for their status, and finds conditions that fail before a
+// request does. One kind after the other is listed, and only where the graph, which has no labels,
+// cannot tell.
 type census struct {
 	store    *follow.Store
 	lister   *finalizers.Lister
@@ -38,7 +40,8 @@ type census struct {
 	told    await.Change  // when the two above change
 }
 
-// counted is what a policy is about: how many objects, and about how many its conditions fail, one of which last.
+// counted is what a policy is about: how many objects, and about how many its conditions fail, one
+// of which last.
 type counted struct {
 	matched, failed int64
 	last            string
@@ -50,7 +53,8 @@ func newCensus(s *follow.Store, lister *finalizers.Lister, p *live.State, log lo
 	return &census{store: s, lister: lister, policies: p, log: log}
 }
 
-// now is what was last counted, if it is of these policies, and a channel that is closed when that changes.
+// now is what was last counted, if it is of these policies, and a channel that is closed when that
+// changes.
 func (c *census) now(set *policies.Set) (map[policies.PolicyKey]counted, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +128,8 @@ func (r *censusResult) totals() policyCounts {
 	return out
 }
 
-// count looks at each kind once, but for kinds about which the policies are those of the last census.
+// count looks at each kind once, but for kinds about which the policies are those of the last
+// census.
 func (c *census) count(ctx context.Context, set *policies.Set, last *censusResult) *censusResult {
 	out := &censusResult{set: set, listed: map[schema.GroupResource]policyCounts{}}
 	for _, k := range c.store.Stats().Kinds {

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// What policies are about is counted for all of them, at the cost of a list of the kinds of which the graph cannot tell.
+// What policies are about is counted for all of them, at the cost of a list of the kinds of which
+// the graph cannot tell.
 func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	api := apitest.New()
 	for name, labels := range map[string]string{"shop": "env: prod", "play": "env: test", "kube": ""} {
@@ -102,7 +103,8 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	})
 }
 
-// A list that begins again counts nothing twice, and what all policies about a kind select by is for the API server to select.
+// A list that begins again counts nothing twice, and what all policies about a kind select by is
+// for the API server to select.
 func TestCountingAsksForLittle(t *testing.T) {
 	api := apitest.New()
 	for i := range 600 {

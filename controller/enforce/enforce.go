@@ -26,8 +26,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Enforcer is what the leader does for policies: it has the API server ask Weir, adds the finalizer to what is there already, carries
-// out deletions, and says on the policies how far all that is.
+// Enforcer is what the leader does for policies: it has the API server ask Weir, adds the finalizer
+// to what is there already, carries out deletions, and says on the policies how far all that is.
 type Enforcer struct {
 	policies     *live.State
 	propagator   *propagator
@@ -49,17 +49,22 @@ type Options struct {
 	Reporter  *events.Reporter
 	Policies  *live.State
 	Webhooks  *WebhookTarget // nil: another process writes the webhook configurations
-	// Collects: the graph's decisions are carried out by this process. Else the built-in collector collects.
+	// Collects: the graph's decisions are carried out by this process. Else the built-in collector
+	// collects.
 	Collects bool
-	// Drains: namespaces are drained by this process, all of them where it collects, else those that a DrainPolicy selects.
+	// Drains: namespaces are drained by this process, all of them where it collects, else those
+	// that a DrainPolicy selects.
 	Drains bool
-	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing does.
+	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing
+	// does.
 	Brake Brake
-	// Enforced is told what a policy says of the deletion of an object, in words, when that is carried out; nil: nothing is told.
+	// Enforced is told what a policy says of the deletion of an object, in words, when that is
+	// carried out; nil: nothing is told.
 	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
 	FilesIn string
-	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is room for.
+	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is
+	// room for.
 	BackFillQPS float64
 	Registry    prometheus.Registerer
 	Log         logr.Logger
@@ -67,7 +72,8 @@ type Options struct {
 
 // Brake holds deletions that were asked for, until a person decides.
 type Brake interface {
-	// Requested tells whether a deletion is held by which so many objects would also be deleted, where a policy lets most of them go.
+	// Requested tells whether a deletion is held by which so many objects would also be deleted,
+	// where a policy lets most of them go.
 	Requested(o graph.Ref, by string, most, goes int) (held bool)
 	// Ended is told of an object that needs not be held any more.
 	Ended(uid types.UID)
@@ -144,8 +150,8 @@ func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.t
 // Requeue has the deletion of an object be decided about once more.
 func (e *Enforcer) Requeue(uid types.UID) { e.propagator.requeue(uid) }
 
-// Reached is nil once the API server has asked the webhook and was answered, for good, and where it is not tried. Before that it says
-// what stands in the way.
+// Reached is nil once the API server has asked the webhook and was answered, for good, and where it
+// is not tried. Before that it says what stands in the way.
 func (e *Enforcer) Reached() error {
 	if e.canary == nil {
 		return nil
@@ -177,7 +183,8 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// awaitPolicies waits until it is known which policies there are: without them all finalizers would come off.
+// awaitPolicies waits until it is known which policies there are: without them all finalizers would
+// come off.
 func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
 	for e.policies.Ready() != nil {
 		select {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// fileReport shows the policies that are files in a ConfigMap, with the status that they would have as objects: who reads
-// the cluster sees neither the files nor the log. Nothing goes by it.
+// fileReport shows the policies that are files in a ConfigMap, with the status that they would have
+// as objects: who reads the cluster sees neither the files nor the log. Nothing goes by it.
 type fileReport struct {
 	maps      typedcorev1.ConfigMapInterface
 	namespace string

@@ -53,7 +53,8 @@ func reports(t *testing.T, fail *error) (r *fileReport, written func() []string)
 	}
 }
 
-// Policies that are files are told of with the status that they would have, objects are not, and nothing is written twice.
+// Policies that are files are told of with the status that they would have, objects are not, and
+// nothing is written twice.
 func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 	var fail error
 	r, written := reports(t, &fail)
@@ -90,7 +91,8 @@ func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 	}
 }
 
-// A policy in a file meets no API server that would refuse it. One that forgets its API groups is told of as broken, and the others as they are.
+// A policy in a file meets no API server that would refuse it. One that forgets its API groups is
+// told of as broken, and the others as they are.
 func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
 	sources, problems := policies.Parse("p.yaml", []byte(`
 {apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: broken}, spec: {priority: 1, match: {resources: [{resources: [secrets]}]}, protection: {confirmation: Required}}}

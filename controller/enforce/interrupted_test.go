@@ -27,7 +27,8 @@ func ownersOf(c *clustertest.Cluster, key string) (names []string) {
 	return names
 }
 
-// lost answers as a server whose answer is lost: what was asked for is done, or is not. Every later request is let through.
+// lost answers as a server whose answer is lost: what was asked for is done, or is not. Every later
+// request is let through.
 func lost(c *clustertest.Cluster, at string, done bool) (n func() int32) {
 	var times atomic.Int32
 	c.Reply(func(r apitest.Request) *apitest.Reply {
@@ -62,8 +63,9 @@ func carryOut(c *clustertest.Cluster, r apitest.Request) {
 	_ = resp.Body.Close()
 }
 
-// TestADeletionGoesOnWhereTheProcessDied: after each request of a deletion whose pods are to be kept, and before each, the process ends without
-// having heard an answer. The next one goes on; no pod is deleted, and no Secret kept.
+// TestADeletionGoesOnWhereTheProcessDied: after each request of a deletion whose pods are to be
+// kept, and before each, the process ends without having heard an answer. The next one goes on; no
+// pod is deleted, and no Secret kept.
 func TestADeletionGoesOnWhereTheProcessDied(t *testing.T) {
 	for _, companion := range []bool{true, false} {
 		for _, at := range []string{"PATCH /pods/p", "PATCH /pods/q", "DELETE /configmaps/a", "DELETE /secrets/s", "PATCH /configmaps/a"} {

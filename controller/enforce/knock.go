@@ -28,8 +28,9 @@ const servicePort = "443"
 // knockTime is how long the webhook may take to answer the controller.
 const knockTime = 5 * time.Second
 
-// knocker calls the webhook as the API server would. Of a silence the API server only says that it was one: packets that
-// something drops and a webhook that hangs look alike from there, and not from here.
+// knocker calls the webhook as the API server would. Of a silence the API server only says that it
+// was one: packets that something drops and a webhook that hangs look alike from there, and not
+// from here.
 type knocker struct {
 	target   *WebhookTarget
 	services typedcorev1.ServicesGetter

@@ -26,7 +26,8 @@ import (
 // statusEvery bounds how often a policy's status is written.
 const statusEvery = time.Second
 
-// servedEvery is how often it is looked whether what policies name is served: discovery sends no event.
+// servedEvery is how often it is looked whether what policies name is served: discovery sends no
+// event.
 const servedEvery = 30 * time.Second
 
 // statusWriter says on the policies what has been made of them.
@@ -210,7 +211,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	}
 }
 
-// withdraw takes out what the policy does not ask for any more. Of one that cannot be compiled it is not known what it asks for.
+// withdraw takes out what the policy does not ask for any more. Of one that cannot be compiled it
+// is not known what it asks for.
 func (want *anyStatus) withdraw(s policies.Status) {
 	if !s.Ready {
 		return
@@ -232,7 +234,8 @@ func (want *anyStatus) withdraw(s policies.Status) {
 // mostPolicyEvents is how many Events on policies one cause brings about.
 const mostPolicyEvents = 50
 
-// tellChanges makes an Event of each condition that has come to be False, or is so no more. How far back-fill is, is none.
+// tellChanges makes an Event of each condition that has come to be False, or is so no more. How far
+// back-fill is, is none.
 func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
 	for _, c := range want {
 		was := meta.FindStatusCondition(have, c.Type)
@@ -317,7 +320,8 @@ func backFilled(s policies.Status, now progress, generation int64) metav1.Condit
 	return c
 }
 
-// notConfigured is what is reached where this process writes no webhook configuration, so that the API server asks nothing.
+// notConfigured is what is reached where this process writes no webhook configuration, so that the
+// API server asks nothing.
 var notConfigured = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
 

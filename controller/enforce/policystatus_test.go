@@ -144,7 +144,8 @@ func TestStatusOfPolicies(t *testing.T) {
 	})
 }
 
-// What has been counted, of policies that add no finalizer; and Events about what has come to be wrong, or right again.
+// What has been counted, of policies that add no finalizer; and Events about what has come to be
+// wrong, or right again.
 func TestStatusOfWhatWasCounted(t *testing.T) {
 	api := apitest.New()
 	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
@@ -196,7 +197,8 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 	})
 }
 
-// Beside the built-in namespace controller waves hold by the webhook only, whatever else this process does.
+// Beside the built-in namespace controller waves hold by the webhook only, whatever else this
+// process does.
 func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
 	for want, o := range map[orderer]Options{
 		byWebhook: {Drains: true}, byDrainer: {Drains: true, Collects: true}, byNone: {Collects: true},

@@ -25,7 +25,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// enforceTries is how often in a row an object is read and decided about again because it had changed.
+// enforceTries is how often in a row an object is read and decided about again because it had
+// changed.
 const enforceTries = 3
 
 // sweepEvery is how often objects that went unseen are forgotten.
@@ -33,15 +34,18 @@ const sweepEvery = time.Minute
 
 // propagator has the deletions of objects with the finalizer carried out as policies say.
 //
-// Weir's finalizer holds the object until it is known how, and until dependents that are to be kept are released. Where
-// Weir collects, the graph is told, and ends the object like any other: one PATCH when nothing is left to wait for. Where
-// the built-in collector does, the object is deleted once more with another propagation policy, by which the API server
-// lets a deletion that is under way take another propagation (RB 6.34), and its finalizer is removed when the watch shows that; one that nothing
-// refers to needs no propagation. With Orphan that is done by Weir's own collector, too: that dependents are to live must be
-// written down where the next leader, another collector, and who takes Weir's finalizer off by hand will find it.
-// A crash at any point leaves an object that is held, which the next leader finds.
+// Weir's finalizer holds the object until it is known how, and until dependents that are to be kept
+// are released. Where Weir collects, the graph is told, and ends the object like any other: one
+// PATCH when nothing is left to wait for. Where the built-in collector does, the object is deleted
+// once more with another propagation policy, by which the API server lets a deletion that is under
+// way take another propagation (RB 6.34), and its finalizer is removed when the watch shows that;
+// one that nothing refers to needs no propagation. With Orphan that is done by Weir's own
+// collector, too: that dependents are to live must be written down where the next leader, another
+// collector, and who takes Weir's finalizer off by hand will find it. A crash at any point leaves
+// an object that is held, which the next leader finds.
 //
-// An object is asked about when the watch shows it, as the watch shows it; nothing is read but what policies need besides.
+// An object is asked about when the watch shows it, as the watch shows it; nothing is read but what
+// policies need besides.
 type propagator struct {
 	store     *follow.Store
 	requester *request.Client
@@ -72,7 +76,8 @@ type holding struct {
 
 func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, b Brake, log logr.Logger) *propagator {
 	if collects {
-		// Dependents that are to be kept are released before the first is deleted foreground, however that was asked for.
+		// Dependents that are to be kept are released before the first is deleted foreground,
+		// however that was asked for.
 		s.Apply(graph.Holds{Finalizer: v1alpha1.Finalizer})
 	}
 	return &propagator{
@@ -122,8 +127,8 @@ func (s *propagator) all() {
 	}
 }
 
-// requeueOnChange asks about everything that is held when policies change, or the labels of a namespace by which they select, and
-// forgets what went unseen.
+// requeueOnChange asks about everything that is held when policies change, or the labels of a
+// namespace by which they select, and forgets what went unseen.
 func (s *propagator) requeueOnChange(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -220,8 +225,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
 
-// unshown tells whether an object that keeps dependents is about to go, and one may have been written
-// before it was deleted that no watch has shown.
+// unshown tells whether an object that keeps dependents is about to go, and one may have been
+// written before it was deleted that no watch has shown.
 func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
 	keeps := e.Propagation == v1alpha1.Orphan || e.KeepsSome()
 	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
@@ -236,7 +241,8 @@ func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletio
 	return !h.shown
 }
 
-// limit finds whether the deletion of an object is to be held because too much would also be deleted.
+// limit finds whether the deletion of an object is to be held because too much would also be
+// deleted.
 func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionState) {
 	switch {
 	case s.brake == nil:
@@ -263,8 +269,8 @@ func (s *propagator) requeue(uid types.UID) {
 	s.queue.Add(uid)
 }
 
-// read is the object as the watch showed it last; live, if policies look at more than metadata, or that is not known. nil:
-// it is not there any more.
+// read is the object as the watch showed it last; live, if policies look at more than metadata, or
+// that is not known. nil: it is not there any more.
 func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	_, full := s.policies.Set().AddsFinalizer(v.Kind)
 	var object map[string]any
@@ -338,7 +344,8 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 	return nil
 }
 
-// after tells from a request's failure whether the object has changed: it is read then, and decided about again.
+// after tells from a request's failure whether the object has changed: it is read then, and decided
+// about again.
 func (s *propagator) after(a graph.Action, err error) error {
 	switch o := request.OutcomeAbout(a.Object, err); o {
 	case request.Stale, request.Gone:
@@ -351,7 +358,8 @@ func (s *propagator) after(a graph.Action, err error) error {
 	return fmt.Errorf("%s: %w", a.Words(a.Object.String()), err)
 }
 
-// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the object.
+// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the
+// object.
 func (s *propagator) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
 	if !s.collects {
 		return
@@ -413,7 +421,8 @@ func (s *propagator) seen(uid types.UID) *metav1.PartialObjectMetadata {
 	return nil
 }
 
-// hold remembers what was read of an object, unless the watch has shown a later state meanwhile. nil: it is to be read.
+// hold remembers what was read of an object, unless the watch has shown a later state meanwhile.
+// nil: it is to be read.
 func (s *propagator) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

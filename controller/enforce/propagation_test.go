@@ -31,7 +31,8 @@ func policy(name, spec string) string {
 		"{match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, %s}}", name, spec)
 }
 
-// changes are the requests about single objects of the shop since the last call, with the finalizers that patches leave.
+// changes are the requests about single objects of the shop since the last call, with the
+// finalizers that patches leave.
 func changes(c *clustertest.Cluster) (all []string) {
 	for _, r := range c.Sent() {
 		of, inShop := strings.CutPrefix(r.Path, "/api/v1/namespaces/shop/")
@@ -58,8 +59,9 @@ func changes(c *clustertest.Cluster) (all []string) {
 	return all
 }
 
-// wantChanges compares them, in any order, but for those that do not count. Where a DELETE wrote Orphan down, the graph may
-// be faster than what rules: then the two finalizers come off one after the other, and the second may have to look first.
+// wantChanges compares them, in any order, but for those that do not count. Where a DELETE wrote
+// Orphan down, the graph may be faster than what rules: then the two finalizers come off one after
+// the other, and the second may have to look first.
 func wantChanges(c *clustertest.Cluster, want []string, uncounted ...string) {
 	c.Helper()
 	if slices.Contains(want, "DELETE a Orphan") {
@@ -76,7 +78,8 @@ func wantChanges(c *clustertest.Cluster, want []string, uncounted ...string) {
 	}
 }
 
-// TestHeldDeletionsCostWhatTheyMust: what terminates is decided about as the watch shows it. Nothing is read.
+// TestHeldDeletionsCostWhatTheyMust: what terminates is decided about as the watch shows it.
+// Nothing is read.
 func TestHeldDeletionsCostWhatTheyMust(t *testing.T) {
 	for name, x := range map[string]struct {
 		spec      string
@@ -126,7 +129,8 @@ func TestHeldDeletionsCostWhatTheyMust(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatChangeWhileADeletionIsHeld: what is held goes on as policies say then, without a further event about it.
+// TestPoliciesThatChangeWhileADeletionIsHeld: what is held goes on as policies say then, without a
+// further event about it.
 func TestPoliciesThatChangeWhileADeletionIsHeld(t *testing.T) {
 	foreground := policy("p", "propagation: {default: Foreground}")
 	undecided := policy("p", `propagation: {default: Foreground}, failurePolicy: Fail, match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}`)
@@ -198,7 +202,8 @@ func TestFinalizerThatCannotBeTakenOff(t *testing.T) {
 	}
 }
 
-// TestOrphanThatIsTakenOffIsWrittenDownAgain: whoever writes a stale copy of the object takes it off, and its dependents would be collected.
+// TestOrphanThatIsTakenOffIsWrittenDownAgain: whoever writes a stale copy of the object takes it
+// off, and its dependents would be collected.
 func TestOrphanThatIsTakenOffIsWrittenDownAgain(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.API.Put("deletionpolicies", policy("p", "propagation: {default: Orphan}"))
@@ -238,8 +243,8 @@ func TestOrphanThatIsTakenOffIsWrittenDownAgain(t *testing.T) {
 	})
 }
 
-// TestHeldObjectThatIsWrittenAllTheTime: a conflict is followed by a read and another decision, and then by nothing but the
-// watch.
+// TestHeldObjectThatIsWrittenAllTheTime: a conflict is followed by a read and another decision, and
+// then by nothing but the watch.
 func TestHeldObjectThatIsWrittenAllTheTime(t *testing.T) {
 	for _, companion := range []bool{true, false} {
 		clustertest.Run(t, func(c *clustertest.Cluster) {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// deletionState is everything that the next step of the deletion of an object with the finalizer depends on.
+// deletionState is everything that the next step of the deletion of an object with the finalizer
+// depends on.
 type deletionState struct {
 	enforcement policies.Enforcement
 	finalizers  []string
@@ -25,7 +26,8 @@ type deletionState struct {
 	collects bool
 	// alone: nothing refers to the object, and everything that could has been seen.
 	alone bool
-	// goes is how many objects would also be deleted, where a policy limits that; held: they are too many, and no person has decided.
+	// goes is how many objects would also be deleted, where a policy limits that; held: they are
+	// too many, and no person has decided.
 	goes int
 	held bool
 	// uncounted: there may be more of them, since kinds are still being listed.
@@ -34,11 +36,13 @@ type deletionState struct {
 	referred bool
 	// given: the deletion has been given its propagation before.
 	given bool
-	// late: it has waited for kinds that were not listed, and the built-in collector may not see them yet.
+	// late: it has waited for kinds that were not listed, and the built-in collector may not see
+	// them yet.
 	late bool
 }
 
-// deletionStep is one of: wait, release dependents, give the deletion a propagation, or, without any, remove the finalizer.
+// deletionStep is one of: wait, release dependents, give the deletion a propagation, or, without
+// any, remove the finalizer.
 type deletionStep struct {
 	wait        bool
 	late        bool // wait: see deletionState

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// enforcementOf is what a policy makes of the deletion of a Deployment with finalizers. more is the rest of its spec.
+// enforcementOf is what a policy makes of the deletion of a Deployment with finalizers. more is the
+// rest of its spec.
 func enforcementOf(t *testing.T, more string, finalizers []string) policies.Enforcement {
 	t.Helper()
 	text := ""

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of policies.
+// reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of
+// policies.
 type reach struct {
 	status          metav1.ConditionStatus // empty: it was not tried, or need not be
 	reason, message string
@@ -20,7 +21,8 @@ type reach struct {
 type orderer uint8
 
 const (
-	// byWebhook: another namespace controller deletes, and only the webhook refuses it what is of a later wave.
+	// byWebhook: another namespace controller deletes, and only the webhook refuses it what is of a
+	// later wave.
 	byWebhook orderer = iota
 	// byDrainer: who empties namespaces is Weir itself, and asks no webhook.
 	byDrainer
@@ -28,8 +30,9 @@ const (
 	byNone
 )
 
-// kept is whether waves hold. Where Weir empties namespaces itself that is said, not left out: who waits for Enforced need not
-// know the mode, and a webhook that is not reached is no reason to worry about waves there.
+// kept is whether waves hold. Where Weir empties namespaces itself that is said, not left out: who
+// waits for Enforced need not know the mode, and a webhook that is not reached is no reason to
+// worry about waves there.
 func (o orderer) kept(asked reach) reach {
 	switch o {
 	case byDrainer:
@@ -71,8 +74,8 @@ const (
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
 )
 
-// reachOf reads what became of a dry-run delete that should come back refused with an answer. What a door showed is only
-// asked where the API server cannot tell one silence from another.
+// reachOf reads what became of a dry-run delete that should come back refused with an answer. What
+// a door showed is only asked where the API server cannot tell one silence from another.
 func reachOf(err error, answer string, d door) reach {
 	if err == nil {
 		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotAsked, saysNotAsked}
@@ -118,8 +121,8 @@ func containsAny(text string, parts ...string) bool {
 	return false
 }
 
-// The path begins with a token that is told to the API server only; ports of connections, and the time, are others
-// each time.
+// The path begins with a token that is told to the API server only; ports of connections, and the
+// time, are others each time.
 var (
 	pathOfURL   = regexp.MustCompile(`(https?://[^/"\s]+)/[^"\s]*`)
 	ownAddress  = regexp.MustCompile(`\b(read|write) (tcp\d?) \S+->`)

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// The reasons, by what API servers say. No user may read the token in it, and what is said must be the same each time.
+// The reasons, by what API servers say. No user may read the token in it, and what is said must be
+// the same each time.
 func TestWhyTheAPIServerDoesNotAsk(t *testing.T) {
 	const post = `Internal error occurred: failed calling webhook "canary.weir.dev": failed to call webhook: Post "https://weir-webhook.weir-system.svc:443/tOkEn/canary?timeout=10s": `
 	const call = `Internal error occurred: failed calling webhook "canary.weir.dev": failed to call webhook: `
@@ -78,8 +79,8 @@ func TestWhyTheAPIServerDoesNotAsk(t *testing.T) {
 	}
 }
 
-// The canary's entry is there whatever the policies are, and holds up nothing that a user means. Beside it is the one
-// for policies that are written, which fails open.
+// The canary's entry is there whatever the policies are, and holds up nothing that a user means.
+// Beside it is the one for policies that are written, which fails open.
 func TestTheCanaryHasAnEntryOfItsOwn(t *testing.T) {
 	api := apitest.New()
 	inForce(t, api, func(t *testing.T, state *live.State) {

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestDependentThatCannotBeReleasedHoldsItsOwner, whatever the API server says, and for as long: the owner must not go before, since the dependent
-// would be collected then. Of what stays as it is until a person acts an Event on the dependent tells, once.
+// TestDependentThatCannotBeReleasedHoldsItsOwner, whatever the API server says, and for as long:
+// the owner must not go before, since the dependent would be collected then. Of what stays as it is
+// until a person acts an Event on the dependent tells, once.
 func TestDependentThatCannotBeReleasedHoldsItsOwner(t *testing.T) {
 	denied := func(code int, reason string) *apitest.Reply {
 		return apitest.Refuse(code, reason, `admission webhook "w.example.com" denied the request: owners stay`)

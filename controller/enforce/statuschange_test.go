@@ -31,8 +31,9 @@ func respecify(t *testing.T, api *apitest.Server, to string) {
 	api.Put("deletionpolicies", string(text))
 }
 
-// TestStatusSaysNothingOfWhatAPolicyAsksForNoMore: who fixes a policy whose conditions fail by leaving them out, or has it add no finalizer any
-// more, must not read for ever what was true of it before. While it cannot be compiled it is not known what it asks for.
+// TestStatusSaysNothingOfWhatAPolicyAsksForNoMore: who fixes a policy whose conditions fail by
+// leaving them out, or has it add no finalizer any more, must not read for ever what was true of it
+// before. While it cannot be compiled it is not known what it asks for.
 func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 	const (
 		failing = `match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}, `

@@ -2,7 +2,8 @@ package enforce
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// tally is how many objects a policy's propagation holds for, and how many of them carry what it asks for.
+// tally is how many objects a policy's propagation holds for, and how many of them carry what it
+// asks for.
 type tally struct{ matched, carrying int64 }
 
 func (t tally) plus(o tally) tally { return tally{t.matched + o.matched, t.carrying + o.carrying} }
@@ -13,7 +14,8 @@ func (p *pass) begin(kind schema.GroupResource) {
 	p.tallies[kind] = map[string]tally{}
 }
 
-// listed is what one list has brought. It counts for nothing once the list has begun again, because each object comes again then.
+// listed is what one list has brought. It counts for nothing once the list has begun again, because
+// each object comes again then.
 type listed struct {
 	tallies map[string]tally // by policy
 	void    bool

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// A list that grows too old goes on where it was, or begins again where the API does not offer that: nothing is counted twice.
+// A list that grows too old goes on where it was, or begins again where the API does not offer
+// that: nothing is counted twice.
 func TestBackFillCountsNothingTwice(t *testing.T) {
 	const n = 1200
 	for offered, with := range map[bool]string{true: kept + withFinalizer, false: kept} {

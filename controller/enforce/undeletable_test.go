@@ -15,8 +15,9 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted: a policy about '*' names what metrics-server answers, too, which can be read, and no more.
-// Its PATCH is refused, which would have back-fill fail for ever, and the graph has none of it, so that nothing could be counted.
+// TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted: a policy about '*' names what metrics-server
+// answers, too, which can be read, and no more. Its PATCH is refused, which would have back-fill
+// fail for ever, and the graph has none of it, so that nothing could be counted.
 func TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")

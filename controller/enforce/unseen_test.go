@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels: an object may be deleted before the watch has shown its namespace. Taken for one
-// that no policy is about, it would lose the finalizer, and its dependents would be collected that are to be kept.
+// TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels: an object may be deleted before the
+// watch has shown its namespace. Taken for one that no policy is about, it would lose the
+// finalizer, and its dependents would be collected that are to be kept.
 func TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels(t *testing.T) {
 	for _, companion := range []bool{true, false} {
 		clustertest.Run(t, func(c *clustertest.Cluster) {
@@ -50,7 +51,8 @@ func TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels(t *testing.T) {
 	}
 }
 
-// TestNothingIsCarriedOutByPoliciesOfBeforeARestore: a policy of the backup may want the dependents kept that the one of before did not.
+// TestNothingIsCarriedOutByPoliciesOfBeforeARestore: a policy of the backup may want the dependents
+// kept that the one of before did not.
 func TestNothingIsCarriedOutByPoliciesOfBeforeARestore(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.API.Put("deletionpolicies", policy("p", "propagation: {default: Background}"))

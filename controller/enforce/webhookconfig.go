@@ -27,11 +27,12 @@ import (
 )
 
 const (
-	// webhookTimeout is how long the API server waits for a validating webhook of Weir's, in seconds. It asks all of these
-	// at the same time.
+	// webhookTimeout is how long the API server waits for a validating webhook of Weir's, in
+	// seconds. It asks all of these at the same time.
 	webhookTimeout = 10
-	// serverTimeout is how many seconds the API server has for a request, all webhooks included (RB 6.18), less two for the
-	// rest of its work. Past that the client is told that it took too long, whatever a failurePolicy says.
+	// serverTimeout is how many seconds the API server has for a request, all webhooks included (RB
+	// 6.18), less two for the rest of its work. Past that the client is told that it took too long,
+	// whatever a failurePolicy says.
 	serverTimeout = 34 - 2
 	// configureEvery finds out that another client has changed the configurations.
 	configureEvery = 15 * time.Second
@@ -47,9 +48,11 @@ type WebhookTarget struct {
 	Token Tokener
 	// Certificates say what the API server is to trust.
 	Certificates Bundler
-	// CanaryNamespace is where the Lease is by which Weir finds out whether the API server asks it; empty: it does not.
+	// CanaryNamespace is where the Lease is by which Weir finds out whether the API server asks it;
+	// empty: it does not.
 	CanaryNamespace string
-	// BrakeUsers are other garbage collectors, about whose deletes the brake is asked; none: it is not.
+	// BrakeUsers are other garbage collectors, about whose deletes the brake is asked; none: it is
+	// not.
 	BrakeUsers []string
 }
 
@@ -85,14 +88,15 @@ func (t *WebhookTarget) client(r policies.WebhookRules, c called) admissionregis
 	}}
 }
 
-// configurator keeps the webhook configurations as the policies want them: only what a policy is about comes to Weir, the
-// policies themselves, and the canary.
+// configurator keeps the webhook configurations as the policies want them: only what a policy is
+// about comes to Weir, the policies themselves, and the canary.
 type configurator struct {
 	client     typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	namespaces typedcorev1.NamespaceInterface
 	policies   *live.State
 	target     *WebhookTarget
-	// kept are the resources of which the API server keeps objects that can be changed and deleted; none before it is known.
+	// kept are the resources of which the API server keeps objects that can be changed and deleted;
+	// none before it is known.
 	kept   func() []schema.GroupResource
 	canary *canary // nil: it is not watched whether the API server asks, or have policies looked at
 	log    logr.Logger
@@ -232,8 +236,9 @@ func (c *configurator) called(ctx context.Context) (called, error) {
 	return called{token, bundle}, nil
 }
 
-// remember has the source trust what is written, once, before the first write: a process that has waited to lead has not seen what another source has
-// written meanwhile, and pods of the webhook may serve that one's certificates.
+// remember has the source trust what is written, once, before the first write: a process that has
+// waited to lead has not seen what another source has written meanwhile, and pods of the webhook
+// may serve that one's certificates.
 func (c *configurator) remember(bundles [][]byte) {
 	r, ok := c.target.Certificates.(interface{ Remember(bundle []byte) error })
 	if !ok || c.remembered {
@@ -247,8 +252,8 @@ func (c *configurator) remember(bundles [][]byte) {
 	}
 }
 
-// owners are whom the configurations go with: the namespace of the Service, without which they would have every request wait for
-// a webhook that no process serves, and refuse under Fail.
+// owners are whom the configurations go with: the namespace of the Service, without which they
+// would have every request wait for a webhook that no process serves, and refuse under Fail.
 func (c *configurator) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
 	name := c.target.Service.Namespace
 	if name == "" {
@@ -268,8 +273,9 @@ func managed() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: policies.WebhookConfigurations, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}
 }
 
-// mutatingTimeout is how long the API server waits for each mutating webhook, in seconds: it asks one after the other, each
-// twice where another's webhook changes the object, and then the validating ones.
+// mutatingTimeout is how long the API server waits for each mutating webhook, in seconds: it asks
+// one after the other, each twice where another's webhook changes the object, and then the
+// validating ones.
 func mutatingTimeout(rules []policies.WebhookRules) int32 {
 	n := int32(0)
 	for _, r := range rules {
@@ -320,9 +326,9 @@ type configurations[C metav1.Object] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// keep makes one configuration hold the wanted webhooks, and no other, or not be there without any. fresh is a new one
-// with them, and webhooks are those of one that is there.
-// It tells whether it had to change anything.
+// keep makes one configuration hold the wanted webhooks, and no other, or not be there without any.
+// fresh is a new one with them, and webhooks are those of one that is there. It tells whether it
+// had to change anything.
 func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W, log logr.Logger) (changed bool, err error) {
 	want := *webhooks(fresh)
 	have, err := api.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
@@ -352,8 +358,8 @@ func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fr
 	return did != "", nil
 }
 
-// Written is what the webhook configurations tell the API server now, each once. It is the same everywhere but while one is
-// being written after the other.
+// Written is what the webhook configurations tell the API server now, each once. It is the same
+// everywhere but while one is being written after the other.
 type Written struct {
 	// Bundles are what to trust.
 	Bundles [][]byte

@@ -71,7 +71,8 @@ func (r *remembering) Remember(pem []byte) error {
 	return nil
 }
 
-// TestWhatAnotherSourceHasWrittenIsTrustedOn: a process that waited to lead knows what was written when it started, and no more.
+// TestWhatAnotherSourceHasWrittenIsTrustedOn: a process that waited to lead knows what was written
+// when it started, and no more.
 func TestWhatAnotherSourceHasWrittenIsTrustedOn(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
@@ -276,8 +277,8 @@ func TestEntriesOfAWebhookConfiguration(t *testing.T) {
 	}
 }
 
-// All that the API server may wait for Weir at one request is less than it waits in all: a mutating webhook is asked twice
-// where another's changes the object after it.
+// All that the API server may wait for Weir at one request is less than it waits in all: a mutating
+// webhook is asked twice where another's changes the object after it.
 func TestAllTimeoutsTogetherAreLessThanTheAPIServers(t *testing.T) {
 	for n := range 12 {
 		var rules []policies.WebhookRules
@@ -310,8 +311,8 @@ func TestTokensAreReadFromThePaths(t *testing.T) {
 	}
 }
 
-// TestWebhookConfigurationsGoWithWeirsNamespace: without who serves them, requests would wait for no answer, and under Fail be
-// refused for ever.
+// TestWebhookConfigurationsGoWithWeirsNamespace: without who serves them, requests would wait for
+// no answer, and under Fail be refused for ever.
 func TestWebhookConfigurationsGoWithWeirsNamespace(t *testing.T) {
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")

@@ -27,7 +27,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// configured runs a test with who keeps the webhook configurations for a policy about ConfigMaps, until it has nothing to do.
+// configured runs a test with who keeps the webhook configurations for a policy about ConfigMaps,
+// until it has nothing to do.
 func configured(t *testing.T, client *fake.Clientset, test func(t *testing.T, c *configurator)) {
 	t.Helper()
 	api := apitest.New()
@@ -73,8 +74,8 @@ func names(t *testing.T, client *fake.Clientset) (all []string) {
 	return all
 }
 
-// TestWebhookConfigurationsAreKeptWhateverOthersDoToThem: what a client has changed, or deleted, is as it was within moments, and what the
-// configurations carry of others stays.
+// TestWebhookConfigurationsAreKeptWhateverOthersDoToThem: what a client has changed, or deleted, is
+// as it was within moments, and what the configurations carry of others stays.
 func TestWebhookConfigurationsAreKeptWhateverOthersDoToThem(t *testing.T) {
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system", UID: "home"}})
 	configured(t, client, func(t *testing.T, _ *configurator) {
@@ -140,7 +141,8 @@ func TestWebhookConfigurationsAreKeptWhateverOthersDoToThem(t *testing.T) {
 	})
 }
 
-// TestAWriteOfConfigurationsThatFailsIsTriedAgainSoon, and each on its own: what can be written of one is not held up by the other.
+// TestAWriteOfConfigurationsThatFailsIsTriedAgainSoon, and each on its own: what can be written of
+// one is not held up by the other.
 func TestAWriteOfConfigurationsThatFailsIsTriedAgainSoon(t *testing.T) {
 	resource := schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"}
 	for name, c := range map[string]struct {

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// mostNote is how long the text of an Event is, in bytes: more the API server does not take of events.k8s.io. What others choose is in it, as the finalizers of
-// an object and the answers of webhooks.
+// mostNote is how long the text of an Event is, in bytes: more the API server does not take of
+// events.k8s.io. What others choose is in it, as the finalizers of an object and the answers of
+// webhooks.
 const mostNote = 1024
 
 // bounded records Events with no more text than that.

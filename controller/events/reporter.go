@@ -44,7 +44,8 @@ const (
 	ReasonCollectorWorks  = "BuiltinCollectorWorks"
 )
 
-// failuresBeforeEvent is how often a request must fail for reasons that may pass before it is shown.
+// failuresBeforeEvent is how often a request must fail for reasons that may pass before it is
+// shown.
 const failuresBeforeEvent = 5
 
 // Reporter tells users what they need to know about an object, on the object: once, not each time.
@@ -72,7 +73,8 @@ type topic struct {
 	reason string
 }
 
-// New makes a Reporter. asReference records the Events that tools know from kube-controller-manager.
+// New makes a Reporter. asReference records the Events that tools know from
+// kube-controller-manager.
 func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
 	return &Reporter{
 		events: bounded{events}, asReference: bounded{asReference}, kindOf: kindOf,
@@ -103,7 +105,8 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	}
 }
 
-// Kept says on an object why a policy keeps it, that it was released from its owners, and how to have it deleted.
+// Kept says on an object why a policy keeps it, that it was released from its owners, and how to
+// have it deleted.
 func (r *Reporter) Kept(a graph.Action) {
 	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept, "%s. It was released from its owners, and stays. To delete it, confirm it as the policy says, and delete it then", a.Why)
 }
@@ -118,8 +121,8 @@ func (r *Reporter) Succeeded(a graph.Action) {
 	}
 }
 
-// Held says that the deletion of an object waits for kinds among which dependents may be that were not seen, once it has
-// for a while. Until then it is not said, and to be asked again after a time.
+// Held says that the deletion of an object waits for kinds among which dependents may be that were
+// not seen, once it has for a while. Until then it is not said, and to be asked again after a time.
 func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 	r.mu.Lock()
 	since, ok := r.waits[a.Object.UID]
@@ -162,13 +165,15 @@ func (r *Reporter) LeftBehind(ref graph.Ref) {
 	}
 }
 
-// Rewound says on the namespace kube-system, which stands for the cluster, that its history went back.
+// Rewound says on the namespace kube-system, which stands for the cluster, that its history went
+// back.
 func (r *Reporter) Rewound(why string) {
 	r.events.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, corev1.EventTypeWarning, ReasonHistoryRewound,
 		"the API server's history went back, as after a restore from a backup (%s): everything is listed again, and nothing is deleted until that is done", why)
 }
 
-// Enforced says on the webhook configuration whether the API server asks, once that is known and when it changes.
+// Enforced says on the webhook configuration whether the API server asks, once that is known and
+// when it changes.
 func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 	on := &corev1.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: policies.WebhookConfigurations}
 	switch is {
@@ -180,12 +185,14 @@ func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 	}
 }
 
-// OtherCollector says on the canary that another garbage collector works, or that this cannot be determined.
+// OtherCollector says on the canary that another garbage collector works, or that this cannot be
+// determined.
 func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
 	r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonOtherCollector, text)
 }
 
-// CollectorSilent says on the canary that the built-in collector does not work, and that it does again.
+// CollectorSilent says on the canary that the built-in collector does not work, and that it does
+// again.
 func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 	if silent {
 		r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonCollectorSilent, text)
@@ -194,7 +201,8 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
 }
 
-// CollectionHeld says on a HeldCollection that it holds something, or what became of a decision about that.
+// CollectionHeld says on a HeldCollection that it holds something, or what became of a decision
+// about that.
 func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
 	on := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
 	if warning {
@@ -204,7 +212,8 @@ func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text
 	r.events.Event(on, corev1.EventTypeNormal, ReasonDecision, text)
 }
 
-// Cascade says on an owner, which may be gone, what was collected because of it. collected names some of that, as JSON; it may be empty.
+// Cascade says on an owner, which may be gone, what was collected because of it. collected names
+// some of that, as JSON; it may be empty.
 func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 	on := &corev1.ObjectReference{APIVersion: root.APIVersion, Kind: root.Kind, Name: root.Name, UID: root.UID}
 	if root.Namespaced {

@@ -62,7 +62,8 @@ func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 	})
 }
 
-// Who chooses finalizers, or answers as a webhook, chooses how long a text would be. What is cut off is no news.
+// Who chooses finalizers, or answers as a webhook, chooses how long a text would be. What is cut
+// off is no news.
 func TestTextOfAnEventIsBounded(t *testing.T) {
 	r, own, asReference := newReporter()
 	long := strings.Repeat("a finalizer ", 100_000)

@@ -201,7 +201,8 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 	}
 }
 
-// What is right needs no Event, and what is wrong needs one, until it is put right or is wrong in another way.
+// What is right needs no Event, and what is wrong needs one, until it is put right or is wrong in
+// another way.
 func TestReferencesAreToldWhileTheyAreWrong(t *testing.T) {
 	r, own, asReference := newReporter()
 	r.Decided(graph.Action{Object: web, Verb: graph.Wait, Why: "its owner is there"})
@@ -219,7 +220,8 @@ func TestReferencesAreToldWhileTheyAreWrong(t *testing.T) {
 	expect(t, "wrong again", own, "Warning OwnerRefUnresolvable Pod/web shop: Team a cannot be read")
 }
 
-// A deletion may wait for unseen kinds and for a policy in turns: each has its own last word, or both would be said without end.
+// A deletion may wait for unseen kinds and for a policy in turns: each has its own last word, or
+// both would be said without end.
 func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, own, _ := newReporter()
@@ -237,7 +239,8 @@ func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 	})
 }
 
-// Past the bound each deletion that waits begins to wait again: its Event comes later, and does not fail to come.
+// Past the bound each deletion that waits begins to wait again: its Event comes later, and does not
+// fail to come.
 func TestWhatWaitsIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, own, _ := newReporter()

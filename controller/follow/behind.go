@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// slowAfter is when a first list that is under way is called slow, and nothing waits for it any more to begin with
-	// other work; failingAfter is when it counts as one that fails. Until then it holds foreground deletion.
+	// slowAfter is when a first list that is under way is called slow, and nothing waits for it any
+	// more to begin with other work; failingAfter is when it counts as one that fails. Until then
+	// it holds foreground deletion.
 	slowAfter, failingAfter = firstListsTimeout, 5 * time.Minute
-	// forbiddenAfter is for how long 403 must have been the only answer until a kind is taken for one that Weir may not
-	// see. While a cluster starts, roles are not there yet.
+	// forbiddenAfter is for how long 403 must have been the only answer until a kind is taken for
+	// one that Weir may not see. While a cluster starts, roles are not there yet.
 	forbiddenAfter = time.Minute
-	// unwatchedFor is how long a kind that was listed may be without a watch until it is behind. Watches end all the
-	// time, because the API server ends them, and are taken up again within milliseconds.
+	// unwatchedFor is how long a kind that was listed may be without a watch until it is behind.
+	// Watches end all the time, because the API server ends them, and are taken up again within
+	// milliseconds.
 	unwatchedFor = 2 * time.Second
 )
 
@@ -82,12 +84,14 @@ func (f *follower) silent(why string) {
 	}
 }
 
-// sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too much to do.
+// sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too
+// much to do.
 func sentAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || utilnet.IsConnectionRefused(err)
 }
 
-// unlisted takes in that there is no list. One that was sent away is still expected, for a while: see late.
+// unlisted takes in that there is no list. One that was sent away is still expected, for a while:
+// see late.
 func (f *follower) unlisted(err error) {
 	if sentAway(err) {
 		return
@@ -124,7 +128,8 @@ func (f *follower) longestPause() time.Duration {
 	return mostListPause
 }
 
-// late says what a kind is that has not been listed for a while, because nothing comes or every attempt is sent away.
+// late says what a kind is that has not been listed for a while, because nothing comes or every
+// attempt is sent away.
 func (f *follower) late(after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,8 +173,8 @@ func (f *follower) overdueLocked() {
 	}
 }
 
-// watchBegan takes in that there is a watch again, which has to come as far as a reading. False: it is not known to go on, and there is no
-// such reading.
+// watchBegan takes in that there is a watch again, which has to come as far as a reading. False: it
+// is not known to go on, and there is no such reading.
 func (f *follower) watchBegan(until reading) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

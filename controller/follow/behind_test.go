@@ -21,7 +21,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// A list shows what was, and nothing of what comes: until there is a watch, the kind is not followed.
+// A list shows what was, and nothing of what comes: until there is a watch, the kind is not
+// followed.
 func TestListWithoutAWatchIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -86,8 +87,9 @@ func written(version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o" + version, UID: fixture.UIDOf("o" + version), ResourceVersion: version}}
 }
 
-// client-go tries a watch again by itself that was answered 429 with a time to come again, and one that is answered late is no other. What was
-// read before it, and has not come yet, is waited for all the same: the watch has a way to go from where the last one ended.
+// client-go tries a watch again by itself that was answered 429 with a time to come again, and one
+// that is answered late is no other. What was read before it, and has not come yet, is waited for
+// all the same: the watch has a way to go from where the last one ended.
 func TestWatchThatBeginsLateHasAsFarToComeAsIsThere(t *testing.T) {
 	for name, c := range map[string]struct{ broke, putOff bool }{
 		"the last one broke": {broke: true}, "it broke, and the next is put off": {broke: true, putOff: true},
@@ -158,8 +160,9 @@ func followed(t *testing.T, api *scripted) *Store {
 	return s
 }
 
-// An API server that starts answers watches with 429, and lists with what is in the storage. Nothing of the watch is mute, because there was
-// none: whoever listed instead would ask for all that there is, of all kinds, at the worst time.
+// An API server that starts answers watches with 429, and lists with what is in the storage.
+// Nothing of the watch is mute, because there was none: whoever listed instead would ask for all
+// that there is, of all kinds, at the worst time.
 func TestWatchThatIsRefusedIsNotListedInstead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)

@@ -13,8 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// guard lets writes pass only while the history is known to go on, and tells it of answers that did not come. It is the
-// last to see a request: what waited for a place, or is tried again, comes by here too.
+// guard lets writes pass only while the history is known to go on, and tells it of answers that did
+// not come. It is the last to see a request: what waited for a place, or is tried again, comes by
+// here too.
 type guard struct {
 	next    http.RoundTripper
 	history *History
@@ -50,20 +51,23 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// troubled tells whether an answer says that the API server cannot get at what it stores. Not 503: it comes from what
-// stands before the API server, whose watches break then, or from an aggregated API, which could shut the gate with it
-// for everybody else.
+// troubled tells whether an answer says that the API server cannot get at what it stores. Not 503:
+// it comes from what stands before the API server, whose watches break then, or from an aggregated
+// API, which could shut the gate with it for everybody else.
 func troubled(code int) bool {
 	return code >= http.StatusInternalServerError && code != http.StatusServiceUnavailable
 }
 
-// saysWebhook is what an API server says of webhooks, in each message about one: a space follows, as in no name of an object or a kind.
+// saysWebhook is what an API server says of webhooks, in each message about one: a space follows,
+// as in no name of an object or a kind.
 const saysWebhook = "webhook "
 
-// saysTooLarge is what etcd, and the API server's client of it, say of an object that is too large to store: the next one need not be.
+// saysTooLarge is what etcd, and the API server's client of it, say of an object that is too large
+// to store: the next one need not be.
 var saysTooLarge = []string{"request is too large", "message larger than max"}
 
-// saysItself tells whether the text of an answer is about the request: an admission webhook failed, or what is to be written is too large, and not the API server.
+// saysItself tells whether the text of an answer is about the request: an admission webhook failed,
+// or what is to be written is too large, and not the API server.
 func saysItself(text string) bool {
 	return strings.Contains(text, saysWebhook) || slices.ContainsFunc(saysTooLarge, func(says string) bool { return strings.Contains(text, says) })
 }
@@ -93,8 +97,8 @@ func (r remainder) Read(p []byte) (int, error) {
 	return r.body.Read(p)
 }
 
-// contactLost tells whether an attempt to list or to watch ended without an answer of the API server, or with one that
-// says it has lost its storage.
+// contactLost tells whether an attempt to list or to watch ended without an answer of the API
+// server, or with one that says it has lost its storage.
 func contactLost(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -103,7 +107,8 @@ func contactLost(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled)
 }
 
-// witness tells of each answer after which client-go comes again by itself, and says nothing for as long as that takes.
+// witness tells of each answer after which client-go comes again by itself, and says nothing for as
+// long as that takes.
 type witness struct{ next http.RoundTripper }
 
 type witnessKey struct{}

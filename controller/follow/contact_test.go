@@ -52,7 +52,8 @@ func TestWhatTellsAFollowerThatContactIsLost(t *testing.T) {
 	}
 }
 
-// TestGuardTellsOfRequestsWithoutAnAnswer, and not of those that who asked gave up: a worker that ends is no reason to doubt the API server.
+// TestGuardTellsOfRequestsWithoutAnAnswer, and not of those that who asked gave up: a worker that
+// ends is no reason to doubt the API server.
 func TestGuardTellsOfRequestsWithoutAnAnswer(t *testing.T) {
 	reset := errors.New("connection reset by peer")
 	for name, c := range map[string]struct {
@@ -93,8 +94,8 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed++; return nil }
 
-// Reads are what finds out whether there is contact again, so none may wait for it. Of a write nothing is sent, and its body is closed, as a
-// transport has to.
+// Reads are what finds out whether there is contact again, so none may wait for it. Of a write
+// nothing is sent, and its body is closed, as a transport has to.
 func TestClosedGateLetsReadsPassAndNoWrite(t *testing.T) {
 	for method, passes := range map[string]bool{
 		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
@@ -124,7 +125,8 @@ func TestClosedGateLetsReadsPassAndNoWrite(t *testing.T) {
 	}
 }
 
-// A write that finds no proof asks for one, twice at most, and is then told to come again: it does not wait for ever with its place.
+// A write that finds no proof asks for one, twice at most, and is then told to come again: it does
+// not wait for ever with its place.
 func TestWriteWaitsForTwoLooksThatProveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory(&scripted{}, nil, nil, logr.Discard())
@@ -165,7 +167,8 @@ func TestProofThatIsHalfAsOldIsRenewedWhileWritesGoOn(t *testing.T) {
 	}
 }
 
-// What looked at an answer keeps nothing of it back, an error in its middle included: whoever reads must not take half for the whole.
+// What looked at an answer keeps nothing of it back, an error in its middle included: whoever reads
+// must not take half for the whole.
 func TestAnswerThatBreaksOffAfterItWasLookedAtBreaksOff(t *testing.T) {
 	broke := errors.New("connection reset by peer")
 	for name, length := range map[string]int{"early": 10, "late": 10_000} {

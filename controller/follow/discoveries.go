@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	// restFactor is the pause after a discovery that a namespace wanted, as many times what it took: where that
-	// is 20 ms, a burst of deletions has five made in a second, and one alone is served at once. longestPause is
-	// what a namespace may have to wait for its turn.
+	// restFactor is the pause after a discovery that a namespace wanted, as many times what it
+	// took: where that is 20 ms, a burst of deletions has five made in a second, and one alone is
+	// served at once. longestPause is what a namespace may have to wait for its turn.
 	restFactor   = 10
 	longestPause = 250 * time.Millisecond
-	// discoveryTimeout bounds each request of a discovery: without it one that is never answered would hold
-	// every namespace, and every new kind. The same as client-go's own.
+	// discoveryTimeout bounds each request of a discovery: without it one that is never answered
+	// would hold every namespace, and every new kind. The same as client-go's own.
 	discoveryTimeout = 32 * time.Second
 )
 
-// discoveries remembers how the last attempt went to find out which kinds there are. A namespace may go only
-// after one that began when it was terminating already: a kind that came later cannot have content in it.
+// discoveries remembers how the last attempt went to find out which kinds there are. A namespace
+// may go only after one that began when it was terminating already: a kind that came later cannot
+// have content in it.
 type discoveries struct {
 	asked chan struct{} // one is wanted, on top of those that changes and time cause
 
@@ -72,8 +73,8 @@ func (d *discoveries) rest() time.Duration {
 	return time.Until(d.rested)
 }
 
-// Since tells whether a discovery that began at a time or later has succeeded, and why the last one failed,
-// if it did. next is closed when another has ended.
+// Since tells whether a discovery that began at a time or later has succeeded, and why the last one
+// failed, if it did. next is closed when another has ended.
 func (d *discoveries) Since(t time.Time) (done bool, failure string, next <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A kind that came after a namespace began to terminate cannot have content in it. So only a discovery that began later than that counts,
-// however late an earlier one ends.
+// A kind that came after a namespace began to terminate cannot have content in it. So only a
+// discovery that began later than that counts, however late an earlier one ends.
 func TestOnlyADiscoveryThatBeganSinceThenCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiscoveries()
@@ -41,7 +41,8 @@ func TestOnlyADiscoveryThatBeganSinceThenCounts(t *testing.T) {
 	})
 }
 
-// TestManyWishesAreOneDiscovery, and what is wished while one is under way is another: it may not have seen what came since it began.
+// TestManyWishesAreOneDiscovery, and what is wished while one is under way is another: it may not
+// have seen what came since it began.
 func TestManyWishesAreOneDiscovery(t *testing.T) {
 	d := newDiscoveries()
 	wanted := func() bool { return len(d.asked) > 0 }
@@ -61,7 +62,8 @@ func TestManyWishesAreOneDiscovery(t *testing.T) {
 	}
 }
 
-// A burst of deletions does not ask for one discovery after the other, and none waits for longer than a quarter of a second for its turn.
+// A burst of deletions does not ask for one discovery after the other, and none waits for longer
+// than a quarter of a second for its turn.
 func TestDiscoveriesRestAsLongAsTheyTook(t *testing.T) {
 	for took, rests := range map[time.Duration]time.Duration{
 		0: 0, 20 * time.Millisecond: 200 * time.Millisecond, 25 * time.Millisecond: longestPause, 30 * time.Second: longestPause,

@@ -1,9 +1,11 @@
-// Package follow keeps the ownership graph of a cluster: it discovers the kinds, runs one reflector for each, and watches over whether the
-// API server goes on from what was seen of it. It is all that a webhook uses of the controller. It makes no decision and no change.
+// Package follow keeps the ownership graph of a cluster: it discovers the kinds, runs one reflector
+// for each, and watches over whether the API server goes on from what was seen of it. It is all
+// that a webhook uses of the controller. It makes no decision and no change.
 //
 //	discovery ─▶ one reflector for each kind ─▶ Store (the graph, one lock) ─▶ who leads is told of uids
 //
-// Locks: that of Store guards the graph, and nothing that can block runs under it. Those of Watcher guard which kinds are followed, that
-// of History the gate that writes wait at. Goroutines: a reflector for each kind, the probe of the
-// history, and what asks how far watches have come, joined by Watcher.Run.
+// Locks: that of Store guards the graph, and nothing that can block runs under it. Those of Watcher
+// guard which kinds are followed, that of History the gate that writes wait at. Goroutines: a
+// reflector for each kind, the probe of the history, and what asks how far watches have come,
+// joined by Watcher.Run.
 package follow

@@ -10,12 +10,13 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// mostEnding bounds how many ending owners are told apart, and so what a scrape costs: a few milliseconds.
+// mostEnding bounds how many ending owners are told apart, and so what a scrape costs: a few
+// milliseconds.
 const mostEnding = 4096
 
-// endingMetrics tell what owners wait for that are being deleted with foreground or orphan, and for how long they have.
-// The graph has no clock: an owner's time begins when it is first seen here. Of more than mostEnding, the others are seen
-// when there is room.
+// endingMetrics tell what owners wait for that are being deleted with foreground or orphan, and for
+// how long they have. The graph has no clock: an owner's time begins when it is first seen here. Of
+// more than mostEnding, the others are seen when there is room.
 type endingMetrics struct {
 	store *Store
 

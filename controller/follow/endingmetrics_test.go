@@ -65,7 +65,8 @@ func TestMetricsTellWhatEndingOwnersWaitForAndForHowLong(t *testing.T) {
 	})
 }
 
-// TestOldestOfVeryManyEndingOwnersIsNotLostSightOf: a bounded number is told apart, and it is the same ones each time.
+// TestOldestOfVeryManyEndingOwnersIsNotLostSightOf: a bounded number is told apart, and it is the
+// same ones each time.
 func TestOldestOfVeryManyEndingOwnersIsNotLostSightOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStore()

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as it is
-// then, and holds up events for as long. Follow must be running; what it has not seen yet is unknown, not
-// absent. An API group that never answered may serve a kind, and hold objects of it.
+// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as
+// it is then, and holds up events for as long. Follow must be running; what it has not seen yet is
+// unknown, not absent. An API group that never answered may serve a kind, and hold objects of it.
 func (w *Watcher) Facts() policies.Facts {
 	of := policyfacts.Of(w.store.Read)
 	known := of

@@ -191,7 +191,8 @@ func TestFactsAboutOwners(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	// A list that does not show an object is no proof: it may have been read before the object was made.
+	// A list that does not show an object is no proof: it may have been read before the object was
+	// made.
 	c.store.Apply(graph.ListBegins{Kind: fixture.Pods}, graph.ListEnds{Kind: fixture.Pods})
 	if o := f.Owner(ref("a"), "shop"); o != (policies.Owner{}) {
 		t.Errorf("an owner that a list does not show: %+v", o)

@@ -21,17 +21,21 @@ type Feed struct {
 	Store *Store
 	// seen is told of each object of the kind that comes, changes or goes; nil if no caller asks.
 	seen func(name string, how Change)
-	// terminating is told of each object that is being deleted, when the graph has it; nil if no caller asks.
+	// terminating is told of each object that is being deleted, when the graph has it; nil if no
+	// caller asks.
 	terminating func(*metav1.PartialObjectMetadata)
-	// showing is told of each object that the watch shows, before the graph is, and what it returns after that; nil if no caller asks.
+	// showing is told of each object that the watch shows, before the graph is, and what it returns
+	// after that; nil if no caller asks.
 	showing func(*graph.Object) func()
 	// going is told of each object that is gone, before the graph is; nil if no caller asks.
 	going func(types.UID)
-	// check is asked about each complete list before the graph gets it, level told when the graph has everything.
+	// check is asked about each complete list before the graph gets it, level told when the graph
+	// has everything.
 	check func(list []any, resourceVersion string) error
 	level func(listed bool)
 
-	// Reached is the resourceVersion up to which the graph has everything of the kind; 0: that is not known.
+	// Reached is the resourceVersion up to which the graph has everything of the kind; 0: that is
+	// not known.
 	Reached   atomic.Uint64
 	reachedAt time.Time // when it came there; the reflector's alone
 	// latest is the object that was written last, of those that are or were there.
@@ -39,8 +43,8 @@ type Feed struct {
 	// behindNow is set when the watch broke. It is level again when it has reached until.
 	behindNow atomic.Bool
 	until     atomic.Uint64
-	// cutOff is set while the kind is behind, and no request has been answered since its watch ended
-	// but with 503.
+	// cutOff is set while the kind is behind, and no request has been answered since its watch
+	// ended but with 503.
 	cutOff atomic.Bool
 	// first is the first list while it comes; the reflector's alone.
 	first *firstList
@@ -153,8 +157,8 @@ func (f *Feed) complete(resourceVersion string, latest *metav1.PartialObjectMeta
 	f.level(true)
 }
 
-// UpdateResourceVersion is told how far the watch has come, once the graph has what came: with each event, and about once
-// a minute by a bookmark.
+// UpdateResourceVersion is told how far the watch has come, once the graph has what came: with each
+// event, and about once a minute by a bookmark.
 func (f *Feed) UpdateResourceVersion(resourceVersion string) {
 	version := VersionNumber(resourceVersion)
 	f.reach(version)

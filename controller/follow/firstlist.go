@@ -6,12 +6,13 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// firstList is what a kind begins with of which nothing was seen before, as far as it has come. The graph has each object when it
-// comes, and client-go none: it would keep the whole list, beside the graph, until that ends, and so with every kind while a process
-// starts. A later list is kept whole, because it is held against what was seen before the graph has it.
+// firstList is what a kind begins with of which nothing was seen before, as far as it has come. The
+// graph has each object when it comes, and client-go none: it would keep the whole list, beside the
+// graph, until that ends, and so with every kind while a process starts. A later list is kept
+// whole, because it is held against what was seen before the graph has it.
 //
-// Nothing is concluded from a list before its end. Until then the kind is being listed, and what was shown of it is no work; what breaks
-// off is forgotten.
+// Nothing is concluded from a list before its end. Until then the kind is being listed, and what
+// was shown of it is no work; what breaks off is forgotten.
 type firstList struct {
 	events  []graph.Event                   // the last ones, which the graph does not have yet
 	changed []*metav1.PartialObjectMetadata // those to tell of at its end
@@ -30,7 +31,8 @@ func (f *Feed) abandon() {
 	f.Store.abandon(f.Kind)
 }
 
-// take takes in an object of the first list. The graph has it in pieces, so that the others get at the graph in between.
+// take takes in an object of the first list. The graph has it in pieces, so that the others get at
+// the graph in between.
 func (f *Feed) take(m *metav1.PartialObjectMetadata) {
 	first := f.first
 	trim(m)
@@ -48,7 +50,8 @@ func (f *Feed) take(m *metav1.PartialObjectMetadata) {
 	}
 }
 
-// finish takes in that client-go has a complete list. False: it is another than the one that was taken in as it came.
+// finish takes in that client-go has a complete list. False: it is another than the one that was
+// taken in as it came.
 func (f *Feed) finish(list []any, resourceVersion string) bool {
 	first := f.first
 	if first == nil {

@@ -16,14 +16,16 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// halted is an API server on which each list of ConfigMaps stops after its first page, until a test says how it goes on.
+// halted is an API server on which each list of ConfigMaps stops after its first page, until a test
+// says how it goes on.
 type halted struct {
 	*watching
 	reached chan int               // is sent the number of each list that has come so far
 	goOn    chan http.RoundTripper // sends the rest; nil: the API server does
 }
 
-// halt stops each list of ConfigMaps after as many objects as the graph takes in at once. It is to be called before the lists begin.
+// halt stops each list of ConfigMaps after as many objects as the graph takes in at once. It is to
+// be called before the lists begin.
 func (e *watching) halt() *halted {
 	h := &halted{e, make(chan int, 100), make(chan http.RoundTripper)}
 	e.watcher.page = listPiece
@@ -67,7 +69,8 @@ func (e *watching) many() {
 	}
 }
 
-// halfway starts it, and returns when the first list of ConfigMaps has come as far as it does by itself.
+// halfway starts it, and returns when the first list of ConfigMaps has come as far as it does by
+// itself.
 func (h *halted) halfway() {
 	h.Helper()
 	h.start()
@@ -98,7 +101,8 @@ func TestFirstListIsInTheGraphAsItComesAndCompleteAtItsEnd(t *testing.T) {
 	})
 }
 
-// TestFirstListIsNoWorkBeforeItsEnd: a new leader begins in its middle, and a widget goes that owns what it has shown.
+// TestFirstListIsNoWorkBeforeItsEnd: a new leader begins in its middle, and a widget goes that owns
+// what it has shown.
 func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -135,8 +139,8 @@ func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
 	})
 }
 
-// TestFirstListThatBreaksOffIsForgotten and begins again, whatever ended it: nothing follows from what it showed, nor from what the next
-// one does not show.
+// TestFirstListThatBreaksOffIsForgotten and begins again, whatever ended it: nothing follows from
+// what it showed, nor from what the next one does not show.
 func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 	cut := sending(func(*http.Request) (*http.Response, error) { return nil, syscall.ETIMEDOUT })
 	refuses := func(code int, reason string) http.RoundTripper {
@@ -202,7 +206,8 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatHappensDuringTheFirstListComesAfterIt, by the watch: all pages are of one version, and the watch goes on from there.
+// TestWhatHappensDuringTheFirstListComesAfterIt, by the watch: all pages are of one version, and
+// the watch goes on from there.
 func TestWhatHappensDuringTheFirstListComesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -243,7 +248,8 @@ func TestWhatHappensDuringTheFirstListComesAfterIt(t *testing.T) {
 	})
 }
 
-// TestFollowingThatEndsDuringTheFirstList leaves nothing behind, and what is listed after that is complete.
+// TestFollowingThatEndsDuringTheFirstList leaves nothing behind, and what is listed after that is
+// complete.
 func TestFollowingThatEndsDuringTheFirstList(t *testing.T) {
 	for name, end := range map[string]func(*halted){
 		"the process ends": func(*halted) {},
@@ -311,7 +317,8 @@ func TestLaterListIsWholeBeforeTheGraphHasIt(t *testing.T) {
 	})
 }
 
-// TestListThatIsNotTheOneThatCameIsTakenInAsAWhole: client-go hands on another one than was taken in.
+// TestListThatIsNotTheOneThatCameIsTakenInAsAWhole: client-go hands on another one than was taken
+// in.
 func TestListThatIsNotTheOneThatCameIsTakenInAsAWhole(t *testing.T) {
 	one := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "shop", UID: "uid-one", ResourceVersion: "5"}}
 	two := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: "shop", UID: "uid-two", ResourceVersion: "6"}}

@@ -19,18 +19,20 @@ import (
 )
 
 const (
-	// shortWatch is how long a watch is asked for after one that broke. The API server sends a bookmark 2 s before a watch
-	// ends, and otherwise one a minute: so it is soon known whether everything has come.
+	// shortWatch is how long a watch is asked for after one that broke. The API server sends a
+	// bookmark 2 s before a watch ends, and otherwise one a minute: so it is soon known whether
+	// everything has come.
 	shortWatch = 5 * time.Second
-	// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list, firstListPause and mostRetry those
-	// that the reflector makes by itself, when there is no answer or it is told to come later.
+	// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to
+	// list, firstListPause and mostRetry those that the reflector makes by itself, when there is no
+	// answer or it is told to come later.
 	firstListPause, mostRetry, mostListPause, mostForbiddenPause = 500 * time.Millisecond, 10 * time.Second, 30 * time.Second, 2 * time.Minute
 )
 
 var errMute = errors.New("the watch was taken up again, and shows nothing, not even a bookmark")
 
-// follower lists and watches one kind, and tells the graph how far it has come: the reflector tries on by itself, and
-// keeps to itself what goes wrong.
+// follower lists and watches one kind, and tells the graph how far it has come: the reflector tries
+// on by itself, and keeps to itself what goes wrong.
 type follower struct {
 	*Feed
 	gvr      schema.GroupVersionResource
@@ -69,7 +71,8 @@ func (f *follower) run(ctx context.Context) {
 	lw := &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
 	reflector := cache.NewReflectorWithOptions(paged{lw}, &metav1.PartialObjectMetadata{}, f.Feed, cache.ReflectorOptions{
 		Name: f.Kind.String(), TypeDescription: f.gvr.String(),
-		// Its own longest pause is a minute, in which nothing is seen of an API server that is back.
+		// Its own longest pause is a minute, in which nothing is seen of an API server that is
+		// back.
 		Backoff: &wait.Backoff{Duration: firstListPause, Factor: 2, Jitter: 1, Steps: 5, Cap: mostRetry},
 	})
 	for pause := firstListPause; ; pause = min(2*pause, f.longestPause()) {
@@ -91,13 +94,15 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// paged has client-go ask for lists, and not for streams that show what is there and go on as a watch: those cost the API server twice as much.
+// paged has client-go ask for lists, and not for streams that show what is there and go on as a
+// watch: those cost the API server twice as much.
 type paged struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is what client-go asks.
 func (paged) IsWatchListSemanticsUnSupported() bool { return true }
 
-// end joins the list that may be under way: it ends with the context, and client-go does not wait for it.
+// end joins the list that may be under way: it ends with the context, and client-go does not wait
+// for it.
 func (f *follower) end() {
 	f.mu.Lock()
 	f.done = true
@@ -157,7 +162,8 @@ func (s *stream) Stop() {
 	s.once.Do(s.ended)
 }
 
-// resume prepares a watch that goes on where another ended, and says how far it has to come if that one broke: no reading if it did not.
+// resume prepares a watch that goes on where another ended, and says how far it has to come if that
+// one broke: no reading if it did not.
 func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) (until reading, err error) {
 	f.mu.Lock()
 	broken, mute := f.broken, f.mute
@@ -173,8 +179,8 @@ func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) (until rea
 	return f.probe(ctx)
 }
 
-// probe reads how far a kind has come whose watch broke. The API server may be another one by now: a consistent read must not be older than
-// what was seen, and the watch has to come as far as that.
+// probe reads how far a kind has come whose watch broke. The API server may be another one by now:
+// a consistent read must not be older than what was seen, and the watch has to come as far as that.
 func (f *follower) probe(ctx context.Context) (reading, error) {
 	before := f.reading()
 	f.trying()

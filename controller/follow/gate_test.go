@@ -14,8 +14,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// Watches are waited for as long as this API server answers. One that answered for a moment, and went, has used up nothing of the time that the
-// next one has: that may be the restored one, of which only a list tells.
+// Watches are waited for as long as this API server answers. One that answered for a moment, and
+// went, has used up nothing of the time that the next one has: that may be the restored one, of
+// which only a list tells.
 func TestEachAPIServerThatComesBackHasItsTimeToBeListed(t *testing.T) {
 	for name, away := range map[string]func(*watching){
 		"nobody is there": func(e *watching) { e.api.Down() },
@@ -75,7 +76,8 @@ func TestEachAPIServerThatComesBackHasItsTimeToBeListed(t *testing.T) {
 	}
 }
 
-// TestAggregatedAPIThatHangsHoldsNoWrites: each attempt to follow it ends without an answer, as if contact were lost.
+// TestAggregatedAPIThatHangsHoldsNoWrites: each attempt to follow it ends without an answer, as if
+// contact were lost.
 func TestAggregatedAPIThatHangsHoldsNoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -109,7 +111,8 @@ func TestAggregatedAPIThatHangsHoldsNoWrites(t *testing.T) {
 	})
 }
 
-// Whose history went back cannot be told while APIServices cannot be read: nothing is written, and nothing is forgotten, of that either.
+// Whose history went back cannot be told while APIServices cannot be read: nothing is written, and
+// nothing is forgotten, of that either.
 func TestWhoseHistoryWentBackIsAskedUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)

@@ -17,9 +17,9 @@ var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: 
 // findEvery is how often a Lease is looked for where there is none.
 const findEvery = time.Minute
 
-// heartbeat reads the Lease that an API server renews every 10 s. A single object is read from the storage itself. Lists
-// are not: an API server whose storage was restored under it goes on showing what it had cached, at the resourceVersions
-// of before.
+// heartbeat reads the Lease that an API server renews every 10 s. A single object is read from the
+// storage itself. Lists are not: an API server whose storage was restored under it goes on showing
+// what it had cached, at the resourceVersions of before.
 type heartbeat struct {
 	leases  metadata.ResourceInterface
 	name    string // "": none is known
@@ -34,10 +34,11 @@ func newHeartbeat(client metadata.Interface) *heartbeat {
 	return &heartbeat{leases: client.Resource(leases).Namespace(metav1.NamespaceSystem)}
 }
 
-// contradicts says why the Lease cannot come after what was seen of it; "" if it can, or if there is none.
+// contradicts says why the Lease cannot come after what was seen of it; "" if it can, or if there
+// is none.
 //
-// A Lease that was renewed since the restore may have come further than it was last seen. But what the watch of Leases has
-// not shown must have come after everything that it has shown.
+// A Lease that was renewed since the restore may have come further than it was last seen. But what
+// the watch of Leases has not shown must have come after everything that it has shown.
 func (b *heartbeat) contradicts(ctx context.Context, watch *Feed) (string, error) {
 	if b.name == "" && !b.find(ctx) {
 		return "", nil
@@ -67,7 +68,8 @@ func (b *heartbeat) contradicts(ctx context.Context, watch *Feed) (string, error
 // wentBack forgets what was seen.
 func (b *heartbeat) wentBack() { b.version, b.stale = 0, true }
 
-// shown is how far the watch of Leases has come, and at which resourceVersion it shows the Lease; 0, 0 if that is not known.
+// shown is how far the watch of Leases has come, and at which resourceVersion it shows the Lease;
+// 0, 0 if that is not known.
 func (b *heartbeat) shown(watch *Feed) (reached, version uint64) {
 	if watch == nil {
 		return 0, 0

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestLeaseMustComeAfterWhatTheWatchOfLeasesHasShown: a Lease that was renewed after its storage was restored may have come
-// further than it was last read. What the watch has shown since gives it away.
+// TestLeaseMustComeAfterWhatTheWatchOfLeasesHasShown: a Lease that was renewed after its storage
+// was restored may have come further than it was last read. What the watch has shown since gives it
+// away.
 func TestLeaseMustComeAfterWhatTheWatchOfLeasesHasShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		read, reached, shown, now uint64 // as it was last read, how far the watch is, as it shows the Lease, as it is now

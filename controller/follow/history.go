@@ -23,22 +23,25 @@ var (
 	ErrRewound   = errors.New("the API server's history went back: what was decided before is void")
 )
 
-// History watches over what every decision rests on: that the API server goes on from what was seen of it. When its
-// storage is restored from a backup, objects are there again that were seen to go, with the very uids and
-// resourceVersions that requests carry as preconditions. No request would fail.
+// History watches over what every decision rests on: that the API server goes on from what was seen
+// of it. When its storage is restored from a backup, objects are there again that were seen to go,
+// with the very uids and resourceVersions that requests carry as preconditions. No request would
+// fail.
 //
-// So it is a gate too. Nothing is written but while a connection is held, and a consistent read that was begun later, and
-// not long ago, has shown that the history goes on. Without that, a request that is tried again would be the first thing
-// that a restored API server hears; and one whose storage alone is exchanged ends no connection.
+// So it is a gate too. Nothing is written but while a connection is held, and a consistent read
+// that was begun later, and not long ago, has shown that the history goes on. Without that, a
+// request that is tried again would be the first thing that a restored API server hears; and one
+// whose storage alone is exchanged ends no connection.
 //
-// Proof are consistent reads alone, of each kind with itself: kinds may lie in storages of their own, whose
-// resourceVersions have nothing to do with each other. Namespaces are read all the time; the others when they are listed,
-// and when a watch that broke is taken up again.
+// Proof are consistent reads alone, of each kind with itself: kinds may lie in storages of their
+// own, whose resourceVersions have nothing to do with each other. Namespaces are read all the time;
+// the others when they are listed, and when a watch that broke is taken up again.
 type History struct {
 	client    metadata.Interface
 	heartbeat *heartbeat
 	tether    *tether
-	// aggregated tells whether a kind is served by an API server of its own, which has a history of its own.
+	// aggregated tells whether a kind is served by an API server of its own, which has a history of
+	// its own.
 	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
 	follows    following
 	log        logr.Logger
@@ -56,7 +59,8 @@ type History struct {
 
 	// What asks remembers, and no other part sees.
 	last reading // of namespaces
-	// trusted is the last of them while there was contact, backAt since when there is again; zero if the gate is open.
+	// trusted is the last of them while there was contact, backAt since when there is again; zero
+	// if the gate is open.
 	trusted reading
 	backAt  time.Time
 	silent  map[schema.GroupVersion]bool // aggregated APIs that did not answer when they were asked last
@@ -68,7 +72,8 @@ type History struct {
 type following interface {
 	// Followed are the kinds that are followed now.
 	Followed() []Followed
-	// wentBack forgets everything and follows it again; kindWentBack does that with one kind. Both return when it has begun.
+	// wentBack forgets everything and follows it again; kindWentBack does that with one kind. Both
+	// return when it has begun.
 	wentBack(ctx context.Context, why string)
 	kindWentBack(kind schema.GroupResource)
 }
@@ -110,12 +115,13 @@ func (h *History) Enter(ctx context.Context) (context.Context, error) {
 	return ctx, h.admit(ctx)
 }
 
-// freshFor is how old the proof may be that a write rests on, not counting how long it took: a slow API server must not
-// stop all work. A storage that is exchanged within that time goes unnoticed by the write. A proof that is half as old is
-// renewed while writes go on.
+// freshFor is how old the proof may be that a write rests on, not counting how long it took: a slow
+// API server must not stop all work. A storage that is exchanged within that time goes unnoticed by
+// the write. A proof that is half as old is renewed while writes go on.
 const freshFor = 500 * time.Millisecond
 
-// prove waits until there is a fresh proof that the history goes on; not for long: what cannot be proved is tried again.
+// prove waits until there is a fresh proof that the history goes on; not for long: what cannot be
+// proved is tried again.
 func (h *History) prove(ctx context.Context) error {
 	const looks = 2 // that may fail
 	for n := 0; ; n++ {
@@ -212,15 +218,16 @@ func readingOf(resourceVersion string) reading {
 	return reading{VersionNumber(resourceVersion), time.Now()}
 }
 
-// A cluster does not write so much: a history that came so much further is another one. Restores with etcd's
-// --bump-revision leap by a thousand million.
+// A cluster does not write so much: a history that came so much further is another one. Restores
+// with etcd's --bump-revision leap by a thousand million.
 const (
 	leapAtOnce   = 1_000_000
 	leapASecond  = 100_000
 	mostLeapTime = 24 * time.Hour // what comes later is as if it came then: the product stays small
 )
 
-// contradicts says why a consistent read cannot be of the history that had come as far as before; "" if it can.
+// contradicts says why a consistent read cannot be of the history that had come as far as before;
+// "" if it can.
 func (r reading) contradicts(before reading) string {
 	if r.version == 0 || before.version == 0 {
 		return ""

@@ -97,8 +97,8 @@ func TestRestoreForgetsEverything(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenBeforeABackupIsNoticed that is younger than the last reading of namespaces, and older than what was
-// seen to go since: namespaces alone do not tell.
+// TestNothingIsWrittenBeforeABackupIsNoticed that is younger than the last reading of namespaces,
+// and older than what was seen to go since: namespaces alone do not tell.
 func TestNothingIsWrittenBeforeABackupIsNoticed(t *testing.T) {
 	for name, bump := range map[string]int{"resourceVersions go back": 0, "they go on": 1_000} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestNothingIsWrittenBeforeABackupIsNoticed(t *testing.T) {
 	}
 }
 
-// An API server that starts writes so much that resourceVersions are soon where they were, in a cluster with little to do,
-// and goes on showing watches what comes after that.
+// An API server that starts writes so much that resourceVersions are soon where they were, in a
+// cluster with little to do, and goes on showing watches what comes after that.
 func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 	for name, rewound := range map[string]int{"restored": 1, "the same": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,8 @@ func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 	}
 }
 
-// Nothing breaks when an API server is replaced by one whose storage is older: the probe alone sees it.
+// Nothing breaks when an API server is replaced by one whose storage is older: the probe alone sees
+// it.
 func TestProbeAloneSeesAnOlderStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -201,8 +202,8 @@ func TestQuietClusterIsNotForgotten(t *testing.T) {
 	})
 }
 
-// An API that forgets at each of its restarts what its resourceVersions were must not keep Weir from working. If its storage is another one, what was seen to go
-// may be there again.
+// An API that forgets at each of its restarts what its resourceVersions were must not keep Weir
+// from working. If its storage is another one, what was seen to go may be there again.
 func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -247,7 +248,8 @@ func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 	})
 }
 
-// A failing aggregated API, whose resourceVersions are far ahead, does not keep the others from being written.
+// A failing aggregated API, whose resourceVersions are far ahead, does not keep the others from
+// being written.
 func TestFailingAggregatedAPIHoldsNoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -311,8 +313,8 @@ func TestForbiddenProvesNothingWhileAnAPIServerStarts(t *testing.T) {
 	})
 }
 
-// An API server that is told to leave ends its watches, and goes on answering for a while. No request may be the first to find
-// out that it is gone, and another one there, by a write.
+// An API server that is told to leave ends its watches, and goes on answering for a while. No
+// request may be the first to find out that it is gone, and another one there, by a write.
 func TestGateStaysClosedWhileAnAPIServerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -371,7 +373,8 @@ func TestDecisionOfAnotherHistoryIsNotSent(t *testing.T) {
 		if e.api.Get("configmaps/shop/leaf") == nil {
 			t.Error("leaf is gone")
 		}
-		// What is decided now is sent, and what was decided before is not, however often it is tried.
+		// What is decided now is sent, and what was decided before is not, however often it is
+		// tried.
 		old := context.WithValue(e.Context(), epochKey{}, uint64(0))
 		if err := e.remove(old, "leaf"); !errors.Is(err, ErrRewound) {
 			t.Errorf("the old decision ended with %v", err)
@@ -382,7 +385,8 @@ func TestDecisionOfAnotherHistoryIsNotSent(t *testing.T) {
 	})
 }
 
-// TestDecisionWhileTheGraphForgetsIsNotSent: that the history went back is known then, and the graph still shows what was before.
+// TestDecisionWhileTheGraphForgetsIsNotSent: that the history went back is known then, and the
+// graph still shows what was before.
 func TestDecisionWhileTheGraphForgetsIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -464,7 +468,8 @@ func TestLongAnswerIsWholeAfterItWasLookedAt(t *testing.T) {
 	}
 }
 
-// remove deletes a ConfigMap as requests do: it waits for contact, and the guard is the last to see it.
+// remove deletes a ConfigMap as requests do: it waits for contact, and the guard is the last to see
+// it.
 func (e *watching) remove(ctx context.Context, name string) error {
 	ctx, err := e.history.Enter(ctx)
 	if err != nil {
@@ -503,7 +508,8 @@ func TestReadThatBeganBeforeContactWasLostProvesNothing(t *testing.T) {
 	})
 }
 
-// Writes wait for a read that shows that the history goes on, and go on themselves however long it takes.
+// Writes wait for a read that shows that the history goes on, and go on themselves however long it
+// takes.
 func TestSlowProofsDoNotStopWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -528,7 +534,8 @@ func TestSlowProofsDoNotStopWrites(t *testing.T) {
 	})
 }
 
-// An API server whose storage is replaced under it goes on listing what it had cached, at the resourceVersions of before.
+// An API server whose storage is replaced under it goes on listing what it had cached, at the
+// resourceVersions of before.
 func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -553,7 +560,8 @@ func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
 		})
 		restore(0)
 		renew()
-		// No connection has ended: what was decided before, and waited for its turn, is the first to know.
+		// No connection has ended: what was decided before, and waited for its turn, is the first
+		// to know.
 		if err := e.remove(decided, "leaf"); !errors.Is(err, ErrRewound) && !errors.Is(err, ErrNoContact) {
 			t.Errorf("what was decided before was sent: %v", err)
 		}

@@ -8,9 +8,10 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// RunKinds finds out which kinds there are, and from when all is closed does what Run does. Until then only the kinds are followed whose
-// objects say what is served: an event for each write to the cluster would be for nothing. The graph is told of the others, as at a start
-// of which no list has ended, so that it answers what is asked about their objects with "not known".
+// RunKinds finds out which kinds there are, and from when all is closed does what Run does. Until
+// then only the kinds are followed whose objects say what is served: an event for each write to the
+// cluster would be for nothing. The graph is told of the others, as at a start of which no list has
+// ended, so that it answers what is asked about their objects with "not known".
 func (w *Watcher) RunKinds(ctx context.Context, all <-chan struct{}) {
 	w.kindsOnly.Store(true)
 	w.run(ctx, all)

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// newOwner is a cluster with an owner and its dependent, which serves definitions, too. It is run by start, or startKinds.
+// newOwner is a cluster with an owner and its dependent, which serves definitions, too. It is run
+// by start, or startKinds.
 func newOwner(t *testing.T) *watching {
 	e := newWatching(t)
 	e.serve(crds.String(), "CustomResourceDefinition v1")
@@ -27,7 +28,8 @@ func newOwner(t *testing.T) *watching {
 	return e
 }
 
-// startKinds runs it with no more than the kinds followed until all is called, and returns when these are known.
+// startKinds runs it with no more than the kinds followed until all is called, and returns when
+// these are known.
 func (e *watching) startKinds() (all func()) {
 	e.Helper()
 	ctx, cancel := context.WithCancel(e.Context())
@@ -100,7 +102,8 @@ func TestNoObjectsAreFollowedUntilTheyAreAskedFor(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList: no policy may take it for nothing, neither while it is not followed nor while it is listed after that.
+// TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList: no policy may take it for nothing, neither
+// while it is not followed nor while it is listed after that.
 func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 	unlisted := refusing("configmaps", apitest.Refuse(429, "TooManyRequests", "later"))
 	var all []graph.Resource
@@ -141,7 +144,8 @@ func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// TestNewKindIsKnownAtOnceWhereOnlyKindsAre by its definition, and not only when discovery is asked for the next time.
+// TestNewKindIsKnownAtOnceWhereOnlyKindsAre by its definition, and not only when discovery is asked
+// for the next time.
 func TestNewKindIsKnownAtOnceWhereOnlyKindsAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newOwner(t)
@@ -154,7 +158,8 @@ func TestNewKindIsKnownAtOnceWhereOnlyKindsAre(t *testing.T) {
 	})
 }
 
-// TestHistoryThatWentBackIsOverOnceAllIsFollowed: what was seen before is void, of the few kinds that were followed, too.
+// TestHistoryThatWentBackIsOverOnceAllIsFollowed: what was seen before is void, of the few kinds
+// that were followed, too.
 func TestHistoryThatWentBackIsOverOnceAllIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newOwner(t)
@@ -178,7 +183,8 @@ func TestHistoryThatWentBackIsOverOnceAllIsFollowed(t *testing.T) {
 	})
 }
 
-// TestMetricsAreOfWhatIsFollowed: a kind that is not is not one whose list is late, of which an alert tells.
+// TestMetricsAreOfWhatIsFollowed: a kind that is not is not one whose list is late, of which an
+// alert tells.
 func TestMetricsAreOfWhatIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newOwner(t)

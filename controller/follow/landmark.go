@@ -17,18 +17,19 @@ import (
 // mostLandmarks is how many kinds are looked for one in.
 const mostLandmarks = 4
 
-// landmark is an object as it was written at a resourceVersion. A list at exactly that resourceVersion shows it, as it was
-// then, or is refused because that is too long ago. In another history there is something else at that point: so it tells
-// also when resourceVersions have caught up with what was seen, as they do soon where there was little to see. An API server
-// that starts writes a hundred objects.
+// landmark is an object as it was written at a resourceVersion. A list at exactly that
+// resourceVersion shows it, as it was then, or is refused because that is too long ago. In another
+// history there is something else at that point: so it tells also when resourceVersions have caught
+// up with what was seen, as they do soon where there was little to see. An API server that starts
+// writes a hundred objects.
 type landmark struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
 	version         uint64
 }
 
-// landmarks are what was written last, of the kinds of which most was seen. Only of those that Kubernetes itself serves:
-// others need not know how to list at a resourceVersion.
+// landmarks are what was written last, of the kinds of which most was seen. Only of those that
+// Kubernetes itself serves: others need not know how to list at a resourceVersion.
 func landmarks(kinds []Followed) []landmark {
 	var marks []landmark
 	for _, k := range kinds {

@@ -19,7 +19,8 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// Only what Kubernetes itself serves lists at a resourceVersion for certain, and only numbers can be compared.
+// Only what Kubernetes itself serves lists at a resourceVersion for certain, and only numbers can
+// be compared.
 func TestLandmarksAreWhatWasWrittenLastOfKubernetesOwnKinds(t *testing.T) {
 	var kinds []Followed
 	for _, k := range []struct{ group, resource, version string }{
@@ -41,8 +42,8 @@ func TestLandmarksAreWhatWasWrittenLastOfKubernetesOwnKinds(t *testing.T) {
 	}
 }
 
-// TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion: that it is missed voids all that is known of the cluster, so no answer that
-// could mean something else may say it.
+// TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion: that it is missed voids all that
+// is known of the cluster, so no answer that could mean something else may say it.
 func TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion(t *testing.T) {
 	list := func(version string, objects ...string) string {
 		var items []string
@@ -106,8 +107,9 @@ func TestLandmarkIsMissedOnlyWhereSomethingElseIsListedAtItsVersion(t *testing.T
 	}
 }
 
-// TestLandmarkIsAskedForByItsWholeName: a Role may be called nearly anything. Asked for by a part of its name, it is not there, and whoever may
-// write Roles in one namespace would void all that is known of the cluster.
+// TestLandmarkIsAskedForByItsWholeName: a Role may be called nearly anything. Asked for by a part
+// of its name, it is not there, and whoever may write Roles in one namespace would void all that is
+// known of the cluster.
 func TestLandmarkIsAskedForByItsWholeName(t *testing.T) {
 	for _, name := range []string{"one", "a,", ",", "x,metadata.name!=x", `a\,b`, `a\`, "a=b", "a==b", "a!=b", "metadata.name=a", "two words"} {
 		var asked string

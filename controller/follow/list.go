@@ -11,11 +11,12 @@ import (
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
-// listPage is how many objects of a kind are asked for at once. That bounds what the API server holds for a list; in small pages it takes longer.
+// listPage is how many objects of a kind are asked for at once. That bounds what the API server
+// holds for a list; in small pages it takes longer.
 const listPage = 5000
 
-// list reads all objects of the kind, as they are now: never older ones, whatever client-go would be content with. The first time the graph has them
-// as they come, and what is returned has none.
+// list reads all objects of the kind, as they are now: never older ones, whatever client-go would
+// be content with. The first time the graph has them as they come, and what is returned has none.
 func (f *follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	if !f.listBegins() {
 		return nil, context.Canceled
@@ -60,8 +61,8 @@ func (f *follower) pages(ctx context.Context, limit int64) (*metav1.PartialObjec
 	return list, err
 }
 
-// eachPage hands on the objects of all pages, and notes the version, which is that of the first. However many objects there are, pages that bring none
-// of them end it.
+// eachPage hands on the objects of all pages, and notes the version, which is that of the first.
+// However many objects there are, pages that bring none of them end it.
 func (f *follower) eachPage(ctx context.Context, limit int64, is *metav1.ListMeta, take func(*metav1.PartialObjectMetadata)) error {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {

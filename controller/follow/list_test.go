@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestListIsReadAsAWholeWhenItsPagesTakeTooLong, the first one and a later one: a kind that has many objects would never be listed.
+// TestListIsReadAsAWholeWhenItsPagesTakeTooLong, the first one and a later one: a kind that has
+// many objects would never be listed.
 func TestListIsReadAsAWholeWhenItsPagesTakeTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -72,7 +73,8 @@ func TestNothingOfAListComesAfterItsKindHasLeft(t *testing.T) {
 	})
 }
 
-// TestWatchGoesOnFromTheFirstPage, be it that an API server shows later pages as they are later: nothing is missed between.
+// TestWatchGoesOnFromTheFirstPage, be it that an API server shows later pages as they are later:
+// nothing is missed between.
 func TestWatchGoesOnFromTheFirstPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -98,7 +100,8 @@ func TestWatchGoesOnFromTheFirstPage(t *testing.T) {
 	})
 }
 
-// TestListThatHasNoEndIsGivenUp, and tried again: an API that gives another token with each page, and nothing with it, would be asked for ever.
+// TestListThatHasNoEndIsGivenUp, and tried again: an API that gives another token with each page,
+// and nothing with it, would be asked for ever.
 func TestListThatHasNoEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// opening are the kinds whose first list is taken in as it comes, and whether it has shown what is to become work. That waits for the end of
-// the list: of the owners of what was shown many are still to come, and would be looked up, and what breaks off is forgotten.
+// opening are the kinds whose first list is taken in as it comes, and whether it has shown what is
+// to become work. That waits for the end of the list: of the owners of what was shown many are
+// still to come, and would be looked up, and what breaks off is forgotten.
 type opening map[schema.GroupResource]bool
 
 // hold takes out of uids what is to wait.
@@ -53,8 +54,9 @@ func (s *Store) complete(kind schema.GroupResource, last ...graph.Event) {
 	}
 }
 
-// abandon forgets what the first list of a kind has shown, as if it had never been: nothing follows from that, and nothing from what it
-// did not show. The kind is as it was before, being listed or failing to be.
+// abandon forgets what the first list of a kind has shown, as if it had never been: nothing follows
+// from that, and nothing from what it did not show. The kind is as it was before, being listed or
+// failing to be.
 func (s *Store) abandon(kind schema.GroupResource) {
 	const most = 1000
 	for next := uint32(0); ; {
@@ -75,7 +77,8 @@ func (s *Store) abandon(kind schema.GroupResource) {
 	s.release(kind)
 }
 
-// release has what is shown of a kind become work from now on, and tells whether some of it has waited.
+// release has what is shown of a kind become work from now on, and tells whether some of it has
+// waited.
 func (s *Store) release(kind schema.GroupResource) (waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,11 +17,13 @@ import (
 )
 
 const (
-	// probeEvery is how often it is asked whether the history goes on, probeTimeout how long the answer may take.
+	// probeEvery is how often it is asked whether the history goes on, probeTimeout how long the
+	// answer may take.
 	probeEvery, probeTimeout = 5 * time.Second, 10 * time.Second
 	// firstProbe and mostProbe bound the pauses between reads that fail.
 	firstProbe, mostProbe = 100 * time.Millisecond, 2 * time.Second
-	// followTimeout is for how long the gate waits, once there is contact again, for watches that broke to be level.
+	// followTimeout is for how long the gate waits, once there is contact again, for watches that
+	// broke to be level.
 	followTimeout = 15 * time.Second
 )
 
@@ -49,7 +51,8 @@ func (h *History) run(ctx context.Context) {
 	}
 }
 
-// look asks once, and tells whether the history goes on as far as can be known, so that the gate is open.
+// look asks once, and tells whether the history goes on as far as can be known, so that the gate is
+// open.
 func (h *History) look(ctx context.Context) bool {
 	h.mu.Lock()
 	losses := h.losses
@@ -99,10 +102,11 @@ func (h *History) look(ctx context.Context) bool {
 	return h.open(losses)
 }
 
-// goesOn asks about the kinds of which more was seen than the last reading of namespaces before contact was lost can
-// verify: a backup may be younger than that, and older than what was acted on. It waits until they are followed again,
-// because restores with a small --bump-revision show in what a list shows, and nowhere else; but not for long, and not for
-// aggregated APIs, because a kind may fail for reasons of its own. An aggregated API that does not answer is not asked again
+// goesOn asks about the kinds of which more was seen than the last reading of namespaces before
+// contact was lost can verify: a backup may be younger than that, and older than what was acted on.
+// It waits until they are followed again, because restores with a small --bump-revision show in
+// what a list shows, and nowhere else; but not for long, and not for aggregated APIs, because a
+// kind may fail for reasons of its own. An aggregated API that does not answer is not asked again
 // before its watches are: each read that hangs would keep the gate closed for all others.
 func (h *History) goesOn(ctx context.Context) bool {
 	if h.follows == nil {
@@ -171,8 +175,9 @@ func (h *History) ownServer(ctx context.Context, gvr schema.GroupVersionResource
 	return err == nil && own
 }
 
-// read tells how far the history has come, and why the API server's Lease says that it went back, if it does. The
-// connection comes first: what is read over an older one would show nothing of what came in between.
+// read tells how far the history has come, and why the API server's Lease says that it went back,
+// if it does. The connection comes first: what is read over an older one would show nothing of what
+// came in between.
 func (h *History) read(ctx context.Context) (now reading, lower string, err error) {
 	if err := h.tether.hold(ctx); err != nil {
 		return reading{}, "", err
@@ -200,7 +205,8 @@ func (h *History) feedOf(kind schema.GroupResource) *Feed {
 	return nil
 }
 
-// settle draws the consequences for the kinds that are not what they were; false: it could not be done yet.
+// settle draws the consequences for the kinds that are not what they were; false: it could not be
+// done yet.
 func (h *History) settle(ctx context.Context) bool {
 	h.mu.Lock()
 	broken := h.broken
@@ -245,8 +251,8 @@ func (h *History) goBack(ctx context.Context, why string) {
 	h.mu.Unlock()
 }
 
-// aggregated asks whether a kind is served by an API server of its own: its APIService names a Service then. Where nothing
-// is aggregated there are no APIServices.
+// aggregated asks whether a kind is served by an API server of its own: its APIService names a
+// Service then. Where nothing is aggregated there are no APIServices.
 func aggregated(client discovery.DiscoveryInterface) func(context.Context, schema.GroupVersionResource) (bool, error) {
 	return func(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
 		if gvr.Group == "" {

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// shownWithin is how long a watch cache has to come as far as it is asked for: an API server waits
-	// 3 s for it.
+	// shownWithin is how long a watch cache has to come as far as it is asked for: an API server
+	// waits 3 s for it.
 	shownWithin = 4 * time.Second
 	// arriving is how long what a watch cache has may take to the graph.
 	arriving = 50 * time.Millisecond
@@ -32,11 +32,11 @@ const (
 // kind of which nothing is written.
 var cachesFollow = version.MustParseGeneric("1.31.0")
 
-// showing finds out whether the watches have shown what was written before an owner was deleted with
-// orphan. A watch may show nothing for half a minute and not end: an API server that cannot decode an
-// object keeps the watches of its kind open for so long. What has come last by a watch tells nothing
-// of that, nor does a read from the storage: what is asked is how far the cache has come that feeds
-// the watch. One round about all kinds is for all owners that are waiting.
+// showing finds out whether the watches have shown what was written before an owner was deleted
+// with orphan. A watch may show nothing for half a minute and not end: an API server that cannot
+// decode an object keeps the watches of its kind open for so long. What has come last by a watch
+// tells nothing of that, nor does a read from the storage: what is asked is how far the cache has
+// come that feeds the watch. One round about all kinds is for all owners that are waiting.
 type showing struct {
 	mu     sync.Mutex
 	wanted uint64 // the newest resourceVersion of those that are asked about
@@ -92,9 +92,9 @@ func (w *Watcher) show(ctx context.Context) {
 	}
 }
 
-// showAll makes sure that each kind that is followed has come as far as a resourceVersion, or counts
-// as behind. Where most have not, it is the API server that is late, or whose caches do not follow:
-// that no watch is to blame for.
+// showAll makes sure that each kind that is followed has come as far as a resourceVersion, or
+// counts as behind. Where most have not, it is the API server that is late, or whose caches do not
+// follow: that no watch is to blame for.
 func (w *Watcher) showAll(ctx context.Context, to uint64) {
 	info, err := w.discovery.ServerVersion()
 	if err != nil {
@@ -143,8 +143,9 @@ func (w *Watcher) follower(kind schema.GroupResource) *follower {
 	return nil
 }
 
-// unshown says why the watch cache of the kind is known not to have come as far as a resourceVersion;
-// "" if it is not. A kind in a storage of its own may never come so far, and cannot be asked.
+// unshown says why the watch cache of the kind is known not to have come as far as a
+// resourceVersion; "" if it is not. A kind in a storage of its own may never come so far, and
+// cannot be asked.
 func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) string {
 	namespace := ""
 	if namespaced {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Store guards the graph. It has the only lock around it, and nothing that can block runs under that.
+// Store guards the graph. It has the only lock around it, and nothing that can block runs under
+// that.
 type Store struct {
 	mu    sync.Mutex
 	graph *graph.Graph
@@ -67,7 +68,8 @@ func (s *Store) Apply(events ...graph.Event) {
 	s.notify(dirty, changed)
 }
 
-// ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in between.
+// ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in
+// between.
 func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
 	var dirty []types.UID
 	s.mu.Lock()
@@ -91,9 +93,9 @@ func (s *Store) notify(dirty []types.UID, changed []string) {
 	}
 }
 
-// Decide says what to do about an object. A lookup counts as under way from here on, so that the other
-// dependents of the same owner do not ask too. They need not hear of it: they would only wait. One of low
-// priority is under way when its turn comes: see decideLow.
+// Decide says what to do about an object. A lookup counts as under way from here on, so that the
+// other dependents of the same owner do not ask too. They need not hear of it: they would only
+// wait. One of low priority is under way when its turn comes: see decideLow.
 func (s *Store) Decide(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +117,8 @@ func (s *Store) DecideLow(uid types.UID) graph.Action {
 	return a
 }
 
-// Accepted leaves an object alone until the watch shows what the request did. Nothing becomes work by
-// this.
+// Accepted leaves an object alone until the watch shows what the request did. Nothing becomes work
+// by this.
 func (s *Store) Accepted(a graph.Action) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +212,9 @@ func (s *Store) Inventory(namespace string) graph.Inventory {
 	return s.graph.Inventory(namespace)
 }
 
-// Content are the objects of a kind in a namespace, of which no more than a piece is copied at a time: what happens to the graph meanwhile shows, or
-// does not. None of those that stay is left out; one may come twice if others go.
+// Content are the objects of a kind in a namespace, of which no more than a piece is copied at a
+// time: what happens to the graph meanwhile shows, or does not. None of those that stay is left
+// out; one may come twice if others go.
 func (s *Store) Content(namespace string, kind schema.GroupResource) iter.Seq[graph.View] {
 	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
 }
@@ -230,7 +233,8 @@ func (s *Store) Terminating(uid types.UID) bool {
 	return s.graph.Terminating(uid)
 }
 
-// Deleted tells of an object of a kind that is followed whether it need not be deleted: see graph.Deleted.
+// Deleted tells of an object of a kind that is followed whether it need not be deleted: see
+// graph.Deleted.
 func (s *Store) Deleted(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 // tetherFor is how long a tether is asked for.
 const tetherFor = 10 * time.Minute
 
-// tether is a watch that is there to end. Whoever wants to know of each loss of contact must hold a connection all the time:
-// an API server that is told to leave ends its watches, goes on answering for some seconds, and is gone then, while those who
-// watch wait for their next try.
+// tether is a watch that is there to end. Whoever wants to know of each loss of contact must hold a
+// connection all the time: an API server that is told to leave ends its watches, goes on answering
+// for some seconds, and is gone then, while those who watch wait for their next try.
 type tether struct {
 	namespaces metadata.ResourceInterface
 	lost       func() // is called when it has ended

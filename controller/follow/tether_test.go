@@ -54,7 +54,8 @@ func TestATetherTellsOnceThatItHasEnded(t *testing.T) {
 	})
 }
 
-// TestATetherThatComesLateIsNone: the connection that counts is one that was there when it was asked for, and soon.
+// TestATetherThatComesLateIsNone: the connection that counts is one that was there when it was
+// asked for, and soon.
 func TestATetherThatComesLateIsNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    time.Duration

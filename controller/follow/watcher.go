@@ -35,8 +35,8 @@ const discoveryPeriod = 30 * time.Second
 // DiscoveryRetry is the pause after a discovery of which nothing was learned.
 const DiscoveryRetry = 5 * time.Second
 
-// settle are the delays after a change at which discovery is asked again: the API server takes up to a
-// few seconds to serve what a CRD or an APIService promises.
+// settle are the delays after a change at which discovery is asked again: the API server takes up
+// to a few seconds to serve what a CRD or an APIService promises.
 var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 4 * time.Second}
 
@@ -62,7 +62,8 @@ type Watcher struct {
 	showing     showing
 	kindsOnly   atomic.Bool // see RunKinds
 
-	// turns lets reflectors be started for what discovery shows, or all again, but not both at once.
+	// turns lets reflectors be started for what discovery shows, or all again, but not both at
+	// once.
 	turns   sync.Mutex
 	mu      sync.Mutex
 	unknown []string // group versions that do not answer and whose kinds are not known
@@ -70,7 +71,8 @@ type Watcher struct {
 	wg      sync.WaitGroup
 }
 
-// Listener is who is told what watches and discovery show, each besides the graph; what is nil is not told.
+// Listener is who is told what watches and discovery show, each besides the graph; what is nil is
+// not told.
 type Listener struct {
 	// Served is told of each discovery, before the graph is.
 	Served func([]graph.Resource)
@@ -80,7 +82,8 @@ type Listener struct {
 	Webhooks func()
 	// Terminating is told of each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
-	// Showing is told of each object that a watch shows, before the graph is; what it returns is called when the graph has it, if it is not nil.
+	// Showing is told of each object that a watch shows, before the graph is; what it returns is
+	// called when the graph has it, if it is not nil.
 	Showing func(*graph.Object) func()
 	// Going is told of each object that a watch shows to be gone, before the graph is.
 	Going func(uid types.UID)
@@ -97,8 +100,8 @@ type kindWatch struct {
 	done     chan struct{}
 }
 
-// New prepares to follow a cluster's kinds, but those to ignore, into a store. Watches and lists wait as long as the
-// client lets them.
+// New prepares to follow a cluster's kinds, but those to ignore, into a store. Watches and lists
+// wait as long as the client lets them.
 func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) (*Watcher, error) {
 	discoveryClient := *client
 	discoveryClient.Timeout = discoveryTimeout
@@ -197,8 +200,8 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	}
 }
 
-// settling is how long to wait for the first of the delays after a change, from step on, that is not over, and which it is; for
-// discoveryPeriod if all are.
+// settling is how long to wait for the first of the delays after a change, from step on, that is
+// not over, and which it is; for discoveryPeriod if all are.
 func settling(step int, changed time.Time) (wait time.Duration, next int) {
 	for ; step < len(settle); step++ {
 		if wait := time.Until(changed.Add(settle[step])); wait > 0 {
@@ -279,8 +282,8 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	})
 }
 
-// crdChanged reacts to a CRD. When one is deleted its watch must end even if discovery never shows the
-// gap: a CRD of the same name has other storage behind it.
+// crdChanged reacts to a CRD. When one is deleted its watch must end even if discovery never shows
+// the gap: a CRD of the same name has other storage behind it.
 func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 	if plural, group, ok := strings.Cut(name, "."); ok && gone {
 		w.mu.Lock()
@@ -290,7 +293,8 @@ func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 	w.ask()
 }
 
-// leaveLocked ends the watch of a kind after a while, and asks discovery whether it is to start again.
+// leaveLocked ends the watch of a kind after a while, and asks discovery whether it is to start
+// again.
 func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, after time.Duration) {
 	k := w.running[gr]
 	if k == nil || k.leaving {
@@ -328,7 +332,8 @@ func (w *Watcher) Followed() []Followed {
 	return kinds
 }
 
-// wentBack is what happens when the history of the API server does: it is told, and all that was seen is void.
+// wentBack is what happens when the history of the API server does: it is told, and all that was
+// seen is void.
 func (w *Watcher) wentBack(ctx context.Context, why string) {
 	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: everything is listed again, and nothing is deleted until that is done", "why", why)
 	w.metrics.rewound.Inc()
@@ -338,8 +343,8 @@ func (w *Watcher) wentBack(ctx context.Context, why string) {
 	w.rewind(ctx, why)
 }
 
-// rewind ends all watches, forgets what they have shown, and begins again. Nothing that was seen before may reach the graph
-// after it has forgotten.
+// rewind ends all watches, forgets what they have shown, and begins again. Nothing that was seen
+// before may reach the graph after it has forgotten.
 func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.turns.Lock()
 	defer w.turns.Unlock()
@@ -365,8 +370,8 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.ask()
 }
 
-// kindWentBack ends the watch of a kind whose history went back, forgets what was seen of it, and has it listed again. Nothing that was seen before may
-// reach the graph after it has forgotten.
+// kindWentBack ends the watch of a kind whose history went back, forgets what was seen of it, and
+// has it listed again. Nothing that was seen before may reach the graph after it has forgotten.
 func (w *Watcher) kindWentBack(kind schema.GroupResource) {
 	w.mu.Lock()
 	k := w.running[kind]
@@ -385,7 +390,8 @@ func (w *Watcher) kindWentBack(kind schema.GroupResource) {
 	}
 }
 
-// left is for a kind whose watch has ended: what it showed leaves the graph, and discovery tells whether it is to be followed again.
+// left is for a kind whose watch has ended: what it showed leaves the graph, and discovery tells
+// whether it is to be followed again.
 func (w *Watcher) left(kind schema.GroupResource) {
 	w.store.Apply(graph.Stopped{Kind: kind})
 	w.mu.Lock()

@@ -61,7 +61,8 @@ func TestKindThatVanishesIsFollowedForAnotherMoment(t *testing.T) {
 	})
 }
 
-// There is other storage behind a CRD of the same name, although discovery never showed that it was gone.
+// There is other storage behind a CRD of the same name, although discovery never showed that it was
+// gone.
 func TestDeletedCRDEndsItsWatchEvenIfItIsBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -82,8 +83,8 @@ func TestDeletedCRDEndsItsWatchEvenIfItIsBackAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever is under way when it stops, nothing is left of it: the end of each test says so, for the bubble waits until
-// all goroutines have ended.
+// Whatever is under way when it stops, nothing is left of it: the end of each test says so, for the
+// bubble waits until all goroutines have ended.
 func TestStopJoinsAll(t *testing.T) {
 	for name, breakIt := range map[string]func(*watching){
 		"at rest": func(*watching) {},

@@ -41,7 +41,8 @@ type watching struct {
 	probes map[string]int // lists of a single object
 	// alter changes what is sent.
 	alter func(*http.Request)
-	// hang tells which requests wait until the API server gives them up, by their path; nil: none does.
+	// hang tells which requests wait until the API server gives them up, by their path; nil: none
+	// does.
 	hang func(path string) bool
 	// later adds to each 429 when to come again.
 	later bool

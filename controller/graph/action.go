@@ -15,8 +15,8 @@ import (
 // Verb is what is to be done with an object.
 type Verb uint8
 
-// The verbs. Keep and Wait are not requests: Keep has nothing ahead of it, Wait is for something that
-// will make the object dirty again.
+// The verbs. Keep and Wait are not requests: Keep has nothing ahead of it, Wait is for something
+// that will make the object dirty again.
 const (
 	Keep       Verb = iota
 	Wait            // for a watch, an answer, or other objects
@@ -81,10 +81,11 @@ type Action struct {
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string
-	// Unresolvable is set when the object is kept because a reference can never be resolved as things are.
+	// Unresolvable is set when the object is kept because a reference can never be resolved as
+	// things are.
 	Unresolvable Unresolvable
-	// Mismatched is a reference whose uid belongs to an object in another namespace: owners are looked for in
-	// the dependent's namespace only. nil if there is none, or it does not matter.
+	// Mismatched is a reference whose uid belongs to an object in another namespace: owners are
+	// looked for in the dependent's namespace only. nil if there is none, or it does not matter.
 	Mismatched *metav1.OwnerReference
 }
 
@@ -92,8 +93,8 @@ type Action struct {
 func (a Action) Request() bool { return a.Verb > Wait }
 
 // Same tells whether two actions are the same decision: what is done, on which version of what. The
-// words may differ, so may which owner is the first and how many dependents there are, and so may the lists that a lookup
-// rests on: it is the same question.
+// words may differ, so may which owner is the first and how many dependents there are, and so may
+// the lists that a lookup rests on: it is the same question.
 func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
 	a.Claim.History, b.Claim.History = 0, 0

@@ -57,9 +57,10 @@ func TestSameDecisionIsSaidInOtherWords(t *testing.T) {
 	}
 }
 
-// TestConflictIsRepeatedOnlyIfTheDecisionStands: between a decision and the conflict that its request
-// met, the watch has brought what the decision did not know. The graph then shows the object exactly as
-// it is, and the decision is wrong all the same: a background DELETE would strip the orphan finalizer.
+// TestConflictIsRepeatedOnlyIfTheDecisionStands: between a decision and the conflict that its
+// request met, the watch has brought what the decision did not know. The graph then shows the
+// object exactly as it is, and the decision is wrong all the same: a background DELETE would strip
+// the orphan finalizer.
 func TestConflictIsRepeatedOnlyIfTheDecisionStands(t *testing.T) {
 	g := emptyGraph()
 	object := graph.Object{Kind: podKind, UID: "p", Namespace: "x", Name: "p", ResourceVersion: "1", Owners: []metav1.OwnerReference{ownerRef('A', 0)}}

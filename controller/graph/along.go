@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a namespace holds goes with it, and so do the objects of a definition, although nothing of it refers to either. What depends on it has to
-// be found as well, so each object is gone through; Weigh counts only.
+// What a namespace holds goes with it, and so do the objects of a definition, although nothing of
+// it refers to either. What depends on it has to be found as well, so each object is gone through;
+// Weigh counts only.
 
 // along has that go with a node, if it is a namespace or a definition.
 func (f *cascade) along(n *node) {
@@ -56,8 +57,8 @@ func (f *cascade) instances(kind schema.GroupResource) {
 	}
 }
 
-// ofKind are the nodes of a kind. The first to be asked for takes a step for each node there is, and others then none: a user may have any number
-// of definitions go.
+// ofKind are the nodes of a kind. The first to be asked for takes a step for each node there is,
+// and others then none: a user may have any number of definitions go.
 func (f *cascade) ofKind(slotID uint32) []uint32 {
 	if f.byKind != nil {
 		return f.byKind[slotID]

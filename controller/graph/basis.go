@@ -12,16 +12,16 @@ import (
 type Basis struct {
 	Object     Ref
 	Dependents int32
-	// Inference is the zero value if an owner was seen to be deleted. Where it is not Settled it says what the delete would be concluded
-	// from if this graph never comes to know more.
+	// Inference is the zero value if an owner was seen to be deleted. Where it is not Settled it
+	// says what the delete would be concluded from if this graph never comes to know more.
 	Inference Inference
-	// Settled: all owners are gone, or wait for the object. If not, an owner is there or is not known: this graph is behind, or the other
-	// collector knows better, or is wrong.
+	// Settled: all owners are gone, or wait for the object. If not, an owner is there or is not
+	// known: this graph is behind, or the other collector knows better, or is wrong.
 	Settled bool
 }
 
-// BasisOf tells what a delete of an object by another collector rests on. Without Object it is not in the graph, or names no owners. While
-// everything is listed again nothing is settled.
+// BasisOf tells what a delete of an object by another collector rests on. Without Object it is not
+// in the graph, or names no owners. While everything is listed again nothing is settled.
 func (g *Graph) BasisOf(uid types.UID) Basis {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -46,7 +46,8 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 	return Basis{}
 }
 
-// openOwner is the first reference of which it is not known that the owner is gone or waits; nil if there is none.
+// openOwner is the first reference of which it is not known that the owner is gone or waits; nil if
+// there is none.
 func (g *Graph) openOwner(n *node) *edge {
 	for i := range n.owners {
 		if v := g.claims.at(n.owners[i].claim).verdict; v != absent && v != waiting {

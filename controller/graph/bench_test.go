@@ -131,8 +131,8 @@ func BenchmarkHeartbeats(b *testing.B) {
 	perSecond(b, events)
 }
 
-// BenchmarkChurn lets branches come, go and come again in a graph of a million: owners first, so that
-// every dependent is decided about again.
+// BenchmarkChurn lets branches come, go and come again in a graph of a million: owners first, so
+// that every dependent is decided about again.
 func BenchmarkChurn(b *testing.B) {
 	g := bigGraph()
 	var come, leave []graph.Event
@@ -166,8 +166,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep ends a list that shows every object of a graph of a million: the price of a relist on
-// top of its objects.
+// BenchmarkSweep ends a list that shows every object of a graph of a million: the price of a relist
+// on top of its objects.
 func BenchmarkSweep(b *testing.B) {
 	g := bigGraph()
 	for b.Loop() {
@@ -175,8 +175,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory measures what a million objects take: their names and references, and all that leads
-// to them. Uids and versions are not kept as strings, and nothing else is kept at all.
+// BenchmarkMemory measures what a million objects take: their names and references, and all that
+// leads to them. Uids and versions are not kept as strings, and nothing else is kept at all.
 func BenchmarkMemory(b *testing.B) {
 	var g *graph.Graph
 	var before, after runtime.MemStats
@@ -193,8 +193,8 @@ func BenchmarkMemory(b *testing.B) {
 	runtime.KeepAlive(g)
 }
 
-// BenchmarkDrainedNamespaces is what draining 200 namespaces of 20 objects asks of the graph: what they hold, and
-// that it goes. Beside a million other objects it takes as long as alone.
+// BenchmarkDrainedNamespaces is what draining 200 namespaces of 20 objects asks of the graph: what
+// they hold, and that it goes. Beside a million other objects it takes as long as alone.
 func BenchmarkDrainedNamespaces(b *testing.B) {
 	const namespaces, each = 200, 20
 	for _, beside := range []struct {
@@ -282,8 +282,8 @@ func TestContentMissesNothingThatStays(t *testing.T) {
 	}
 }
 
-// BenchmarkCascade counts what would be deleted with one of a million objects, with a namespace of two thousand, and with an owner of
-// a hundred thousand.
+// BenchmarkCascade counts what would be deleted with one of a million objects, with a namespace of
+// two thousand, and with an owner of a hundred thousand.
 func BenchmarkCascade(b *testing.B) {
 	g := bigGraph()
 	b.Run("hundred", func(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Counted is how many objects of a kind there are, or would be deleted with something, and a few of their names.
+// Counted is how many objects of a kind there are, or would be deleted with something, and a few of
+// their names.
 type Counted struct {
 	Kind  schema.GroupResource
 	Count int
@@ -19,18 +20,19 @@ type Counted struct {
 // someNames is how many names tell a reader what it is about.
 const someNames = 3
 
-// Cascade counts what would also be deleted if an object is deleted with its dependents: every object that depends on it
-// and has no reference left that keeps it (see stays). Dependents of kept kinds lose their reference to the object, and
-// stay if they have no other; further down all are deleted. It is the least set for which that holds, as
-// collectors find it: in a cycle that something outside leads to, none goes first. With a namespace among it goes what it holds, with a
+// Cascade counts what would also be deleted if an object is deleted with its dependents: every
+// object that depends on it and has no reference left that keeps it (see stays). Dependents of kept
+// kinds lose their reference to the object, and stay if they have no other; further down all are
+// deleted. It is the least set for which that holds, as collectors find it: in a cycle that
+// something outside leads to, none goes first. With a namespace among it goes what it holds, with a
 // definition all of its kind; not with the object itself: Filled and Instances count that.
 //
-// The names are the first three. False: it is at least that much. The object is not in the graph, or a
-// kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be listed, do not
-// count for that.
+// The names are the first three. False: it is at least that much. The object is not in the graph,
+// or a kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be
+// listed, do not count for that.
 //
-// It costs a step for each reference of what would be deleted, and of what loses an owner and stays. Where a definition is among
-// it, it is one for each object in the graph.
+// It costs a step for each reference of what would be deleted, and of what loses an owner and
+// stays. Where a definition is among it, it is one for each object in the graph.
 func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
 	counted, known, _ := g.CascadeWithin(Search{UID: uid, Kept: kept}, 0)
 	return counted, known
@@ -123,8 +125,8 @@ func (f *cascade) drop(owner uint32) {
 	}
 }
 
-// lose takes one reference from a node. Where it is kept, those to the root are taken off: it goes as its other owners
-// do, and stays if it has none.
+// lose takes one reference from a node. Where it is kept, those to the root are taken off: it goes
+// as its other owners do, and stays if it has none.
 func (f *cascade) lose(id uint32, c *claim) {
 	n := f.g.nodes.at(id)
 	left, seen := f.left[id]
@@ -158,7 +160,8 @@ func (f *cascade) gone(id uint32) bool {
 	return seen && left == 0
 }
 
-// goes is with a node that is deleted, too: it is counted, and told of, and its dependents will hear of it.
+// goes is with a node that is deleted, too: it is counted, and told of, and its dependents will
+// hear of it.
 func (f *cascade) goes(id uint32) {
 	n := f.g.nodes.at(id)
 	f.left[id] = 0

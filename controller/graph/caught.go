@@ -64,9 +64,8 @@ func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
 }
 
 // Holds finds, for each wanted kind of which the namespace of a Search holds objects, one of them;
-// sorted. What Kubernetes itself puts into every namespace does not count.
-// Of Instances it tells whether there are any. False: there may be others, since a kind is not listed
-// yet.
+// sorted. What Kubernetes itself puts into every namespace does not count. Of Instances it tells
+// whether there are any. False: there may be others, since a kind is not listed yet.
 //
 // It costs a few steps for each kind that the namespace holds.
 func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
@@ -94,7 +93,8 @@ func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds [
 
 // Search says what is deleted.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty for none.
+	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty
+	// for none.
 	UID  types.UID
 	Kept func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
@@ -108,7 +108,8 @@ type Search struct {
 // itself puts into every namespace. It looks at most references and objects, and complete is as of
 // Catch.
 //
-// It costs what Cascade does, besides a step for each object in the graph with Instances, and for each one in a namespace that goes.
+// It costs what Cascade does, besides a step for each object in the graph with Instances, and for
+// each one in a namespace that goes.
 func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
 	entryID := g.find(s.UID)
 	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}

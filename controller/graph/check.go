@@ -8,7 +8,8 @@ import (
 )
 
 // Check verifies everything that must hold between events: each index against what it indexes, each
-// count against what it counts, each verdict against a fresh judgement. It costs a walk over the graph.
+// count against what it counts, each verdict against a fresh judgement. It costs a walk over the
+// graph.
 func (g *Graph) Check() error {
 	c := checker{g: g}
 	c.entries()

@@ -29,8 +29,8 @@ type claimKey struct {
 	name                  string
 }
 
-// claimTable finds claims by what they say. The agenda has those whose answer may change without an event:
-// failed lookups, and owners that were found by a lookup alone.
+// claimTable finds claims by what they say. The agenda has those whose answer may change without an
+// event: failed lookups, and owners that were found by a lookup alone.
 type claimTable struct {
 	slab[claim]
 	byKey     index[claimKey]
@@ -170,8 +170,9 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 	return true
 }
 
-// setOwners replaces the references of an object. Replaced, not compared piece by piece: there is no
-// second way for an edge to come into being. Claims that both lists make keep what is known of them. fresh: the object comes, or goes.
+// setOwners replaces the references of an object. Replaced, not compared piece by piece: there is
+// no second way for an edge to come into being. Claims that both lists make keep what is known of
+// them. fresh: the object comes, or goes.
 func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, fresh bool) {
 	g.markCycle(id)
 	n := g.nodes.at(id)

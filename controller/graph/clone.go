@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Clone is a graph of its own that has seen what g has. It costs a copy of what g holds, without a look at what that says: far less than to
-// show everything to a new graph.
+// Clone is a graph of its own that has seen what g has. It costs a copy of what g holds, without a
+// look at what that says: far less than to show everything to a new graph.
 func (g *Graph) Clone() *Graph {
 	c := *g
 	c.byKey, c.byNonCanonical, c.nonCanonicalUIDs = g.byKey.clone(), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
@@ -54,7 +54,8 @@ func (t *claimTable) clone() claimTable {
 	return to
 }
 
-// into copies a list to the end of a room that is large enough. What is appended to the copy goes elsewhere.
+// into copies a list to the end of a room that is large enough. What is appended to the copy goes
+// elsewhere.
 func into[T any](room, list []T) (copied, rest []T) {
 	from := len(room)
 	room = append(room, list...)
@@ -76,7 +77,8 @@ func (s *slab[T]) clone() slab[T] {
 	return c
 }
 
-// each calls f for all values, those that are not in use among them: they are zero, and f must not write them.
+// each calls f for all values, those that are not in use among them: they are zero, and f must not
+// write them.
 func (s *slab[T]) each(f func(*T)) {
 	for at, chunk := range s.chunks {
 		if s.rooms[at].used == 0 {

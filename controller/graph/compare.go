@@ -17,8 +17,8 @@ const (
 	Different                 // the graph has an earlier version, or another object under the same version
 )
 
-// Compare tells how the graph stands to an object. Whether what is not Level is wrong, or only on its way, depends on
-// how far the watch has come: that is for the caller to know.
+// Compare tells how the graph stands to an object. Whether what is not Level is wrong, or only on
+// its way, depends on how far the watch has come: that is for the caller to know.
 func (g *Graph) Compare(o *Object) Standing {
 	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
 	if id == 0 {
@@ -40,8 +40,9 @@ func (g *Graph) Version(kind schema.GroupResource, uid types.UID) (string, bool)
 	return g.versionOf(id), true
 }
 
-// Unlisted copies up to n objects of a kind that a list did not show although they are not younger than it, from a cursor
-// that starts at 0, and returns the next cursor, 0 at the end. One call looks at a bounded part of the graph.
+// Unlisted copies up to n objects of a kind that a list did not show although they are not younger
+// than it, from a cursor that starts at 0, and returns the next cursor, 0 at the end. One call
+// looks at a bounded part of the graph.
 func (g *Graph) Unlisted(kind schema.GroupResource, listed func(types.UID) bool, version uint64, from uint32, n int) ([]Ref, uint32) {
 	const most = 1 << 14
 	slotID := g.slotIDs[kind]

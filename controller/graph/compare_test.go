@@ -43,7 +43,8 @@ func TestGraphIsComparedByUIDVersionAndContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedAreThoseThatAListShouldHaveShown: neither what it did show, nor what is younger, nor what is of another kind.
+// TestUnlistedAreThoseThatAListShouldHaveShown: neither what it did show, nor what is younger, nor
+// what is of another kind.
 func TestUnlistedAreThoseThatAListShouldHaveShown(t *testing.T) {
 	g := graph.New()
 	g.Apply(graph.Serving{Resources: script.Usual()})

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// usual are the objects that Kubernetes itself puts into every namespace, and puts back when they go: a
-// namespace that holds nothing else is empty.
+// usual are the objects that Kubernetes itself puts into every namespace, and puts back when they
+// go: a namespace that holds nothing else is empty.
 var usual = map[schema.GroupResource]string{
 	{Resource: "configmaps"}:      "kube-root-ca.crt",
 	{Resource: "serviceaccounts"}: "default",
 }
 
-// Instances counts the objects of a kind. False: it is at least that many, since the kind is served and its
-// list is not complete, or nothing is known of what is served. The names are some.
+// Instances counts the objects of a kind. False: it is at least that many, since the kind is served
+// and its list is not complete, or nothing is known of what is served. The names are some.
 func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	slotID := g.slotIDs[kind] // the first is no kind's
 	s := &g.slots[slotID]
@@ -23,8 +23,9 @@ func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	})}, g.complete(kind)
 }
 
-// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into each.
-// False: it is at least that much, since a namespaced kind is not listed yet. The names are some.
+// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into
+// each. False: it is at least that much, since a namespaced kind is not listed yet. The names are
+// some.
 //
 // It costs a few steps for each kind that the namespace holds.
 func (g *Graph) Filled(namespace string) ([]Counted, bool) {
@@ -63,9 +64,9 @@ func (g *Graph) isUsual(n *node) bool {
 // mostScanned bounds a look for names: far below a millisecond.
 const mostScanned = 4096
 
-// examples returns up to three names, sorted, of the nodes next to one that are meant. Objects of a kind
-// and namespace come in one list, or soon after each other, and so are neighbours; where they are not,
-// there are fewer examples.
+// examples returns up to three names, sorted, of the nodes next to one that are meant. Objects of a
+// kind and namespace come in one list, or soon after each other, and so are neighbours; where they
+// are not, there are fewer examples.
 func (g *Graph) examples(around uint32, budget int, of func(*node) (string, bool)) []string {
 	var names []string
 	look := func(id uint32) {

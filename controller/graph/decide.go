@@ -61,7 +61,8 @@ func (g *Graph) word(id uint32) (a Action, cause uint32) {
 	return a, cause
 }
 
-// row is the first row of the table that applies, without names of the object. cause is the claim for which it is deleted; 0: it is not.
+// row is the first row of the table that applies, without names of the object. cause is the claim
+// for which it is deleted; 0: it is not.
 func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the rows, one after the other, as doc.go has them
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
@@ -168,8 +169,8 @@ func (g *Graph) look(n *node, a *Action) {
 	a.Verb, a.Claim = Lookup, g.claimValue(g.first(n, unknown))
 }
 
-// mayBeRead finds the first owner whose last lookup failed for a reason that may pass; 0 if there is none. It
-// may turn out to be absent, and must not be the last one left then.
+// mayBeRead finds the first owner whose last lookup failed for a reason that may pass; 0 if there
+// is none. It may turn out to be absent, and must not be the last one left then.
 func (g *Graph) mayBeRead(n *node) uint32 {
 	for _, e := range n.owners {
 		if c := g.claims.at(e.claim); c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable {
@@ -179,8 +180,8 @@ func (g *Graph) mayBeRead(n *node) uint32 {
 	return 0
 }
 
-// tally counts an object's references by what they mean. With a million references it is a loop over a
-// million; with the usual one it is one step.
+// tally counts an object's references by what they mean. With a million references it is a loop
+// over a million; with the usual one it is one step.
 func (g *Graph) tally(n *node) (t [verdicts]int) {
 	for _, e := range n.owners {
 		t[g.claims.at(e.claim).verdict]++
@@ -189,7 +190,8 @@ func (g *Graph) tally(n *node) (t [verdicts]int) {
 }
 
 // decideOrphaning lets an owner go when all its dependents are released. A dependent that was never
-// seen would be collected after its owner is gone: while a kind's list is incomplete, the owner stays.
+// seen would be collected after its owner is gone: while a kind's list is incomplete, the owner
+// stays.
 func (g *Graph) decideOrphaning(id uint32, a *Action) {
 	n := g.nodes.at(id)
 	if n.dependents > 0 {
@@ -222,8 +224,8 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 	g.unfinalize(id, metav1.FinalizerDeleteDependents, "foreground deletion: nothing blocks it any more", a)
 }
 
-// unfinalize takes the garbage collector's finalizer off an object that has nothing to wait for, and with it the one that
-// holds the object until then.
+// unfinalize takes the garbage collector's finalizer off an object that has nothing to wait for,
+// and with it the one that holds the object until then.
 func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 	held := g.rulings[id].finalizer
 	finalizers := g.finalizersOf(g.nodes.at(id))
@@ -234,9 +236,10 @@ func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 	a.Finalizers = slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer || f == held })
 }
 
-// unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the object:
-// each would wait for the other for ever. Where there are too many to tell, members is nil, and it takes it off
-// all: what is deleted is the same, and what is lost is that its owners go after it.
+// unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the
+// object: each would wait for the other for ever. Where there are too many to tell, members is nil,
+// and it takes it off all: what is deleted is the same, and what is lost is that its owners go
+// after it.
 func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
 	a.Verb = Unblock
 	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself", "objects that wait for each other")
@@ -292,7 +295,8 @@ func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
 	}
 }
 
-// mismatched finds the first reference that no node answers although there is one of that uid, elsewhere.
+// mismatched finds the first reference that no node answers although there is one of that uid,
+// elsewhere.
 func (g *Graph) mismatched(n *node) *metav1.OwnerReference {
 	for _, e := range n.owners {
 		c := g.claims.at(e.claim)

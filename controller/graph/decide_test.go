@@ -16,12 +16,13 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// decisions is the decision table, written so that exactly one row fits each situation: the order of
-// the rows means nothing, and a situation that fits no row or two fails the test.
+// decisions is the decision table, written so that exactly one row fits each situation: the order
+// of the rows means nothing, and a situation that fits no row or two fails the test.
 //
-// P W O A U ? F N count the references by what their claims mean; "0" none, "+" at least one, "*" any.
-// dependents: none, plain (they do not block), blocking, leads (a cycle in which the object has the
-// lowest uid), follows (a cycle in which it has not). kinds: complete, listing, slow, failing, behind.
+// P W O A U ? F N count the references by what their claims mean; "0" none, "+" at least one, "*"
+// any. dependents: none, plain (they do not block), blocking, leads (a cycle in which the object
+// has the lowest uid), follows (a cycle in which it has not). kinds: complete, listing, slow,
+// failing, behind.
 const decisions = `
 accepted state      P W O A U ? F N dependents             kinds                   then
 
@@ -119,8 +120,8 @@ func (r row) fits(s situation) bool {
 		fits(r.dependents, s.dependents) && fits(r.kinds, s.kinds)
 }
 
-// TestEverySituationIsDecidedByItsRow enumerates the situations and compares each decision, down to the
-// references and finalizers that stay, with the one row that fits.
+// TestEverySituationIsDecidedByItsRow enumerates the situations and compares each decision, down to
+// the references and finalizers that stay, with the one row that fits.
 func TestEverySituationIsDecidedByItsRow(t *testing.T) {
 	table, used, n := rows(t), map[string]int{}, 0
 	for _, kinds := range []string{"complete", "listing", "slow", "failing", "behind"} {
@@ -169,8 +170,8 @@ func TestEverySituationIsDecidedByItsRow(t *testing.T) {
 	t.Logf("%d situations, %d rows", n, len(table))
 }
 
-// tallies are the ways to have none, one or two references of each class: all with at most one of each,
-// and of those with two of some, all with at most four in total.
+// tallies are the ways to have none, one or two references of each class: all with at most one of
+// each, and of those with two of some, all with at most four in total.
 func tallies() (all [][8]int) {
 	for code := range 3 * 3 * 3 * 3 * 3 * 3 * 3 * 3 {
 		var counts [8]int
@@ -263,8 +264,8 @@ func ownerRef(class byte, n int) metav1.OwnerReference {
 
 func ptr[T any](v T) *T { return &v }
 
-// try puts one object on the stage, takes it down again, and returns how its decision differs from what
-// the row says.
+// try puts one object on the stage, takes it down again, and returns how its decision differs from
+// what the row says.
 func (st *stage) try(s situation, r row) string {
 	st.tried++
 	o := &graph.Object{

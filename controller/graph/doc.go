@@ -1,9 +1,9 @@
 // Package graph is the ownership graph of a cluster, and what follows from it.
 //
-// Events go in through Apply, which answers with the objects whose decision may have changed; Decide
-// says what is to be done about one of them. The package does nothing itself: no goroutine, lock,
-// clock, randomness, logger or client. The same events in the same order give the same decisions, and
-// each decision says why.
+// Events go in through Apply, which answers with the objects whose decision may have changed;
+// Decide says what is to be done about one of them. The package does nothing itself: no goroutine,
+// lock, clock, randomness, logger or client. The same events in the same order give the same
+// decisions, and each decision says why.
 //
 //	           Observed, Gone, List…          LookupAnswered, Accepted
 //	watches ───────────────────────▶ Graph ◀─────────────────────── requests
@@ -13,8 +13,8 @@
 //
 // # Claims
 //
-// An owner reference is a claim: that there is an object with this uid, of this kind, under this name,
-// in the dependent's namespace. Many dependents make the same claim; it is judged once:
+// An owner reference is a claim: that there is an object with this uid, of this kind, under this
+// name, in the dependent's namespace. Many dependents make the same claim; it is judged once:
 //
 //	present      a node is exactly that object, or a live read found it
 //	waiting      … and it is being deleted foreground: it waits for its dependents
@@ -24,14 +24,14 @@
 //	asked        a live read is under way, or failed and will be repeated
 //	unresolvable no read can tell: kind not served, or cluster-scoped object with a namespaced owner
 //
-// A list that no longer shows an object does not prove it absent: it makes the claims unknown. What is
-// in doubt is kept. "For ever" is as long as the API server has one history: when its storage is restored
-// from a backup, everything is forgotten (Rewound).
+// A list that no longer shows an object does not prove it absent: it makes the claims unknown. What
+// is in doubt is kept. "For ever" is as long as the API server has one history: when its storage is
+// restored from a backup, everything is forgotten (Rewound).
 //
 // # Decisions
 //
-// One row applies, the first that matches. P, W, O, A, U, N are the numbers of references whose claim
-// is present, waiting, orphaning, absent, unknown, unresolvable.
+// One row applies, the first that matches. P, W, O, A, U, N are the numbers of references whose
+// claim is present, waiting, orphaning, absent, unknown, unresolvable.
 //
 //	accepted, effect not seen yet               Wait
 //	history went back, kinds listing            Wait, if a row below would ask for more than a Lookup
@@ -64,15 +64,16 @@
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers
 //
-// A finalizer of ours may hold an object until policies have been asked how its deletion is to go on (Ruled). Without a
-// word of its own for foreground or orphan it ends as was ruled; when it is released, that finalizer comes off, too. Until
-// something is ruled, it is held; so is what goes foreground by its own word, where Holds names that finalizer: what is to be
-// kept must be released before the first of its dependents is deleted.
+// A finalizer of ours may hold an object until policies have been asked how its deletion is to go
+// on (Ruled). Without a word of its own for foreground or orphan it ends as was ruled; when it is
+// released, that finalizer comes off, too. Until something is ruled, it is held; so is what goes
+// foreground by its own word, where Holds names that finalizer: what is to be kept must be released
+// before the first of its dependents is deleted.
 //
-// So an object is deleted only when every one of its references is to an owner that is absent, or that
-// waits for exactly this.
+// So an object is deleted only when every one of its references is to an owner that is absent, or
+// that waits for exactly this.
 //
-// References to owners that never were are taken off while another owner is there, as the reference does
-// (RB 3.8): the last that is left would have the object deleted although its owner was deleted with orphan,
-// or let it go by an edit.
+// References to owners that never were are taken off while another owner is there, as the reference
+// does (RB 3.8): the last that is left would have the object deleted although its owner was deleted
+// with orphan, or let it go by an edit.
 package graph

@@ -6,13 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// UnknownWriter is the Writer of references of which nothing tells who wrote them: managedFields do not say who removed one, and a client may
-// have cleared them.
+// UnknownWriter is the Writer of references of which nothing tells who wrote them: managedFields do
+// not say who removed one, and a client may have cleared them.
 const UnknownWriter = "unknown"
 
-// noteEdit marks what an edit has done to the references of an object. A reference that it has put there, while the owner was not known to be
-// there, is edited; so is one that it has left as the last, by taking away another that kept the object. If the owner is known to be gone by
-// then, or to be on its way, it is written: whoever deleted that owner did not ask for the object to go. It was not the owner's then, or another's, too.
+// noteEdit marks what an edit has done to the references of an object. A reference that it has put
+// there, while the owner was not known to be there, is edited; so is one that it has left as the
+// last, by taking away another that kept the object. If the owner is known to be gone by then, or
+// to be on its way, it is written: whoever deleted that owner did not ask for the object to go. It
+// was not the owner's then, or another's, too.
 func (g *Graph) noteEdit(n *node, before []edge) {
 	severs := slices.ContainsFunc(before, func(old edge) bool { return g.keeps(old) && !g.refers(n, old) })
 	for i := range n.owners {
@@ -40,7 +42,8 @@ func (g *Graph) noteEdit(n *node, before []edge) {
 	}
 }
 
-// keeps tells whether an owner keeps its dependents, as far as is known: it is neither gone nor on its way.
+// keeps tells whether an owner keeps its dependents, as far as is known: it is neither gone nor on
+// its way.
 func (g *Graph) keeps(e edge) bool {
 	c := g.claims.at(e.claim)
 	if c.verdict == absent || c.verdict == waiting || c.verdict == orphaning {
@@ -89,7 +92,8 @@ func (g *Graph) inferenceFor(n *node, c cause, e edge) Inference {
 	return i
 }
 
-// Cause is what inferences are counted by: the kind of the owners, or, with Writer, who edited the references.
+// Cause is what inferences are counted by: the kind of the owners, or, with Writer, who edited the
+// references.
 type Cause struct {
 	Owners schema.GroupResource
 	Writer string

@@ -28,8 +28,9 @@ const (
 	AwaitedRequests   Awaited = "requests"   // of ours: it is to be released itself
 )
 
-// Ending copies owners that are being deleted with foreground or orphan, up to n of them, sorted by uid: those of them
-// that were there before, by uid, come first, so that who asks again does not lose sight of them.
+// Ending copies owners that are being deleted with foreground or orphan, up to n of them, sorted by
+// uid: those of them that were there before, by uid, come first, so that who asks again does not
+// lose sight of them.
 func (g *Graph) Ending(before []types.UID, n int) []Ending {
 	ids := map[uint32]struct{}{}
 	for _, uid := range before {
@@ -75,8 +76,8 @@ func (g *Graph) endingOf(id uint32) Ending {
 	return e
 }
 
-// blocker is the kind of one dependent that an ending owner waits for. Not more than a few are looked at: with very many
-// dependents that do not block, it is one of those.
+// blocker is the kind of one dependent that an ending owner waits for. Not more than a few are
+// looked at: with very many dependents that do not block, it is one of those.
 func (g *Graph) blocker(id uint32) (kind schema.GroupResource) {
 	const most = 64
 	looked := 0

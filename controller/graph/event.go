@@ -46,7 +46,8 @@ type Event interface{ event() }
 
 type (
 	// Serving replaces the picture of which kinds the cluster serves. Kinds that are missing stop
-	// resolving at once; their nodes stay until Stopped, because deletions may still be on their way.
+	// resolving at once; their nodes stay until Stopped, because deletions may still be on their
+	// way.
 	Serving struct{ Resources []Resource }
 
 	// Observed is an object as a list or a watch showed it. Events of one kind must arrive in the
@@ -59,7 +60,8 @@ type (
 		UID  types.UID
 	}
 
-	// Unlisted is an object that the next list of its kind would not show: what ListEnds does to one object. It proves nothing.
+	// Unlisted is an object that the next list of its kind would not show: what ListEnds does to
+	// one object. It proves nothing.
 	Unlisted struct {
 		Kind schema.GroupResource
 		UID  types.UID
@@ -79,14 +81,15 @@ type (
 		Reason    string
 	}
 
-	// ListSlow says that the first list of a kind takes long. It changes nothing once that has ended or failed.
+	// ListSlow says that the first list of a kind takes long. It changes nothing once that has
+	// ended or failed.
 	ListSlow struct {
 		Kind   schema.GroupResource
 		Reason string
 	}
 
-	// FellBehind says that a kind which was listed cannot be followed now: there may be objects of it that the graph
-	// has not seen. CaughtUp ends that, and so does a list.
+	// FellBehind says that a kind which was listed cannot be followed now: there may be objects of
+	// it that the graph has not seen. CaughtUp ends that, and so does a list.
 	FellBehind struct {
 		Kind   schema.GroupResource
 		Reason string
@@ -95,27 +98,30 @@ type (
 	// CaughtUp says that the watch of a kind has brought something again.
 	CaughtUp struct{ Kind schema.GroupResource }
 
-	// NotFound is a live, consistent read of an object that the graph has: an API server that knows the kind has
-	// none of the name, or another under it. It proves absence as Gone does, unless the API server's history went
-	// back since the read was begun: History is what Graph.History said then.
+	// NotFound is a live, consistent read of an object that the graph has: an API server that knows
+	// the kind has none of the name, or another under it. It proves absence as Gone does, unless
+	// the API server's history went back since the read was begun: History is what Graph.History
+	// said then.
 	NotFound struct {
 		Kind    schema.GroupResource
 		UID     types.UID
 		History uint32
 	}
 
-	// Rewound says that the API server's history went back, because its storage was restored from a backup.
-	// What was deleted may be there again under the same uid: all that was seen is forgotten, and all proofs of
-	// absence with it. Every kind is to be listed again. Watches from before must have ended.
+	// Rewound says that the API server's history went back, because its storage was restored from a
+	// backup. What was deleted may be there again under the same uid: all that was seen is
+	// forgotten, and all proofs of absence with it. Every kind is to be listed again. Watches from
+	// before must have ended.
 	Rewound struct{ Reason string }
 
-	// KindRewound says that the history of one kind went back, because an aggregated API keeps it in a storage of its own and that was
-	// restored from a backup. Owners of the kind that were absent may be there again: proofs that they are not are forgotten, and
-	// answers that are on their way prove nothing. The kind is to be Stopped and listed again.
+	// KindRewound says that the history of one kind went back, because an aggregated API keeps it
+	// in a storage of its own and that was restored from a backup. Owners of the kind that were
+	// absent may be there again: proofs that they are not are forgotten, and answers that are on
+	// their way prove nothing. The kind is to be Stopped and listed again.
 	KindRewound struct{ Kind schema.GroupResource }
 
-	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing: owners to which they referred are not released
-	// before the kind is listed again, or its definition goes.
+	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing: owners to
+	// which they referred are not released before the kind is listed again, or its definition goes.
 	Stopped struct{ Kind schema.GroupResource }
 
 	// LookupStarted marks the lookup of a claim as under way: no other worker needs to ask.
@@ -128,8 +134,8 @@ type (
 		Reason string // with Unanswered and Denied: why
 	}
 
-	// Accepted says that the API server carried out an action. Until the watch shows the result, the
-	// object is left alone.
+	// Accepted says that the API server carried out an action. Until the watch shows the result,
+	// the object is left alone.
 	Accepted struct{ Action Action }
 
 	// Protected says that a policy refuses the delete of an object whose owners are gone, or wait
@@ -140,31 +146,34 @@ type (
 		Why    string
 	}
 
-	// Collecting says that an object is about to be deleted because of an inference: what depends on it follows from that.
+	// Collecting says that an object is about to be deleted because of an inference: what depends
+	// on it follows from that.
 	Collecting struct {
 		Kind      schema.GroupResource
 		UID       types.UID
 		Inference Inference
 	}
 
-	// Wrote says who wrote the references of an object, as a live read of it tells: Object is what was read. It counts for as long as the
-	// object has these references.
+	// Wrote says who wrote the references of an object, as a live read of it tells: Object is what
+	// was read. It counts for as long as the object has these references.
 	Wrote struct {
 		Object *Object
 		Writer string
 	}
 
-	// Remembered says that a process before this one saw an owner deleted while so many references to it were left, which was recorded. It
-	// proves nothing about presence. It comes when every kind has been listed.
+	// Remembered says that a process before this one saw an owner deleted while so many references
+	// to it were left, which was recorded. It proves nothing about presence. It comes when every
+	// kind has been listed.
 	Remembered struct {
 		Kind       schema.GroupResource
 		UID        types.UID
 		References int
 	}
 
-	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had been asked for with
-	// Propagation, and then without the finalizer. What the object's own finalizers ask for comes first. It counts for
-	// as long as the object carries Finalizer. An empty Propagation takes it back: the object is held.
+	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had
+	// been asked for with Propagation, and then without the finalizer. What the object's own
+	// finalizers ask for comes first. It counts for as long as the object carries Finalizer. An
+	// empty Propagation takes it back: the object is held.
 	Ruled struct {
 		Kind        schema.GroupResource
 		UID         types.UID
@@ -172,8 +181,9 @@ type (
 		Propagation metav1.DeletionPropagation
 	}
 
-	// Holds names the finalizer of ours that holds foreground deletions, too: one that an object asks for by its own finalizers begins
-	// only when it is Ruled how it goes on, because dependents may have to be released before. Without it, it begins at once.
+	// Holds names the finalizer of ours that holds foreground deletions, too: one that an object
+	// asks for by its own finalizers begins only when it is Ruled how it goes on, because
+	// dependents may have to be released before. Without it, it begins at once.
 	Holds struct{ Finalizer string }
 
 	// Draining begins or ends telling of changes to what a namespace holds; see ChangedNamespaces.
@@ -182,9 +192,10 @@ type (
 		On        bool
 	}
 
-	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are tried
-	// again after 1, 2, 4 … 64 rounds, owners that were found by a lookup alone after 64, 128 … 1024, requests
-	// whose effect never showed every 64. No more than 64 and 16 lookups become due in one round.
+	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are
+	// tried again after 1, 2, 4 … 64 rounds, owners that were found by a lookup alone after 64, 128
+	// … 1024, requests whose effect never showed every 64. No more than 64 and 16 lookups become
+	// due in one round.
 	Recheck struct{ Round uint64 }
 )
 
@@ -217,9 +228,9 @@ func (Recheck) event()        {}
 // Answer is what a live, consistent read said about a claim.
 type Answer uint8
 
-// The answers. Only an API server that knows the kind and does not know the object proves Absent; an
-// unknown path, a refusal or a time-out is Unanswered. Denied is the one refusal that may stay for ever: we
-// may not read objects of the kind.
+// The answers. Only an API server that knows the kind and does not know the object proves Absent;
+// an unknown path, a refusal or a time-out is Unanswered. Denied is the one refusal that may stay
+// for ever: we may not read objects of the kind.
 const (
 	Unanswered Answer = iota
 	Present
@@ -246,7 +257,7 @@ type Claim struct {
 	// Lists is how many lists of the kind had ended when the lookup was asked for. An answer from
 	// before a list says nothing about what came after it.
 	Lists uint32
-	// History is how often the API server's history had gone back by then. An answer from before it did says
-	// nothing at all.
+	// History is how often the API server's history had gone back by then. An answer from before it
+	// did says nothing at all.
 	History uint32
 }

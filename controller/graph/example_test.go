@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// An owner goes, and its dependent is garbage: events go in, the objects whose decision may have changed come out, and each is asked
-// about. Nothing is sent anywhere.
+// An owner goes, and its dependent is garbage: events go in, the objects whose decision may have
+// changed come out, and each is asked about. Nothing is sent anywhere.
 func Example() {
 	g := graph.New()
 	kind := schema.GroupResource{Resource: "configmaps"}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestTenThousandReferencesOnOneObject takes them all through: present, gone, found by a look, and in
-// another order.
+// TestTenThousandReferencesOnOneObject takes them all through: present, gone, found by a look, and
+// in another order.
 func TestTenThousandReferencesOnOneObject(t *testing.T) {
 	const n = 10_000
 	g := emptyGraph()
@@ -57,7 +57,8 @@ func TestTenThousandReferencesOnOneObject(t *testing.T) {
 	}
 }
 
-// TestObjectWithMoreOwnersThanAreFollowed: it is kept, whatever becomes of those that are, until it has no more than these.
+// TestObjectWithMoreOwnersThanAreFollowed: it is kept, whatever becomes of those that are, until it
+// has no more than these.
 func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
 	const n = 30_000
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "many", UID: "many", ResourceVersion: "1"}}
@@ -92,8 +93,8 @@ func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
 	}
 }
 
-// TestManyObjectsInOneCycle is one ring of blocking references: whoever asks must not walk it over and
-// over, and exactly one of them unblocks.
+// TestManyObjectsInOneCycle is one ring of blocking references: whoever asks must not walk it over
+// and over, and exactly one of them unblocks.
 func TestManyObjectsInOneCycle(t *testing.T) {
 	const n = 500
 	g := emptyGraph()
@@ -178,8 +179,9 @@ func TestAnEmptiedGraphIsEmpty(t *testing.T) {
 	}
 }
 
-// TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly: 100,000 owners of a kind that is not watched, each of
-// its own dependent. None is forgotten, and no round makes a storm. Likewise with lookups that fail.
+// TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly: 100,000 owners of a kind that is not
+// watched, each of its own dependent. None is forgotten, and no round makes a storm. Likewise with
+// lookups that fail.
 func TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly(t *testing.T) {
 	const n = 100_000
 	for name, c := range map[string]struct {
@@ -258,8 +260,9 @@ func TestOwnersThatLookupsFindAreAskedAboutLessAndLessOften(t *testing.T) {
 	}
 }
 
-// TestObjectsThatAllBlockEachOther: n objects make n² references, and each change of one of them could ask all of them again, each of
-// which would follow them all. Beyond a bound they are not followed; then each gives up its claim to block, and all end.
+// TestObjectsThatAllBlockEachOther: n objects make n² references, and each change of one of them
+// could ask all of them again, each of which would follow them all. Beyond a bound they are not
+// followed; then each gives up its claim to block, and all end.
 func TestObjectsThatAllBlockEachOther(t *testing.T) {
 	const n = 200
 	yes := true
@@ -335,7 +338,8 @@ func TestObjectsThatAllBlockEachOther(t *testing.T) {
 	}
 }
 
-// TestObjectWithMoreReferencesThanAreFollowed: none of them blocks, so it holds up no owner, and waits for what depends on it.
+// TestObjectWithMoreReferencesThanAreFollowed: none of them blocks, so it holds up no owner, and
+// waits for what depends on it.
 func TestObjectWithMoreReferencesThanAreFollowed(t *testing.T) {
 	g, yes := emptyGraph(), true
 	object := &graph.Object{Kind: podKind, UID: "wide", Namespace: "x", Name: "wide", ResourceVersion: "1", Deleting: true, Finalizers: []string{metav1.FinalizerDeleteDependents}}

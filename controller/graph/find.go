@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Find copies the object with a uid, as the graph has it; false if there is none. Of several, it is the last that came.
+// Find copies the object with a uid, as the graph has it; false if there is none. Of several, it is
+// the last that came.
 func (g *Graph) Find(uid types.UID) (View, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -25,7 +26,8 @@ func (g *Graph) Terminating(uid types.UID) bool {
 	return g.nodes.at(g.entries.at(entryID).node).flags&deleting != 0
 }
 
-// Deleted tells whether an object is gone, or is being deleted, or is to be left alone until the watch shows what a request did to it.
+// Deleted tells whether an object is gone, or is being deleted, or is to be left alone until the
+// watch shows what a request did to it.
 func (g *Graph) Deleted(uid types.UID) bool {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -43,8 +45,9 @@ func (g *Graph) Refers(o *Object) (same, there bool) {
 	return g.sameOwners(g.nodes.at(id).owners, o.Owners), true
 }
 
-// Misnamed returns an object whose reference has the uid of another, with blockOwnerDeletion, and does not mean it: it says another kind or
-// name, or is from another namespace. False if there is none.
+// Misnamed returns an object whose reference has the uid of another, with blockOwnerDeletion, and
+// does not mean it: it says another kind or name, or is from another namespace. False if there is
+// none.
 func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -62,8 +65,8 @@ func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 	return Ref{}, false
 }
 
-// Dependents copies the objects with references to the object with a uid, sorted by uid. Whether they are all there are
-// depends on which kinds are listed: see Incomplete.
+// Dependents copies the objects with references to the object with a uid, sorted by uid. Whether
+// they are all there are depends on which kinds are listed: see Incomplete.
 func (g *Graph) Dependents(uid types.UID) []View {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -112,8 +115,8 @@ func (g *Graph) SomeDependents(uid types.UID, n int) (views []View) {
 	return views
 }
 
-// Incomplete names the kinds among which dependents of an object may be that are not seen: because the list of
-// the kind is not complete, or because it is not served now; empty when there are none.
+// Incomplete names the kinds among which dependents of an object may be that are not seen: because
+// the list of the kind is not complete, or because it is not served now; empty when there are none.
 func (g *Graph) Incomplete(uid types.UID) string {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -122,8 +125,9 @@ func (g *Graph) Incomplete(uid types.UID) string {
 	return g.incompleteKinds(g.entries.at(entryID).node)
 }
 
-// Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and returns the next cursor,
-// 0 at the end. One call looks at a bounded part of the graph, whatever it finds.
+// Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and
+// returns the next cursor, 0 at the end. One call looks at a bounded part of the graph, whatever it
+// finds.
 func (g *Graph) Finalized(finalizer string, from uint32, n int) ([]View, uint32) {
 	const most = 1 << 16
 	carries := map[uint32]bool{} // by list: there are few different ones

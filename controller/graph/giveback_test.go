@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestGraphOfManyThatWentIsRightAndSmall: where most of 60,000 objects come and go three times, in any order, what is left is known as before,
-// and memory is near what it was.
+// TestGraphOfManyThatWentIsRightAndSmall: where most of 60,000 objects come and go three times, in
+// any order, what is left is known as before, and memory is near what it was.
 func TestGraphOfManyThatWentIsRightAndSmall(t *testing.T) {
 	const (
 		branches, stay = 600, 40

@@ -91,7 +91,8 @@ func New() *Graph {
 	}
 }
 
-// node is one object. 80 bytes, its name and its references apart; TestNodesAndEntriesStaySmall holds it to that.
+// node is one object. 80 bytes, its name and its references apart; TestNodesAndEntriesStaySmall
+// holds it to that.
 type node struct {
 	entry      uint32
 	slot       uint32
@@ -129,8 +130,9 @@ type edge struct {
 	bits  edgeBits
 }
 
-// Apply takes in one event and returns the objects whose decision may have changed, each once. Every
-// object that is still in the graph and whose decision did change is among them. Their order follows from the events.
+// Apply takes in one event and returns the objects whose decision may have changed, each once.
+// Every object that is still in the graph and whose decision did change is among them. Their order
+// follows from the events.
 func (g *Graph) Apply(ev Event) []types.UID {
 	g.apply(ev)
 	return g.takeDirty()
@@ -238,8 +240,8 @@ func (g *Graph) observe(o *Object) {
 	if fresh {
 		id = g.nodes.alloc()
 		n, e := g.nodes.at(id), g.entries.at(entryID)
-		// A copy of the name: names that stay lie side by side then, not each among what is left of the
-		// list that it came with. A tenth of the memory, measured at 100,000 objects.
+		// A copy of the name: names that stay lie side by side then, not each among what is left of
+		// the list that it came with. A tenth of the memory, measured at 100,000 objects.
 		*n = node{entry: entryID, slot: slotID, name: strings.Clone(o.Name)}
 		if e.node != 0 {
 			g.siblings[id] = e.node
@@ -300,8 +302,8 @@ func (g *Graph) quiet(n *node) bool {
 	return true
 }
 
-// gone removes a node that is not there any more for certain: every claim that meant it is answered for good. concluded: its deletion was
-// not seen.
+// gone removes a node that is not there any more for certain: every claim that meant it is answered
+// for good. concluded: its deletion was not seen.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.recentlyDeleted.add(g.slotIDs[kind], uid)
 	entryID := g.find(uid)
@@ -316,14 +318,15 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.remove(id)
 }
 
-// leavesOrphans tells whether what still refers to a node when it leaves the graph is released, however
-// late it is seen. Known only in this process: see DESIGN.md.
+// leavesOrphans tells whether what still refers to a node when it leaves the graph is released,
+// however late it is seen. Known only in this process: see DESIGN.md.
 func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
 	return n.flags&(orphan|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
 }
 
-// settle answers every claim that means a node, for good. why is what dependents go for: 0 if a client deleted the node.
+// settle answers every claim that means a node, for good. why is what dependents go for: 0 if a
+// client deleted the node.
 func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	entryID := g.nodes.at(id).entry
 	if orphans {
@@ -389,8 +392,9 @@ func (g *Graph) clearAccepted(n *node) {
 	g.accepted--
 }
 
-// giveUpAccepted makes objects decidable again whose request was accepted before the last call and has not shown yet. What was accepted since
-// then is left alone until the next: the request of a moment ago would be sent twice.
+// giveUpAccepted makes objects decidable again whose request was accepted before the last call and
+// has not shown yet. What was accepted since then is left alone until the next: the request of a
+// moment ago would be sent twice.
 func (g *Graph) giveUpAccepted() {
 	left := g.accepted
 	for id := uint32(1); id < g.nodes.next && left > 0; id++ {

@@ -4,8 +4,8 @@ import "k8s.io/apimachinery/pkg/types"
 
 // Handle is an object's place in a graph: whoever has it need not look for the uid. 0 is nowhere.
 //
-// It is good as long as the object is in the graph, or something there refers to it. After that it finds nothing, until another uid comes
-// into the graph, which it may find then.
+// It is good as long as the object is in the graph, or something there refers to it. After that it
+// finds nothing, until another uid comes into the graph, which it may find then.
 type Handle uint32
 
 // Handle is that of a uid; 0 if the graph knows nothing of it.
@@ -21,7 +21,8 @@ func (g *Graph) ApplyTo(all []Handle, ev Event) []Handle {
 	return all
 }
 
-// DecideAt is the decision of Decide, without what names the object and its owners for requests: Object and Cause.
+// DecideAt is the decision of Decide, without what names the object and its owners for requests:
+// Object and Cause.
 func (g *Graph) DecideAt(h Handle) Action {
 	if !g.Has(h) {
 		return Action{Why: "not in the graph"}
@@ -46,7 +47,8 @@ func (g *Graph) FindAt(h Handle) (View, bool) {
 	return g.view(g.entries.at(uint32(h)).node), true
 }
 
-// FindInto does as FindAt, in the room of a view that is not needed any more: that of its Owners is used again.
+// FindInto does as FindAt, in the room of a view that is not needed any more: that of its Owners is
+// used again.
 func (g *Graph) FindInto(v *View, h Handle) bool {
 	if !g.Has(h) {
 		return false

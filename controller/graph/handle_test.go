@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestHandlesSayWhatUIDsSay: of everything in a graph, of what changes in it, and of what is not there any more.
+// TestHandlesSayWhatUIDsSay: of everything in a graph, of what changes in it, and of what is not
+// there any more.
 func TestHandlesSayWhatUIDsSay(t *testing.T) {
 	byUID, byHandle := emptyGraph(), emptyGraph()
 	objects := branch(7)

@@ -113,7 +113,8 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 	return h.whatIsMiscounted()
 }
 
-// contents are the objects of a kind as the model knows them, and how many changes the graph had counted by then.
+// contents are the objects of a kind as the model knows them, and how many changes the graph had
+// counted by then.
 type contents struct {
 	changes uint64
 	objects string

@@ -2,9 +2,10 @@ package graph
 
 import "hash/maphash"
 
-// index finds ids by keys. It holds ids and hashes alone: the keys are where the ids lead, and whoever asks tells whether one is theirs.
-// It takes half of the memory of a map of Go or less, and gives back what it does not need any more. There are many shards, so that none
-// takes long to grow.
+// index finds ids by keys. It holds ids and hashes alone: the keys are where the ids lead, and
+// whoever asks tells whether one is theirs. It takes half of the memory of a map of Go or less, and
+// gives back what it does not need any more. There are many shards, so that none takes long to
+// grow.
 type index[K comparable] struct {
 	seed   maphash.Seed // uids of references are what clients write: they must not know what collides
 	shards []shard
@@ -50,7 +51,8 @@ func (x *index[K]) len() (n int) {
 	return n
 }
 
-// shard is a hash table with linear probing. The number of its slots is a power of two, and a quarter of them are free at least.
+// shard is a hash table with linear probing. The number of its slots is a power of two, and a
+// quarter of them are free at least.
 type shard struct {
 	slots []indexed
 	used  int

@@ -46,7 +46,8 @@ func TestIndexFindsWhatItHoldsAndKeepsRoomForThat(t *testing.T) {
 	}
 }
 
-// TestKeysThatCollideAreFound: many have the same hash, or one whose slot is taken, and they come and go in any order.
+// TestKeysThatCollideAreFound: many have the same hash, or one whose slot is taken, and they come
+// and go in any order.
 func TestKeysThatCollideAreFound(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Conclusion says from what it follows that an object is garbage, where no delete of its owner was seen.
+// Conclusion says from what it follows that an object is garbage, where no delete of its owner was
+// seen.
 type Conclusion uint8
 
-// The conclusions. Asked is none: the watch showed how an owner was deleted, or that it waits for its dependents.
+// The conclusions. Asked is none: the watch showed how an owner was deleted, or that it waits for
+// its dependents.
 const (
 	Asked           Conclusion = iota
 	OwnerNotFound              // a live read says that there is no such owner
@@ -35,10 +37,12 @@ type Inference struct {
 	Conclusion Conclusion
 	// Owners is the kind of the owner that is gone: of the first one, where owners of owners went.
 	Owners schema.GroupResource
-	// Inherited: the owner itself was collected because of the inference (Collecting), and this follows from that.
+	// Inherited: the owner itself was collected because of the inference (Collecting), and this
+	// follows from that.
 	Inherited bool
-	// Reference is the uid of the owner by the reference to which the object is garbage. Edited: that was put into the object by an edit, or left
-	// there as the last by one, while the owner was not known to be there. What is inherited has neither.
+	// Reference is the uid of the owner by the reference to which the object is garbage. Edited:
+	// that was put into the object by an edit, or left there as the last by one, while the owner
+	// was not known to be there. What is inherited has neither.
 	Reference types.UID
 	Edited    bool
 	// Writer is who wrote the reference, where that was asked (Wrote); "" if it was not.
@@ -85,8 +89,9 @@ func (g *Graph) inferenceOf(c cause) Inference {
 	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(), Inherited: c&inherited != 0}
 }
 
-// causeOfDelete is what the delete of an object rests on, and by which of its references. One such reference is enough: without it the object
-// would be kept. A cause of its own counts before one that is inherited.
+// causeOfDelete is what the delete of an object rests on, and by which of its references. One such
+// reference is enough: without it the object would be kept. A cause of its own counts before one
+// that is inherited.
 func (g *Graph) causeOfDelete(n *node) (found cause, by edge) {
 	for _, e := range n.owners {
 		var of cause
@@ -153,8 +158,8 @@ func (g *Graph) collecting(ev Collecting) {
 // definitions is the kind whose objects define kinds.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// define takes over whether a kind's definition stays. An object of that kind may have been seen to go before: watches of two kinds are in
-// no order.
+// define takes over whether a kind's definition stays. An object of that kind may have been seen to
+// go before: watches of two kinds are in no order.
 func (g *Graph) define(name string, goes bool) {
 	slotID := g.slotIDs[schema.ParseGroupResource(name)]
 	if slotID == 0 || g.slots[slotID].undefined == goes {
@@ -174,8 +179,9 @@ func (g *Graph) define(name string, goes bool) {
 	})
 }
 
-// Weigh counts what goes with objects, themselves included, each once: all that has no other owner, what a namespace contains, and the
-// instances of a definition. The kinds with most objects come first. False: it stopped after most references, and there is more.
+// Weigh counts what goes with objects, themselves included, each once: all that has no other owner,
+// what a namespace contains, and the instances of a definition. The kinds with most objects come
+// first. False: it stopped after most references, and there is more.
 func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
 	return g.weigh(most, uids, func(*node) {})
 }
@@ -257,9 +263,11 @@ type Inferred struct {
 	Why     string
 }
 
-// InferredFrom finds what is to be deleted because of a cause, from a cursor that starts at 0, and returns the next cursor, 0 at the end. One
-// call looks at some 1,000 references, and at all of the owner with which it ends. open counts what may turn out to be garbage for that: owners of
-// which it is not known whether they are there, and objects of which it is not known who wrote their references.
+// InferredFrom finds what is to be deleted because of a cause, from a cursor that starts at 0, and
+// returns the next cursor, 0 at the end. One call looks at some 1,000 references, and at all of the
+// owner with which it ends. open counts what may turn out to be garbage for that: owners of which
+// it is not known whether they are there, and objects of which it is not known who wrote their
+// references.
 func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, next uint32) {
 	const most = 1000
 	looked := 0
@@ -307,14 +315,16 @@ func (g *Graph) concerns(c *claim, of Cause) bool {
 	return slices.ContainsFunc(c.dependents, func(d dependent) bool { return g.nodes.at(d.node).owners[d.edge].bits&edited != 0 })
 }
 
-// unsigned tells whether an object is to be deleted because of an edit of which it is not known who made it.
+// unsigned tells whether an object is to be deleted because of an edit of which it is not known who
+// made it.
 func (g *Graph) unsigned(n *node) bool {
 	i := g.inference(n)
 	return i.Edited && i.Writer == "" && n.flags&deleting == 0
 }
 
-// Suspects are the objects that are to be deleted because of a cause, and not because of what else goes for it, in no order, and most
-// of them at most. For a kind of owners those are left out whose references those aside have written. It costs a step for each owner that anything refers to.
+// Suspects are the objects that are to be deleted because of a cause, and not because of what else
+// goes for it, in no order, and most of them at most. For a kind of owners those are left out whose
+// references those aside have written. It costs a step for each owner that anything refers to.
 func (g *Graph) Suspects(of Cause, aside map[string]bool, most int) (all []Ref) {
 	for id := uint32(1); id < g.claims.next; id++ {
 		c := g.claims.at(id)
@@ -340,8 +350,9 @@ func (g *Graph) Suspects(of Cause, aside map[string]bool, most int) (all []Ref) 
 	return all
 }
 
-// open tells whether the next answer may say that there is no such owner, and an object be garbage for that. What is being deleted is not, nor
-// what another owner keeps: such owners may never be looked up. One that may not be read is as good as never answered.
+// open tells whether the next answer may say that there is no such owner, and an object be garbage
+// for that. What is being deleted is not, nor what another owner keeps: such owners may never be
+// looked up. One that may not be read is as good as never answered.
 func (g *Graph) open(c *claim) bool {
 	unreadable := c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable
 	if c.verdict != unknown && c.verdict != asked && !unreadable {

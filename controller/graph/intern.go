@@ -2,8 +2,8 @@ package graph
 
 import "encoding/binary"
 
-// interner gives small ids to values that many objects share. An id lives as long as an object holds
-// it; 0 is never an id.
+// interner gives small ids to values that many objects share. An id lives as long as an object
+// holds it; 0 is never an id.
 type interner[K comparable] struct {
 	ids  map[K]uint32
 	vals []interned[K]

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inventory is what a namespace holds, as it changes: the graph need not be walked to ask what is left in a
-// namespace.
+// inventory is what a namespace holds, as it changes: the graph need not be walked to ask what is
+// left in a namespace.
 type inventory struct {
 	kinds      map[uint32]*contents // by slot; without those that are empty
 	finalizers map[uint32]int32     // by finalizer list
@@ -22,7 +22,8 @@ type contents struct {
 	usual       int32 // those that Kubernetes itself puts into every namespace
 }
 
-// stock takes a node into the inventory of its namespace, or out of it. Cluster-scoped objects are in none.
+// stock takes a node into the inventory of its namespace, or out of it. Cluster-scoped objects are
+// in none.
 func (g *Graph) stock(id uint32, by int32) {
 	n := g.nodes.at(id)
 	if g.namespaces.val(n.namespace) == "" {
@@ -67,8 +68,8 @@ func (g *Graph) takeFrom(c *contents, place uint32) {
 	}
 }
 
-// countEnding counts what of a node may change while it stays where it is: called before and after each
-// change to that.
+// countEnding counts what of a node may change while it stays where it is: called before and after
+// each change to that.
 func (g *Graph) countEnding(id uint32, by int32) {
 	n := g.nodes.at(id)
 	inv := g.inventories[n.namespace]
@@ -128,7 +129,8 @@ func (g *Graph) Inventory(namespace string) Inventory {
 	return out
 }
 
-// ChangedNamespaces returns the namespaces under Draining whose inventory has changed since the last call, sorted.
+// ChangedNamespaces returns the namespaces under Draining whose inventory has changed since the
+// last call, sorted.
 func (g *Graph) ChangedNamespaces() []string {
 	if len(g.changed) == 0 {
 		return nil
@@ -148,11 +150,13 @@ func (g *Graph) drain(ev Draining) {
 	delete(g.changed, ev.Namespace)
 }
 
-// Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and returns the
-// next cursor, 0 at the end. It costs a step for each of them, however large the graph is.
+// Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and
+// returns the next cursor, 0 at the end. It costs a step for each of them, however large the graph
+// is.
 //
-// What is there from the first call to the last is in one of them. It may be in two, if others go meanwhile:
-// the last object takes the place of one that goes, hence the way from the end to the beginning.
+// What is there from the first call to the last is in one of them. It may be in two, if others go
+// meanwhile: the last object takes the place of one that goes, hence the way from the end to the
+// beginning.
 func (g *Graph) Content(namespace string, kind schema.GroupResource, from uint32, n int) ([]View, uint32) {
 	slotID, inv := g.slotIDs[kind], g.inventories[g.namespaces.ids[namespace]]
 	if inv == nil || inv.kinds[slotID] == nil {

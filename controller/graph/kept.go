@@ -1,8 +1,10 @@
 package graph
 
-// What is kept although its owners are gone: because a policy protects it, or because they are too many to be followed.
+// What is kept although its owners are gone: because a policy protects it, or because they are too
+// many to be followed.
 
-// protect takes in that a policy refuses the delete of an object, unless the watch has shown another version since.
+// protect takes in that a policy refuses the delete of an object, unless the watch has shown
+// another version since.
 func (g *Graph) protect(ev Protected) {
 	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
 	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {
@@ -12,7 +14,8 @@ func (g *Graph) protect(ev Protected) {
 	g.mark(id)
 }
 
-// setUnfollowed takes over how many owner references of an object are not followed, and tells whether that has changed.
+// setUnfollowed takes over how many owner references of an object are not followed, and tells
+// whether that has changed.
 func (g *Graph) setUnfollowed(id uint32, n int) bool {
 	if g.unfollowed[id] == n {
 		return false

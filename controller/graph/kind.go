@@ -21,7 +21,8 @@ type Resource struct {
 	// Collected kinds can be listed, watched and deleted, and no flag has them ignored.
 	// The others resolve references, and are looked up live, but have no nodes.
 	Collected bool
-	// Deletable, Listable and Patchable are what the server offers; a namespace is drained of all that is deletable.
+	// Deletable, Listable and Patchable are what the server offers; a namespace is drained of all
+	// that is deletable.
 	Deletable, Listable, Patchable bool
 }
 
@@ -67,14 +68,15 @@ type slot struct {
 	hiddenDependents int
 }
 
-// Changes counts what has happened to objects of a kind: as long as it is the same, and the kind can be followed, each is as
-// it was. followed is false if the kind cannot be, or is not seen yet.
+// Changes counts what has happened to objects of a kind: as long as it is the same, and the kind
+// can be followed, each is as it was. followed is false if the kind cannot be, or is not seen yet.
 func (g *Graph) Changes(kind schema.GroupResource) (n uint64, followed bool) {
 	s := &g.slots[g.slotIDs[kind]]
 	return s.changes, s.state == Synced
 }
 
-// complete tells whether the graph has every object of a kind. Of one that is not served there are none.
+// complete tells whether the graph has every object of a kind. Of one that is not served there are
+// none.
 func (g *Graph) complete(kind schema.GroupResource) bool {
 	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
 	return g.resolved != nil && (!s.served || s.state == Synced)
@@ -85,8 +87,8 @@ func (s *slot) listing() bool {
 	return s.served && s.Collected && (s.state == Listing || s.state == Slow)
 }
 
-// incomplete tells whether dependents of this kind may exist that the graph has not seen, although it
-// should in time.
+// incomplete tells whether dependents of this kind may exist that the graph has not seen, although
+// it should in time.
 func (s *slot) incomplete() bool {
 	return s.listing() || s.served && s.Collected && (s.state == Failing || s.state == Behind) || s.away()
 }
@@ -96,9 +98,9 @@ type typeKey struct{ apiVersion, kind string }
 
 func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
 
-// typeInfo resolves a typeKey. slot stays when the whole kind is not served any more, so that deletions
-// which are still on their way from the watch are understood. A version that ends while the kind goes on
-// stands for nothing, as in a process that starts now.
+// typeInfo resolves a typeKey. slot stays when the whole kind is not served any more, so that
+// deletions which are still on their way from the watch are understood. A version that ends while
+// the kind goes on stands for nothing, as in a process that starts now.
 type typeInfo struct {
 	slot       uint32 // 0: it stands for no kind
 	served     bool
@@ -117,7 +119,8 @@ func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
 	return id
 }
 
-// serve takes over a discovery result: which kinds exist, and what each reference's kind resolves to.
+// serve takes over a discovery result: which kinds exist, and what each reference's kind resolves
+// to.
 func (g *Graph) serve(resources []Resource) {
 	for i := range g.slots {
 		g.slots[i].served = false
@@ -180,14 +183,15 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	return before != after
 }
 
-// listingKinds lists the kinds whose first list is still expected: "" when there is none. A namespaced owner cannot have
-// dependents of a cluster-scoped kind.
+// listingKinds lists the kinds whose first list is still expected: "" when there is none. A
+// namespaced owner cannot have dependents of a cluster-scoped kind.
 func (g *Graph) listingKinds(namespacedOnly bool) string {
 	return g.kindsThat(func(_ uint32, s *slot) bool { return s.listing() && (s.Namespaced || !namespacedOnly) })
 }
 
-// incompleteKinds lists the kinds that make it impossible to say that an owner has no more dependents: those that fail, or are behind, too, and
-// those that are not served, and were while objects of them referred to this owner.
+// incompleteKinds lists the kinds that make it impossible to say that an owner has no more
+// dependents: those that fail, or are behind, too, and those that are not served, and were while
+// objects of them referred to this owner.
 func (g *Graph) incompleteKinds(owner uint32) string {
 	namespaced := g.slots[g.nodes.at(owner).slot].Namespaced
 	return g.kindsThat(func(slotID uint32, s *slot) bool {
@@ -214,7 +218,8 @@ func (g *Graph) kindsThat(count func(slotID uint32, s *slot) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// missing names a kind that is incomplete, and says why if that is more than its first list taking its time.
+// missing names a kind that is incomplete, and says why if that is more than its first list taking
+// its time.
 func (s *slot) missing() string {
 	name := s.GroupResource().String()
 	switch {
@@ -228,7 +233,8 @@ func (s *slot) missing() string {
 	return name
 }
 
-// incompleteChanged recounts the kinds that are incomplete. Owners that are waiting to be released depend on them.
+// incompleteChanged recounts the kinds that are incomplete. Owners that are waiting to be released
+// depend on them.
 func (g *Graph) incompleteChanged() {
 	incomplete, listing := 0, 0
 	for i := range g.slots {

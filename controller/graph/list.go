@@ -7,8 +7,8 @@ func (g *Graph) listBegins(kind schema.GroupResource) {
 	s.epoch++
 }
 
-// listEnds sweeps what the list did not show. Claims that were found present by a lookup but have no
-// node by now are asked again: the object may have gone between the lookup and the list.
+// listEnds sweeps what the list did not show. Claims that were found present by a lookup but have
+// no node by now are asked again: the object may have gone between the lookup and the list.
 func (g *Graph) listEnds(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	s := &g.slots[slotID]
@@ -27,9 +27,9 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	g.incompleteChanged()
 }
 
-// sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner that
-// was letting its dependents go when it was last seen is settled: a lookup would tell that it is absent,
-// but not how it went.
+// sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner
+// that was letting its dependents go when it was last seen is settled: a lookup would tell that it
+// is absent, but not how it went.
 func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
@@ -38,7 +38,8 @@ func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)
 	}
 }
 
-// unlist removes a node that a complete list does not show. Where a definition is not listed, its objects are not away: they are gone with it.
+// unlist removes a node that a complete list does not show. Where a definition is not listed, its
+// objects are not away: they are gone with it.
 func (g *Graph) unlist(id uint32) {
 	if n := g.nodes.at(id); g.slots[n.slot].GroupResource() == definitions {
 		g.showDependents(g.slotIDs[schema.ParseGroupResource(n.name)])

@@ -1,7 +1,7 @@
 package graph
 
-// setLooked notes an answer, and when to ask again: what failed the later the more often it failed, what was
-// found the later the more often it was.
+// setLooked notes an answer, and when to ask again: what failed the later the more often it failed,
+// what was found the later the more often it was.
 func (g *Graph) setLooked(id uint32, to looked, reason string) {
 	c := g.claims.at(id)
 	c.looked, c.cause = to, 0
@@ -72,8 +72,8 @@ func (g *Graph) lookupStarted(v Claim) {
 	})
 }
 
-// answer takes in what a lookup said. A deletion that the watch showed in the meantime is final, and
-// an answer from before the last list says nothing about presence now.
+// answer takes in what a lookup said. A deletion that the watch showed in the meantime is final,
+// and an answer from before the last list says nothing about presence now.
 func (g *Graph) answer(ev LookupAnswered) {
 	if ev.Claim.History != g.history {
 		return // of another history
@@ -106,9 +106,9 @@ func (g *Graph) answer(ev LookupAnswered) {
 	})
 }
 
-// recheck is one round: what failed is tried again, and what was found by a lookup alone is asked again.
-// Also in a kind that is watched: the answer may have come after the watch had shown the owner come and go,
-// when no reference made the claim.
+// recheck is one round: what failed is tried again, and what was found by a lookup alone is asked
+// again. Also in a kind that is watched: the answer may have come after the watch had shown the
+// owner come and go, when no reference made the claim.
 func (g *Graph) recheck(round uint64) {
 	agenda := &g.claims.agenda
 	for _, id := range agenda.next(

@@ -72,8 +72,8 @@ func blocks(r metav1.OwnerReference) bool {
 	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }
 
-// blocked are the objects that can be reached over blocking references to waiting owners, in at least
-// one step; start counts as waiting.
+// blocked are the objects that can be reached over blocking references to waiting owners, in at
+// least one step; start counts as waiting.
 func (m *model) blocked(from, start *mObject) (reached []*mObject) {
 	todo := []*mObject{from}
 	for len(todo) > 0 {
@@ -113,7 +113,8 @@ func (m *model) leads(o *mObject, members []*mObject) bool {
 	return true
 }
 
-// incomplete tells whether a kind that could have dependents of o is in one of the states, or behind.
+// incomplete tells whether a kind that could have dependents of o is in one of the states, or
+// behind.
 func (m *model) incomplete(o *mObject, behind bool, states ...graph.ListState) bool {
 	for _, k := range m.kinds {
 		missing := slices.Contains(states, k.state) || behind && k.state == graph.Synced && !k.level
@@ -269,7 +270,8 @@ func (m *model) row(o *mObject) graph.Action {
 	return a
 }
 
-// awaiting are the uids of the owners that wait for the first object with a uid that is deleted, each once.
+// awaiting are the uids of the owners that wait for the first object with a uid that is deleted,
+// each once.
 func (m *model) awaiting(uid types.UID) (uids []types.UID) {
 	a := m.decide(uid)
 	if o := m.object(a.Object.Kind, uid); o != nil {
@@ -283,7 +285,8 @@ func (m *model) awaiting(uid types.UID) (uids []types.UID) {
 	return slices.Compact(uids)
 }
 
-// inference is what the first reference says that no user has made garbage; one that is not inherited comes first.
+// inference is what the first reference says that no user has made garbage; one that is not
+// inherited comes first.
 func (m *model) inference(o *mObject) (found graph.Inference) {
 	for _, r := range o.Owners {
 		w := wordsOf(r, o.Namespace)

@@ -148,8 +148,8 @@ func (m *model) depends(dependent, on types.UID) bool {
 	return false
 }
 
-// owner is what is known for certain about a uid: there, gone for a watch, or gone for a lookup of the
-// same meaning.
+// owner is what is known for certain about a uid: there, gone for a watch, or gone for a lookup of
+// the same meaning.
 func (m *model) owner(ref metav1.OwnerReference, namespace string) graph.Answer {
 	if m.nodes(ref.UID) > 0 {
 		return graph.Present
@@ -169,8 +169,8 @@ func (m *model) owner(ref metav1.OwnerReference, namespace string) graph.Answer 
 	return answer
 }
 
-// whichFactIsWrong compares what policies ask with what the model answers: a little after each event,
-// about another object each time.
+// whichFactIsWrong compares what policies ask with what the model answers: a little after each
+// event, about another object each time.
 func (h *history) whichFactIsWrong(uids []types.UID) string {
 	turn := h.events
 	for _, kind := range []schema.GroupResource{mapKind, podKind, {Group: "example.com", Resource: "widgets"}} {
@@ -222,7 +222,8 @@ func countsDiffer(got, all []graph.Counted, ok, wantOK bool) string {
 		return gocmp.Diff(all, got)
 	}
 	for i := range got {
-		// So few objects are all neighbours: three names are found, and are all of them if there are not more.
+		// So few objects are all neighbours: three names are found, and are all of them if there
+		// are not more.
 		wrong := got[i].Kind != all[i].Kind || got[i].Count != all[i].Count || len(got[i].Names) != len(all[i].Names)
 		if wrong || got[i].Count <= 3 && !slices.Equal(got[i].Names, all[i].Names) {
 			return gocmp.Diff(all, got)

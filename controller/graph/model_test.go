@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// model is the graph once more, as simple as it can be: lists, loops, and nothing that is kept up to
-// date. What it says about an object it works out from the lists each time it is asked.
+// model is the graph once more, as simple as it can be: lists, loops, and nothing that is kept up
+// to date. What it says about an object it works out from the lists each time it is asked.
 type model struct {
 	kinds           []mKind
 	objects         []mObject // oldest first
@@ -57,7 +57,8 @@ type mObject struct {
 	hidden   []schema.GroupResource // kinds whose objects referred to it when their watches ended, and were not listed since
 }
 
-// propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if neither says anything.
+// propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if
+// neither says anything.
 func (o *mObject) propagation() metav1.DeletionPropagation {
 	switch {
 	case !o.Deleting:
@@ -115,7 +116,8 @@ func inferred(c graph.Conclusion, owners schema.GroupResource) graph.Inference {
 	return graph.Inference{Conclusion: c, Owners: owners}
 }
 
-// mType is what an apiVersion and kind stand for; known stays when the whole kind is no longer served.
+// mType is what an apiVersion and kind stand for; known stays when the whole kind is no longer
+// served.
 type mType struct {
 	apiVersion, kind         string
 	resource                 schema.GroupResource
@@ -387,7 +389,8 @@ func (m *model) ends(r metav1.OwnerReference, namespace string) bool {
 	return slices.Contains([]string{"A", "W"}, m.class(r, namespace)) || owner != nil && owner.Deleting
 }
 
-// define takes over whether a kind's definition stays. What went without a reason before goes for that.
+// define takes over whether a kind's definition stays. What went without a reason before goes for
+// that.
 func (m *model) define(name string, goes bool) {
 	for i := range m.kinds {
 		if m.kinds[i].GroupResource().String() != name {
@@ -425,8 +428,8 @@ func (m *model) remove(which func(*mObject) bool) {
 	m.objects = slices.DeleteFunc(m.objects, func(o mObject) bool { return which(&o) })
 }
 
-// lose removes objects that are not shown any more, which proves nothing about all but those that were
-// leaving orphans.
+// lose removes objects that are not shown any more, which proves nothing about all but those that
+// were leaving orphans.
 func (m *model) lose(which func(*mObject) bool) {
 	for i := range m.objects {
 		if o := &m.objects[i]; which(o) && m.leavesOrphans(o) {

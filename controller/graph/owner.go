@@ -17,11 +17,12 @@ type Seen struct {
 	Name      string
 }
 
-// Owner looks for the object that has the uid of a reference, in a dependent in the given namespace. If
-// it is there, it is Present, and what it is may be something else than the reference says.
+// Owner looks for the object that has the uid of a reference, in a dependent in the given
+// namespace. If it is there, it is Present, and what it is may be something else than the reference
+// says.
 //
-// Absent is said only for certain: the watch showed the deletion, or a live read for a reference with
-// the same meaning did.
+// Absent is said only for certain: the watch showed the deletion, or a live read for a reference
+// with the same meaning did.
 func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	entryID := g.find(ref.UID)
 	if entryID != 0 {
@@ -40,7 +41,8 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 		Namespace: namespace, Name: ref.Name, UID: ref.UID,
 		Resource: g.slots[t.slot].GroupResource(), Namespaced: t.namespaced,
 	}, func(_ uint32, c *claim) {
-		// One that was lost while it let its dependents go counts as orphaned, and may be there yet.
+		// One that was lost while it let its dependents go counts as orphaned, and may be there
+		// yet.
 		if c.verdict == absent {
 			seen.Answer = Absent
 		}
@@ -60,8 +62,9 @@ func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 	return first
 }
 
-// Depends tells whether an object is a dependent of another, or of one of its dependents, and so on.
-// References count whose owner is there, exactly as they say. It looks at most of them: of more it finds nothing.
+// Depends tells whether an object is a dependent of another, or of one of its dependents, and so
+// on. References count whose owner is there, exactly as they say. It looks at most of them: of more
+// it finds nothing.
 func (g *Graph) Depends(dependent, on types.UID, most int) bool {
 	from, to := g.find(dependent), g.find(on)
 	if from == 0 || to == 0 {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Contradicts says why an object, as a complete list shows it, cannot come after what was seen of it: it was seen to go,
-// or at a later resourceVersion although the list is not older than that. "" if it can. So it is after a restore that made
-// resourceVersions go on from where they were.
+// Contradicts says why an object, as a complete list shows it, cannot come after what was seen of
+// it: it was seen to go, or at a later resourceVersion although the list is not older than that. ""
+// if it can. So it is after a restore that made resourceVersions go on from where they were.
 func (g *Graph) Contradicts(o *Object, listVersion uint64) string {
 	if slot, went := g.recentlyDeleted.slotOf(o.UID); went && slot == g.slotIDs[o.Kind] {
 		return fmt.Sprintf("%s is there again after its deletion was seen, under the same uid", nsName(o.Namespace, o.Name))

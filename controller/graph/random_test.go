@@ -47,7 +47,8 @@ func TestRandomHistoriesEndWithEachDecision(t *testing.T) {
 	t.Errorf("300 histories end with the decisions %v alone: they do not try enough", verbs)
 }
 
-// playRandom counts the decisions at the end of a random history, and returns how many events it has.
+// playRandom counts the decisions at the end of a random history, and returns how many events it
+// has.
 func playRandom(t *testing.T, seed uint64, verbs map[graph.Verb]int) int {
 	t.Helper()
 	h, lines := randomHistory(rand.New(rand.NewPCG(seed, 0)))
@@ -60,8 +61,8 @@ func playRandom(t *testing.T, seed uint64, verbs map[graph.Verb]int) int {
 	return h.events
 }
 
-// TestModelFollowsSimulatedCollectors plays what collectors saw in the simulation: histories that make
-// more sense than random ones, on more objects.
+// TestModelFollowsSimulatedCollectors plays what collectors saw in the simulation: histories that
+// make more sense than random ones, on more objects.
 func TestModelFollowsSimulatedCollectors(t *testing.T) {
 	n, events := 0, 0
 	for i, s := range fixture.Seeds(*seed, *cases, *within/4) {
@@ -203,7 +204,8 @@ func (w author) outage() string {
 	return "rewind"
 }
 
-// wrote has a client be told to have written the references of an object; sometimes others than it has.
+// wrote has a client be told to have written the references of an object; sometimes others than it
+// has.
 func (w author) wrote() string {
 	known := w.h.model.objects
 	if len(known) == 0 {
@@ -216,7 +218,8 @@ func (w author) wrote() string {
 	return script.Line(graph.Wrote{Object: &o, Writer: pick(w.dice, []string{"faulty", "other"})}, "", "")
 }
 
-// withVerb is an object about which that is decided, if there is one: most lines are to mean something.
+// withVerb is an object about which that is decided, if there is one: most lines are to mean
+// something.
 func (w author) withVerb(which func(graph.Verb) bool) string {
 	var uids []types.UID
 	for _, home := range homes {
@@ -230,7 +233,8 @@ func (w author) withVerb(which func(graph.Verb) bool) string {
 	return string(pick(w.dice, uids))
 }
 
-// ring lets an object of one namespace wait, and block one or two others: cycles need several who do.
+// ring lets an object of one namespace wait, and block one or two others: cycles need several who
+// do.
 func (w author) ring() string {
 	inX := []int{0, 1, 2, 4}
 	home := homes[pick(w.dice, inX)]

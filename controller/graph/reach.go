@@ -17,17 +17,19 @@ func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
 	}
 }
 
-// Whoever may edit a thousand objects can have all of them block each other, which is a million references: so a search has an end. An object
-// is followed no further than that, and its own references are part of it: where the search from one object finds no end, neither does any
-// that comes to that object.
+// Whoever may edit a thousand objects can have all of them block each other, which is a million
+// references: so a search has an end. An object is followed no further than that, and its own
+// references are part of it: where the search from one object finds no end, neither does any that
+// comes to that object.
 const (
 	mostFollowed = 1_000  // blocking references to objects that pass
 	mostLookedAt = 20_000 // references of the objects that are followed
 )
 
-// cycle returns the objects that wait for each other with the node, itself included; nil if it is in
-// no cycle. A waits for B if B blocks A and A is being deleted foreground. start is taken as waiting
-// whatever it is: the question is what would happen if it were. Where there are too many to tell, tooMany is true.
+// cycle returns the objects that wait for each other with the node, itself included; nil if it is
+// in no cycle. A waits for B if B blocks A and A is being deleted foreground. start is taken as
+// waiting whatever it is: the question is what would happen if it were. Where there are too many to
+// tell, tooMany is true.
 //
 // Exact, but for that: where the reference looks one step far, and errs both ways (RB 5.6).
 func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
@@ -37,7 +39,8 @@ func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
 }
 
 // component returns the strongly connected component of start among the nodes that pass, following
-// blocking references; nil if start is in no cycle, or where there are too many to tell, which tooMany says.
+// blocking references; nil if start is in no cycle, or where there are too many to tell, which
+// tooMany says.
 func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uint32]bool, tooMany bool) {
 	blocks := false
 	g.blockedOwners(start, func(uint32) { blocks = true })
@@ -85,8 +88,8 @@ func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uin
 	return members, false
 }
 
-// leads tells whether a node is the one in its cycle that is to unblock: the lowest uid. One is enough,
-// and it must not depend on who asks.
+// leads tells whether a node is the one in its cycle that is to unblock: the lowest uid. One is
+// enough, and it must not depend on who asks.
 func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
 	for m := range members {
 		if m != id && g.less(m, id) {
@@ -109,9 +112,10 @@ func (g *Graph) less(a, b uint32) bool {
 	return na.slot < nb.slot // one uid under two kinds
 }
 
-// markCycle marks everything that could wait in a cycle through a node. Called before and after each
-// change to the node's blocking references, or to whether they count: no other change makes or breaks
-// a cycle. Where there are too many, the node itself is enough: it is in each cycle that the change makes, and unblocks.
+// markCycle marks everything that could wait in a cycle through a node. Called before and after
+// each change to the node's blocking references, or to whether they count: no other change makes or
+// breaks a cycle. Where there are too many, the node itself is enough: it is in each cycle that the
+// change makes, and unblocks.
 func (g *Graph) markCycle(id uint32) {
 	n := g.nodes.at(id)
 	if n.blocking == 0 || len(n.owners) == 0 {

@@ -9,8 +9,8 @@ import (
 // History is how often the API server's history has gone back.
 func (g *Graph) History() uint32 { return g.history }
 
-// rewind forgets everything that was seen: a process that starts knows as much. Nothing is deleted or
-// changed until every kind has been listed again; only lookups are made.
+// rewind forgets everything that was seen: a process that starts knows as much. Nothing is deleted
+// or changed until every kind has been listed again; only lookups are made.
 func (g *Graph) rewind(reason string) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if g.nodes.at(id).entry != 0 {
@@ -33,8 +33,9 @@ func (g *Graph) rewind(reason string) {
 	g.incompleteChanged()
 }
 
-// rewindKind forgets which owners of one kind are absent, and what is being looked up: an answer may be of the storage before. That an owner
-// let its dependents go is not forgotten, or they would be collected if it is not there again.
+// rewindKind forgets which owners of one kind are absent, and what is being looked up: an answer
+// may be of the storage before. That an owner let its dependents go is not forgotten, or they would
+// be collected if it is not there again.
 func (g *Graph) rewindKind(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	g.history++

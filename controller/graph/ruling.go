@@ -12,8 +12,8 @@ type ruling struct {
 	propagation metav1.DeletionPropagation
 }
 
-// rule takes in a ruling. One about an object that does not terminate, or does not carry the finalizer, is late: whoever
-// rules is told of each version of such an object.
+// rule takes in a ruling. One about an object that does not terminate, or does not carry the
+// finalizer, is late: whoever rules is told of each version of such an object.
 func (g *Graph) rule(ev Ruled) {
 	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
 	if id == 0 {
@@ -41,7 +41,8 @@ func (g *Graph) rule(ev Ruled) {
 	g.mark(id)
 }
 
-// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being deleted is judged again.
+// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being
+// deleted is judged again.
 func (g *Graph) holds(finalizer string) {
 	if g.holder == finalizer {
 		return
@@ -92,8 +93,8 @@ func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bo
 	return changed
 }
 
-// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled. One that is held goes foreground only
-// when it is ruled how it ends.
+// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled.
+// One that is held goes foreground only when it is ruled how it ends.
 func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (now flags) {
 	r, isRuled := g.rulings[id]
 	if isRuled && (!isDeleting || !slices.Contains(finalizers, r.finalizer)) {
@@ -109,8 +110,8 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 	return deleting | g.endingBy(finalizers, ruling{})
 }
 
-// Awaits tells whether an object, as it was read live, waits for its dependents: it is being deleted foreground, by its own finalizers or as was
-// ruled of what a finalizer of ours holds.
+// Awaits tells whether an object, as it was read live, waits for its dependents: it is being
+// deleted foreground, by its own finalizers or as was ruled of what a finalizer of ours holds.
 func (g *Graph) Awaits(live *Object) bool {
 	r := g.rulings[g.nodeOf(g.slotIDs[live.Kind], g.find(live.UID))]
 	if !slices.Contains(live.Finalizers, r.finalizer) {
@@ -119,7 +120,8 @@ func (g *Graph) Awaits(live *Object) bool {
 	return live.Deleting && g.endingBy(live.Finalizers, r)&foreground != 0
 }
 
-// endingBy is which way an object ends that is being deleted, with these finalizers, and as was ruled; the zero ruling is none.
+// endingBy is which way an object ends that is being deleted, with these finalizers, and as was
+// ruled; the zero ruling is none.
 func (g *Graph) endingBy(finalizers []string, r ruling) flags {
 	switch {
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing

@@ -20,11 +20,12 @@ import (
 
 var scale = flag.String("scale", "10000", "sizes of the graphs to measure, in objects, with commas between them")
 
-// scaleBatch is how many branches are made before they are shown, so that what it takes to make them is not measured.
+// scaleBatch is how many branches are made before they are shown, so that what it takes to make
+// them is not measured.
 const scaleBatch = 100
 
-// TestScale measures graphs of several sizes, and prints a row for each. What a cascade deletes, and how many objects there are, it checks; a
-// small graph tells nothing of memory.
+// TestScale measures graphs of several sizes, and prints a row for each. What a cascade deletes,
+// and how many objects there are, it checks; a small graph tells nothing of memory.
 //
 //	go test ./controller/graph -run TestScale -v -timeout 0 -args -scale=100000,1000000,10000000
 func TestScale(t *testing.T) {
@@ -93,7 +94,8 @@ func newMeasure(t *testing.T, branches int) *measure {
 	return m
 }
 
-// weight is what is held after all garbage was collected and given back, in bytes: of the heap, and of the process.
+// weight is what is held after all garbage was collected and given back, in bytes: of the heap, and
+// of the process.
 func weight(t *testing.T) (heap, rss int64) {
 	debug.FreeOSMemory()
 	heap = int64(heapInUse())

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// TestScripts plays testdata/*.txt. The grammar is in the package comment of script; after each line
-// the invariants of the graph are verified, so that no script has to ask.
+// TestScripts plays testdata/*.txt. The grammar is in the package comment of script; after each
+// line the invariants of the graph are verified, so that no script has to ask.
 //
 // After a change, run with -rewrite, read the diff, and commit it only if you can explain it.
 func TestScripts(t *testing.T) {

@@ -1,7 +1,8 @@
 package graph
 
-// slab holds values at stable ids, in chunks, so that growing copies nothing and wastes little, and what many have left is given back. 0 is
-// never an id. Values of ids that are not in use are zero, and must not be written.
+// slab holds values at stable ids, in chunks, so that growing copies nothing and wastes little, and
+// what many have left is given back. 0 is never an id. Values of ids that are not in use are zero,
+// and must not be written.
 type slab[T any] struct {
 	chunks [][]T
 	rooms  []room   // of each chunk
@@ -95,8 +96,8 @@ func (s *slab[T]) release(id uint32) {
 	}
 }
 
-// giveBack has nothing hold the memory of a chunk in which nothing is in use. One such chunk is spared: or else one object that comes and goes
-// would make and unmake a chunk each time.
+// giveBack has nothing hold the memory of a chunk in which nothing is in use. One such chunk is
+// spared: or else one object that comes and goes would make and unmake a chunk each time.
 func (s *slab[T]) giveBack(at uint32) {
 	if s.zeros == nil {
 		s.zeros = make([]T, chunkSize)

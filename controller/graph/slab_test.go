@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestSlabGivesBackWhatNothingIsLeftOf: values keep their ids whatever comes and goes, and memory follows what is in use.
+// TestSlabGivesBackWhatNothingIsLeftOf: values keep their ids whatever comes and goes, and memory
+// follows what is in use.
 func TestSlabGivesBackWhatNothingIsLeftOf(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -84,7 +85,8 @@ func TestSlabGivesBackWhatNothingIsLeftOf(t *testing.T) {
 	t.Logf("seed %d: 4 rounds of %d values", seed, most)
 }
 
-// TestOneValueThatComesAndGoesMakesNoChunks: it would be the cost of every event about a single object.
+// TestOneValueThatComesAndGoesMakesNoChunks: it would be the cost of every event about a single
+// object.
 func TestOneValueThatComesAndGoesMakesNoChunks(t *testing.T) {
 	var s slab[uint64]
 	for range 2*chunkSize - 1 { // the first two chunks are full

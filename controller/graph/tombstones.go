@@ -19,12 +19,12 @@ type tombstone struct {
 }
 
 const (
-	// maxOrphaned: owners that were deleted with orphan, so that a dependent that is seen only afterwards
-	// is released instead of collected. About 5 MB of uids. A dependent would have to be seen later than so
-	// many further orphaning deletions after its owner's.
+	// maxOrphaned: owners that were deleted with orphan, so that a dependent that is seen only
+	// afterwards is released instead of collected. About 5 MB of uids. A dependent would have to be
+	// seen later than so many further orphaning deletions after its owner's.
 	maxOrphaned = 1 << 16
-	// maxRecentlyDeleted: objects whose deletion the watch showed, so that a reference which is written
-	// after it is known for what it is. About 2 MB; what is forgotten is in doubt.
+	// maxRecentlyDeleted: objects whose deletion the watch showed, so that a reference which is
+	// written after it is known for what it is. About 2 MB; what is forgotten is in doubt.
 	maxRecentlyDeleted = 1 << 14
 )
 

@@ -23,8 +23,8 @@ var nibbles = func() (t [256]uint8) {
 	return t
 }()
 
-// parseKey tells whether uid is a UUID exactly as the key would be printed again. It is where a list
-// spends its time, hence the table.
+// parseKey tells whether uid is a UUID exactly as the key would be printed again. It is where a
+// list spends its time, hence the table.
 func parseKey(uid types.UID) (k key, ok bool) {
 	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' || uid[18] != '-' || uid[23] != '-' {
 		return key{}, false
@@ -53,8 +53,8 @@ func (k key) uid() types.UID {
 	return types.UID(b[:])
 }
 
-// entry is all that is known under one uid: the objects that carry it (one, unless two APIs show the
-// same object) and the claims that name it. An entry without either does not exist.
+// entry is all that is known under one uid: the objects that carry it (one, unless two APIs show
+// the same object) and the claims that name it. An entry without either does not exist.
 type entry struct {
 	key   key    // zero if the uid is no canonical UUID: then it is in Graph.nonCanonicalUIDs
 	node  uint32 // first of those through Graph.next
@@ -117,7 +117,8 @@ func (g *Graph) uidOf(entryID uint32) types.UID {
 	return g.entries.at(entryID).key.uid()
 }
 
-// next returns the node that comes after one of the same uid, 0 if there is none: two APIs hardly ever show the same object.
+// next returns the node that comes after one of the same uid, 0 if there is none: two APIs hardly
+// ever show the same object.
 func (g *Graph) next(id uint32) uint32 { return g.siblings[id] }
 
 // unlink takes a node out of those of its uid.

@@ -1,10 +1,12 @@
 package graph
 
-// ownerAndKind is an owner, and a kind that was served last when objects of it referred to the owner.
+// ownerAndKind is an owner, and a kind that was served last when objects of it referred to the
+// owner.
 type ownerAndKind struct{ owner, slot uint32 }
 
-// hideDependents notes which owners the objects of a kind refer to whose watch ends. A kind that is not served says nothing about its objects: they
-// may all be there when an API server serves it again. Only if its definition goes are they known to go with it.
+// hideDependents notes which owners the objects of a kind refer to whose watch ends. A kind that is
+// not served says nothing about its objects: they may all be there when an API server serves it
+// again. Only if its definition goes are they known to go with it.
 func (g *Graph) hideDependents(slotID uint32) {
 	if g.slots[slotID].undefined {
 		return
@@ -29,7 +31,8 @@ func (s *slot) away() bool {
 	return s.hiddenDependents > 0 && (!s.served || !s.Collected)
 }
 
-// showDependents ends what hideDependents noted: a list has shown what there is of the kind, or its definition is gone.
+// showDependents ends what hideDependents noted: a list has shown what there is of the kind, or its
+// definition is gone.
 func (g *Graph) showDependents(slotID uint32) {
 	if g.slots[slotID].hiddenDependents == 0 {
 		return

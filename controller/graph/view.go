@@ -32,13 +32,15 @@ type OwnerView struct {
 	Verdict string // present, waiting, orphaning, absent, unknown, asked or unresolvable
 }
 
-// Gone tells whether the owner is known to be of no use to the object any more: it is not there, or leaves its dependents to themselves.
+// Gone tells whether the owner is known to be of no use to the object any more: it is not there, or
+// leaves its dependents to themselves.
 func (o OwnerView) Gone() bool {
 	return o.Verdict == absent.String() || o.Verdict == orphaning.String()
 }
 
-// Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at the
-// end. What happens between two calls shows in one of them: the caller need not hold up the graph.
+// Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at
+// the end. What happens between two calls shows in one of them: the caller need not hold up the
+// graph.
 func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 	var views []View
 	for id := max(from, 1); id < g.nodes.next; id++ {
@@ -53,8 +55,8 @@ func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 	return views, 0
 }
 
-// Connected copies the objects that hang together with the given uids, through owners and dependents,
-// sorted by uid.
+// Connected copies the objects that hang together with the given uids, through owners and
+// dependents, sorted by uid.
 func (g *Graph) Connected(uids ...types.UID) []View {
 	seen := map[uint32]bool{} // entries
 	var todo []uint32
@@ -122,9 +124,9 @@ func (g *Graph) UIDs() []types.UID {
 	return uids
 }
 
-// Pending returns up to n uids of objects about which there is something to do or to say, from a cursor
-// that starts at 0, and the next cursor, 0 at the end: what a new leader begins with. One call looks at
-// a bounded part of the graph.
+// Pending returns up to n uids of objects about which there is something to do or to say, from a
+// cursor that starts at 0, and the next cursor, 0 at the end: what a new leader begins with. One
+// call looks at a bounded part of the graph.
 func (g *Graph) Pending(from uint32, n int) ([]types.UID, uint32) {
 	const most = 1 << 14
 	var uids []types.UID
@@ -223,8 +225,8 @@ func (v View) String() string {
 	return b.String()
 }
 
-// Shows tells whether the graph has an object exactly like this, its resourceVersion aside: whether a
-// decision about the one is a decision about the other.
+// Shows tells whether the graph has an object exactly like this, its resourceVersion aside: whether
+// a decision about the one is a decision about the other.
 func (g *Graph) Shows(o *Object) bool {
 	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
 	if id == 0 {

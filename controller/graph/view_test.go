@@ -65,8 +65,8 @@ func TestPagesOfViewsShowEachObjectOnce(t *testing.T) {
 	}
 }
 
-// TestConnectedFollowsReferencesBothWays: through owners that are not there, and through references that
-// are wrong, because those are what one looks for.
+// TestConnectedFollowsReferencesBothWays: through owners that are not there, and through references
+// that are wrong, because those are what one looks for.
 func TestConnectedFollowsReferencesBothWays(t *testing.T) {
 	g := played(t, "serve", "sync",
 		"see deployments x/d uid=d", "see replicasets x/r uid=r owners=(Deployment/d/d)", "see pods x/p uid=p owners=(ReplicaSet/r/r)",

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownersThere are the owners of an object that count, and are not being deleted in a way that lets it go.
+// ownersThere are the owners of an object that count, and are not being deleted in a way that lets
+// it go.
 func ownersThere(w *World, uid types.UID) (out []types.UID) {
 	v, _ := w.Graph.Find(uid)
 	for _, o := range v.Owners {
@@ -32,8 +33,8 @@ func outcomeOf(w *World, uid types.UID, roots ...types.UID) Outcome {
 	return ""
 }
 
-// TestWhyAndPlanAgree: who is told that an object stays as long as its owners finds in the plan that it goes with them, and who is told that it
-// stays whatever its owners do finds that it does.
+// TestWhyAndPlanAgree: who is told that an object stays as long as its owners finds in the plan
+// that it goes with them, and who is told that it stays whatever its owners do finds that it does.
 func TestWhyAndPlanAgree(t *testing.T) {
 	told := map[string]int{}
 	try := func(t *testing.T, rng *rand.Rand) {
@@ -113,7 +114,8 @@ func TestWhyAndOrphansAgree(t *testing.T) {
 	})
 }
 
-// TestWhyAndPendingAgree: on what is being deleted, and on who has to act; and an object is told once for each of these.
+// TestWhyAndPendingAgree: on what is being deleted, and on who has to act; and an object is told
+// once for each of these.
 func TestWhyAndPendingAgree(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := randomCluster(rng)
@@ -140,8 +142,8 @@ func TestWhyAndPendingAgree(t *testing.T) {
 	})
 }
 
-// TestTreeLeavesNothingOut: of what owns an object, directly or not, and of what depends on it; and what the plan deletes with it is in the tree, but
-// for what waited for it, being deleted already.
+// TestTreeLeavesNothingOut: of what owns an object, directly or not, and of what depends on it; and
+// what the plan deletes with it is in the tree, but for what waited for it, being deleted already.
 func TestTreeLeavesNothingOut(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := settled(rng)

@@ -62,7 +62,8 @@ func uidOf(name string) types.UID {
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 }
 
-// BenchmarkPlan is the plan of an object with 100,000 dependents, and its drawing; reading them is not in it.
+// BenchmarkPlan is the plan of an object with 100,000 dependents, and its drawing; reading them is
+// not in it.
 func BenchmarkPlan(b *testing.B) {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		b.Run(string(propagation), func(b *testing.B) {

@@ -27,7 +27,8 @@ type RootChange struct {
 	Now types.UID `json:"now,omitempty"` // the uid of the one that is there; empty: there is none
 }
 
-// VerdictChange is what policies said about a delete, and say now. nil: there were none to be asked; and now, they could not be read.
+// VerdictChange is what policies said about a delete, and say now. nil: there were none to be
+// asked; and now, they could not be read.
 type VerdictChange struct {
 	Object Object   `json:"object"`
 	Was    *Verdict `json:"was,omitempty"`
@@ -40,7 +41,8 @@ type Change struct {
 	// Was and Is are the outcomes; empty where the object is not in the plan.
 	Was Outcome `json:"was,omitempty"`
 	Is  Outcome `json:"is,omitempty"`
-	// Unread says that it is not in the plan because its kind could not be read: nothing is known of it.
+	// Unread says that it is not in the plan because its kind could not be read: nothing is known
+	// of it.
 	Unread bool `json:"unread,omitempty"`
 	// Differs says in words what else has changed where the outcomes are the same.
 	Differs []string `json:"differs,omitempty"`
@@ -105,7 +107,8 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// rootChanges are the objects to be deleted that are not among those of now, or are with another uid.
+// rootChanges are the objects to be deleted that are not among those of now, or are with another
+// uid.
 func rootChanges(was, is []Object) (out []RootChange) {
 	for _, r := range was {
 		at := slices.IndexFunc(is, func(o Object) bool { return o.Kind == r.Kind && o.Namespace == r.Namespace && o.Name == r.Name })
@@ -120,7 +123,8 @@ func rootChanges(was, is []Object) (out []RootChange) {
 	return out
 }
 
-// verdictChanges are those in what matters to who deletes. A verdict without a word is none: so is one where there are no policies.
+// verdictChanges are those in what matters to who deletes. A verdict without a word is none: so is
+// one where there are no policies.
 func verdictChanges(was []Verdict, now *Plan) (out []VerdictChange) {
 	is, unread := now.Verdicts, unreadKind(now.Unread, deletionPolicies)
 	name := func(o Object) Object { o.UID = ""; return o }

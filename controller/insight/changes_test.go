@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestChangesOfAPlan: all that matters to who deletes is a change, and what only moves because something came in between is none.
+// TestChangesOfAPlan: all that matters to who deletes is a change, and what only moves because
+// something came in between is none.
 func TestChangesOfAPlan(t *testing.T) {
 	const root = `{"kind": "configmaps", "namespace": "x", "name": "boss", "uid": "boss"}`
 	item := func(name, more string) string {

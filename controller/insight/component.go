@@ -14,24 +14,28 @@ import (
 
 // Components are what tells whether the component behind a finalizer runs.
 type Components struct {
-	// Workloads are Deployments, StatefulSets and DaemonSets; Complete says that they are all that there are.
+	// Workloads are Deployments, StatefulSets and DaemonSets; Complete says that they are all that
+	// there are.
 	Workloads []unstructured.Unstructured
 	Complete  bool
-	// Leases are when leaders last said that they are there, by NAMESPACE/NAME. A zero time: there is no such Lease.
+	// Leases are when leaders last said that they are there, by NAMESPACE/NAME. A zero time: there
+	// is no such Lease.
 	Leases map[string]time.Time
 }
 
-// LeaseOf is the Lease by which the component behind a finalizer says that it is there, as NAMESPACE/NAME; empty if it has none
-// that is known.
+// LeaseOf is the Lease by which the component behind a finalizer says that it is there, as
+// NAMESPACE/NAME; empty if it has none that is known.
 func LeaseOf(finalizer string) string {
 	f, _ := KnownFinalizer(finalizer)
 	return f.Lease
 }
 
-// leaseStale is how old a Lease is whose holder is likely to be gone: its holder renews it every few seconds.
+// leaseStale is how old a Lease is whose holder is likely to be gone: its holder renews it every
+// few seconds.
 const leaseStale = time.Minute
 
-// evidence says what is known of the component that put a finalizer on an object under a name as field manager, and is to take it off.
+// evidence says what is known of the component that put a finalizer on an object under a name as
+// field manager, and is to take it off.
 func (c *Components) evidence(finalizer, manager string, now time.Time) (out []string) {
 	if c == nil {
 		return nil
@@ -74,14 +78,16 @@ func leaseWords(lease string, renewed, now time.Time) string {
 	return words
 }
 
-// anybody are field managers that do not tell a component: tools of people, and names that many programs have.
+// anybody are field managers that do not tell a component: tools of people, and names that many
+// programs have.
 var anybody = []string{"", "manager", "controller", "operator", "main", "unknown", "before-first-apply", "helm", "curl", "python-requests", "node-fetch", "Go-http-client", "OpenAPI-Generator"}
 
 func telling(manager string) bool {
 	return !slices.Contains(anybody, manager) && !strings.HasPrefix(manager, "kubectl")
 }
 
-// runs tells whether a workload runs something of a name. Clients are named after their program unless they choose a name.
+// runs tells whether a workload runs something of a name. Clients are named after their program
+// unless they choose a name.
 func runs(u *unstructured.Unstructured, name string) bool {
 	if u.GetName() == name {
 		return true

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWhetherTheComponentRuns: what a workload and a Lease tell about who is to take a finalizer off, and what cannot be determined.
+// TestWhetherTheComponentRuns: what a workload and a Lease tell about who is to take a finalizer
+// off, and what cannot be determined.
 func TestWhetherTheComponentRuns(t *testing.T) {
 	now := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 	workload := func(text string) []unstructured.Unstructured {

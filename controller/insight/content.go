@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// mostContent bounds how many objects are looked at to tell who has to act on what is left of a namespace or a definition.
+	// mostContent bounds how many objects are looked at to tell who has to act on what is left of a
+	// namespace or a definition.
 	mostContent = 20_000
 )
 
@@ -25,8 +26,9 @@ type share struct {
 	objects []Object
 }
 
-// shares tells apart who has to act on objects: those with most objects first. deleter is who deletes what is not being deleted yet. Which objects
-// stand for all is a matter of their names, and not of the order in which the graph has them.
+// shares tells apart who has to act on objects: those with most objects first. deleter is who
+// deletes what is not being deleted yet. Which objects stand for all is a matter of their names,
+// and not of the order in which the graph has them.
 func (w *explanation) shares(all []graph.View, deleter string) []*share {
 	slices.SortFunc(all, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),

@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// contest says for which objects it cannot be determined whether they go: all their owners go, one of them keeps the object and another takes it along,
-// and two workers act on these at the same time. If the reference to the one that takes it along is removed first, the other is there still and
-// then releases the object, which stays. If the object is released first, what is left is the reference to an owner that is gone, and it goes.
-// Kubernetes' own collector is in the same race where one of two owners is deleted with orphan.
+// contest says for which objects it cannot be determined whether they go: all their owners go, one
+// of them keeps the object and another takes it along, and two workers act on these at the same
+// time. If the reference to the one that takes it along is removed first, the other is there still
+// and then releases the object, which stays. If the object is released first, what is left is the
+// reference to an owner that is gone, and it goes. Kubernetes' own collector is in the same race
+// where one of two owners is deleted with orphan.
 func (c *playing) contest() {
 	if !c.keeps() {
 		return
@@ -48,7 +50,8 @@ func (c *playing) keeps() bool {
 	return keeping && going > 1
 }
 
-// contested are an owner that goes and keeps an object, and one that goes and does not; nil where another owner stays, which keeps the object anyway.
+// contested are an owner that goes and keeps an object, and one that goes and does not; nil where
+// another owner stays, which keeps the object anyway.
 func (c *playing) contested(i *Item, deleted map[types.UID]*Item) (keeper, taker *Item) {
 	for _, uid := range i.owners {
 		o := deleted[uid]

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// order is when objects are deleted that are deleted in both of two plans: counted among them, so that what came in between, or is not
-// there any more, does not move all that follows.
+// order is when objects are deleted that are deleted in both of two plans: counted among them, so
+// that what came in between, or is not there any more, does not move all that follows.
 type order struct{ was, is map[types.UID]int }
 
 func newOrder(was, is []*Item) order {

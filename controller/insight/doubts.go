@@ -8,13 +8,15 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// doubt is an owner of which a plan could not find out whether it is there, although its kind is none that could not be listed.
+// doubt is an owner of which a plan could not find out whether it is there, although its kind is
+// none that could not be listed.
 type doubt struct {
 	owner types.UID
 	what  Unread
 }
 
-// answer is what lists tell about an owner of an object. What they do not tell is remembered: the plan may rest on it.
+// answer is what lists tell about an owner of an object. What they do not tell is remembered: the
+// plan may rest on it.
 func (w *World) answer(c graph.Claim, of types.UID) graph.LookupAnswered {
 	out := w.told(c, of)
 	if out.Answer == graph.Unanswered && !w.Unreadable(c.Resource) {
@@ -23,7 +25,8 @@ func (w *World) answer(c graph.Claim, of types.UID) graph.LookupAnswered {
 	return out
 }
 
-// doubtful are the owners, by kind, of which it matters that nothing is known of them: an object is kept for no other reason.
+// doubtful are the owners, by kind, of which it matters that nothing is known of them: an object is
+// kept for no other reason.
 func (w *World) doubtful() (out []Unread) {
 	if len(w.doubts) == 0 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestAnOwnerOfWhichNothingIsKnownLeavesThePlanIncomplete: where an object is kept because of it, and not where that is so anyway.
+// TestAnOwnerOfWhichNothingIsKnownLeavesThePlanIncomplete: where an object is kept because of it,
+// and not where that is so anyway.
 func TestAnOwnerOfWhichNothingIsKnownLeavesThePlanIncomplete(t *testing.T) {
 	widgets := graph.Resource{Group: "x.io", Resource: "widgets", Kind: "Widget", Version: "v1", Versions: []string{"v1"}, Namespaced: true} // which no list tells of
 	widget := func(name string) metav1.OwnerReference {

@@ -20,7 +20,8 @@ type Style struct {
 	Colour bool
 	// Wide tells steps and propagation, too.
 	Wide bool
-	// Width is how many columns the terminal has: lines that are longer are broken between words. 0: they are not.
+	// Width is how many columns the terminal has: lines that are longer are broken between words.
+	// 0: they are not.
 	Width int
 }
 
@@ -60,8 +61,8 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 	return err
 }
 
-// Caveats is what must be known beside a list of what goes: what policies say, what could not be read, and what it comes to. Empty: the list says it
-// all.
+// Caveats is what must be known beside a list of what goes: what policies say, what could not be
+// read, and what it comes to. Empty: the list says it all.
 func (p *Plan) Caveats(style Style) string {
 	out := p.said(style) + p.unread(style)
 	if out == "" && !p.Incomplete() {
@@ -70,7 +71,8 @@ func (p *Plan) Caveats(style Style) string {
 	return style.Fit(out + p.Summary() + "\n")
 }
 
-// said is what policies say about the deletes that are asked about: what is refused first. Of many the first ones.
+// said is what policies say about the deletes that are asked about: what is refused first. Of many
+// the first ones.
 func (p *Plan) said(style Style) string {
 	var said []Verdict
 	for _, v := range p.Verdicts {
@@ -211,13 +213,15 @@ func (p *Plan) incomplete() string {
 	return fmt.Sprintf("%d of the kinds, and more that it rests on, could not be read", kinds)
 }
 
-// Incomplete tells whether it may come otherwise than the plan says: something could not be read, or judged, or depends on what comes first.
+// Incomplete tells whether it may come otherwise than the plan says: something could not be read,
+// or judged, or depends on what comes first.
 func (p *Plan) Incomplete() bool {
 	t := p.Totals()
 	return len(p.Unread) > 0 || t.Doubtful > 0 || t.Contested > 0
 }
 
-// branches are the roots' with all that hangs below them: each item once, under the first of its owners that is met.
+// branches are the roots' with all that hangs below them: each item once, under the first of its
+// owners that is met.
 func (p *Plan) branches(namespace string, style Style) []*branch {
 	byUID := map[types.UID]*Item{}
 	below := map[types.UID][]*Item{}

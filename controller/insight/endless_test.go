@@ -21,7 +21,8 @@ var kindsThatHold = []graph.Resource{
 	secrets,
 }
 
-// holders is a cluster in which definitions and namespaces own, and are owned, as the API server lets them.
+// holders is a cluster in which definitions and namespaces own, and are owned, as the API server
+// lets them.
 func holders(rng *rand.Rand) *World {
 	type one struct {
 		kind            graph.Resource
@@ -62,8 +63,9 @@ func holders(rng *rand.Rand) *World {
 	return w
 }
 
-// TestEveryQuestionHasAnAnswerWhateverOwnsWhat: no answer goes round in a circle (a definition may wait for its instance, which owns the
-// definition), and what is being deleted is told of with somebody who has to act.
+// TestEveryQuestionHasAnAnswerWhateverOwnsWhat: no answer goes round in a circle (a definition may
+// wait for its instance, which owns the definition), and what is being deleted is told of with
+// somebody who has to act.
 func TestEveryQuestionHasAnAnswerWhateverOwnsWhat(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := holders(rng)

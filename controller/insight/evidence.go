@@ -128,7 +128,8 @@ func (f Facts) refused() []Cause {
 	return []Cause{c}
 }
 
-// told are the refusals of which Weir's controller has told on the objects of causes, one for each who refuses.
+// told are the refusals of which Weir's controller has told on the objects of causes, one for each
+// who refuses.
 func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) {
 	about, braked := map[types.UID]bool{}, false
 	for i := range causes {

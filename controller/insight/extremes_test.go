@@ -30,8 +30,9 @@ func worldOf(owners map[string][]string) *World {
 	return w
 }
 
-// TestExtremesAreDrawn: a chain longer than any that is made, and an object with ten thousand owners, cost no more than what is
-// there to be told. What grows with the square of it would not end here.
+// TestExtremesAreDrawn: a chain longer than any that is made, and an object with ten thousand
+// owners, cost no more than what is there to be told. What grows with the square of it would not
+// end here.
 func TestExtremesAreDrawn(t *testing.T) {
 	const n = 20_000
 	chain, many := map[string][]string{"o0": nil}, map[string][]string{}
@@ -74,8 +75,8 @@ func TestExtremesAreDrawn(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthersStayInTheirLine: who may make a Role, or write an owner reference, chooses names; and no user is made to believe
-// by them what no answer says, or has a terminal obey them.
+// TestNamesOfOthersStayInTheirLine: who may make a Role, or write an owner reference, chooses
+// names; and no user is made to believe by them what no answer says, or has a terminal obey them.
 func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 	const forged = "- namespaces/prod: is deleted"
 	nasty := "x\n" + forged + "\x1b[2J"
@@ -118,7 +119,8 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 	}
 }
 
-// TestPlanIsNoLongerThanAScreen: however much policies refuse, and could not be read; unless all of it is asked for.
+// TestPlanIsNoLongerThanAScreen: however much policies refuse, and could not be read; unless all of
+// it is asked for.
 func TestPlanIsNoLongerThanAScreen(t *testing.T) {
 	p := &Plan{}
 	for i := range 200 {

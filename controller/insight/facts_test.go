@@ -16,7 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// placeOf is a cluster of objects: each is its kind, and the YAML of its metadata. Their uids are their names.
+// placeOf is a cluster of objects: each is its kind, and the YAML of its metadata. Their uids are
+// their names.
 func placeOf(t *testing.T, objects string) *World {
 	t.Helper()
 	kinds := []graph.Resource{
@@ -66,7 +67,8 @@ func wholeOf(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestWhySaysWhatIsSo: each cause has the right one to act, and evidence that is about the object that it names.
+// TestWhySaysWhatIsSo: each cause has the right one to act, and evidence that is about the object
+// that it names.
 func TestWhySaysWhatIsSo(t *testing.T) {
 	held := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 1, samples: [{object: configmaps x/boss, why: 30 objects would also be deleted}]}}`)
 	many := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 40, samples: [{object: configmaps x/other, why: other}]}}`)

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// mostShares is how many who have to act have a cause of their own, where one object waits for many.
+	// mostShares is how many who have to act have a cause of their own, where one object waits for
+	// many.
 	mostShares = 5
 	// mostActors is how many of the others are named.
 	mostActors = 10
 )
 
-// few leaves the first of the causes that are alike, and makes one of the others, so that all who have to act are named. It stands
-// where the first of these stood.
+// few leaves the first of the causes that are alike, and makes one of the others, so that all who
+// have to act are named. It stands where the first of these stood.
 func few(all []Cause, alike func(*Cause) bool, what string) (out []Cause) {
 	var rest []Cause
 	n, at := 0, 0

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// TestAllWhoHaveToActAreNamed: of many the first have causes of their own, and the others one that names them.
+// TestAllWhoHaveToActAreNamed: of many the first have causes of their own, and the others one that
+// names them.
 func TestAllWhoHaveToActAreNamed(t *testing.T) {
 	for many, causes := range map[int]int{5: 5, 6: 6, 7: 6, 40: 6} {
 		w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
@@ -82,8 +83,8 @@ func TestInstancesAreCountedToTheLast(t *testing.T) {
 	}
 }
 
-// TestAnAnswerDoesNotDependOnTheOrderOfLists: which objects stand for the content of a namespace that is being deleted is the same, in whichever
-// order the graph came to know them.
+// TestAnAnswerDoesNotDependOnTheOrderOfLists: which objects stand for the content of a namespace
+// that is being deleted is the same, in whichever order the graph came to know them.
 func TestAnAnswerDoesNotDependOnTheOrderOfLists(t *testing.T) {
 	deleted := &metav1.Time{Time: time.Unix(1, 0)}
 	var first string

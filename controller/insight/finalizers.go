@@ -21,9 +21,11 @@ type Finalizer struct {
 	WaitsFor  string `json:"waitsFor"`
 	// Look is a command that shows more; NAMESPACE and NAME stand for the object's.
 	Look string `json:"look,omitempty"`
-	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME; * is any namespace.
+	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME; *
+	// is any namespace.
 	Lease string `json:"lease,omitempty"`
-	// Workload is the name of the Deployment, StatefulSet or DaemonSet that is the component, where it is installed as its authors do.
+	// Workload is the name of the Deployment, StatefulSet or DaemonSet that is the component, where
+	// it is installed as its authors do.
 	Workload string `json:"workload,omitempty"`
 }
 

@@ -7,15 +7,17 @@ import (
 )
 
 const (
-	// marker is how long the word at the beginning of a line may be that is a symbol or a number: what goes on below stands behind it.
+	// marker is how long the word at the beginning of a line may be that is a symbol or a number:
+	// what goes on below stands behind it.
 	marker = 3
 	// copied is the word from which on a line is a command, to be copied as one line.
 	copied = "kubectl"
 )
 
-// Fit breaks the lines of a text that are wider than the terminal, between words: none is left out, and none is broken. A name that is
-// wider than the terminal, and a command, stay as they are, on lines of their own: the terminal breaks them where they can still be
-// copied. Each letter counts as one column.
+// Fit breaks the lines of a text that are wider than the terminal, between words: none is left out,
+// and none is broken. A name that is wider than the terminal, and a command, stay as they are, on
+// lines of their own: the terminal breaks them where they can still be copied. Each letter counts
+// as one column.
 func (s Style) Fit(text string) string {
 	if s.Width <= 0 {
 		return text

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestNothingIsLostInNarrowTerminals: whatever an answer says, and each script has many, it says in a terminal of 40 columns in the same words,
-// and no line is wider but by a name, or a command, that is to stay in one piece.
+// TestNothingIsLostInNarrowTerminals: whatever an answer says, and each script has many, it says in
+// a terminal of 40 columns in the same words, and no line is wider but by a name, or a command,
+// that is to stay in one piece.
 func TestNothingIsLostInNarrowTerminals(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 5 {
@@ -57,7 +58,8 @@ func TestNothingIsLostInNarrowTerminals(t *testing.T) {
 	}
 }
 
-// TestPlansAndTreesAreOneScreenOfNarrowTerminals: what there is no room for is counted, and the summary is the last line.
+// TestPlansAndTreesAreOneScreenOfNarrowTerminals: what there is no room for is counted, and the
+// summary is the last line.
 func TestPlansAndTreesAreOneScreenOfNarrowTerminals(t *testing.T) {
 	kind := "customresourcedefinitions.apiextensions.k8s.io"
 	var items []*Item

@@ -12,7 +12,8 @@ import (
 const (
 	// mostLines is how long a drawing may be that is not Full: one screen.
 	mostLines = 40
-	// mostSaid is how many objects are told there of which policies have a word, and mostUnread how much that could not be read.
+	// mostSaid is how many objects are told there of which policies have a word, and mostUnread how
+	// much that could not be read.
 	mostSaid, mostUnread = 4, 5
 	// leastLines are left for the objects of a plan, whatever else there is to be said.
 	leastLines = 10
@@ -42,8 +43,8 @@ type branch struct {
 	sign   int // is the same for siblings that are alike
 }
 
-// folding makes one branch of alike siblings. What a branch is like is a number: a text would be as long as all that is
-// below it.
+// folding makes one branch of alike siblings. What a branch is like is a number: a text would be as
+// long as all that is below it.
 type folding struct {
 	style   Style
 	signs   map[string]int
@@ -93,7 +94,8 @@ func (b *branch) join(other *branch) {
 	}
 }
 
-// drawn are the lines of branches. Those for which there is no room in some lines of the terminal are only counted.
+// drawn are the lines of branches. Those for which there is no room in some lines of the terminal
+// are only counted.
 func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Garbage are the objects that are garbage now, one of whose owners is of a kind: by name. A kind that the cluster does not serve any
-// more has no objects, so its owners are not there; without that, what refers to them is kept.
+// Garbage are the objects that are garbage now, one of whose owners is of a kind: by name. A kind
+// that the cluster does not serve any more has no objects, so its owners are not there; without
+// that, what refers to them is kept.
 func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 	w.unserved(owners)
 	type named struct {
@@ -37,8 +38,9 @@ func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 	return uids
 }
 
-// Limited are the objects of a kind that are being deleted, and held because more would also be deleted than a policy lets go: by name. Where
-// nothing is known of policies they are all that Weir's finalizer holds.
+// Limited are the objects of a kind that are being deleted, and held because more would also be
+// deleted than a policy lets go: by name. Where nothing is known of policies they are all that
+// Weir's finalizer holds.
 func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enforcement) (uids []types.UID) {
 	var all []*graph.View
 	for v := range w.objects() {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Gone says of an object that is not there what Events tell of its deletion, and what its controller has made since. kindName is its kind
-// as Events have it. False: nothing is known of it.
+// Gone says of an object that is not there what Events tell of its deletion, and what its
+// controller has made since. kindName is its kind as Events have it. False: nothing is known of it.
 func (w *World) Gone(o Object, kindName string, events []corev1.Event, now time.Time) (Answer, bool) {
 	a := Answer{Object: o, State: "is not there"}
 	for _, r := range RecordsOf(events, o, kindName) {
@@ -31,8 +31,8 @@ func (w *World) Gone(o Object, kindName string, events []corev1.Event, now time.
 	return a, len(a.Causes) > 0
 }
 
-// relieved are objects that the controller has made since which is likely to have made one that is gone: controllers that make many objects
-// name them after themselves.
+// relieved are objects that the controller has made since which is likely to have made one that is
+// gone: controllers that make many objects name them after themselves.
 func (w *World) relieved(gone Object, now time.Time) (out []Cause) {
 	kind := schema.ParseGroupResource(gone.Kind)
 	for v := range w.objects() {

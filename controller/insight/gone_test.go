@@ -59,7 +59,8 @@ func TestWhatIsGoneIsToldByTheEventsOfItsCascade(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfWhichEventsTellAreCauses: who refuses is named, of what the object waits for, and of nothing else.
+// TestRefusalsOfWhichEventsTellAreCauses: who refuses is named, of what the object waits for, and
+// of nothing else.
 func TestRefusalsOfWhichEventsTellAreCauses(t *testing.T) {
 	kind := schema.GroupResource{Resource: "configmaps"}
 	w := NewWorld("x", []graph.Resource{{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}})

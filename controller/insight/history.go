@@ -18,7 +18,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Cascade is what Weir has recorded of an object that was deleted: what was collected because of it, and whose request that was.
+// Cascade is what Weir has recorded of an object that was deleted: what was collected because of
+// it, and whose request that was.
 type Cascade struct {
 	// Kind, Namespace, Name and UID are those of the object that went first.
 	Kind      string    `json:"kind"`
@@ -26,7 +27,8 @@ type Cascade struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 	At        time.Time `json:"at"`
-	// What was collected; empty where the controller recorded nothing. Requested is what the webhook saw of the request for it.
+	// What was collected; empty where the controller recorded nothing. Requested is what the
+	// webhook saw of the request for it.
 	What      string `json:"what,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	// Collected are the first of the objects that were collected.
@@ -36,11 +38,12 @@ type Cascade struct {
 	part  *Object // of Collected, which is asked about; nil: it is the first
 }
 
-// component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps apart what others call a cascade, and
-// proves nothing.
+// component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps
+// apart what others call a cascade, and proves nothing.
 const component = "weir"
 
-// History are the cascades that Weir's Events tell, the last first. Of several about one object the last tells all.
+// History are the cascades that Weir's Events tell, the last first. Of several about one object the
+// last tells all.
 func History(events []corev1.Event) []Cascade {
 	byUID := map[types.UID]*Cascade{}
 	told := map[types.UID]time.Time{} // when the controller, and the webhook, told last
@@ -89,8 +92,8 @@ func collectedOf(e *corev1.Event) (out []Object) {
 	return out
 }
 
-// RecordsOf are the cascades of which an object was the first, or a part, by its name: whatever its uid was. kindName is its kind as
-// Events name it. The last is first.
+// RecordsOf are the cascades of which an object was the first, or a part, by its name: whatever its
+// uid was. kindName is its kind as Events name it. The last is first.
 func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade) {
 	return recordsOf(events, o, kindName, func(namespace string) bool { return namespace == o.Namespace })
 }

@@ -15,8 +15,9 @@ const sameCause = 30 * time.Second
 type causedAs struct{ kind, group, requested, policy, told string }
 
 // grouped puts cascades together that are likely to have one cause, such as those of the instances
-// of a definition: their first objects are of one kind, went at about the same time, and Weir saw the
-// same request for each. A few are told one by one. all has the last first, and so has each line.
+// of a definition: their first objects are of one kind, went at about the same time, and Weir saw
+// the same request for each. A few are told one by one. all has the last first, and so has each
+// line.
 func grouped(all []Cascade, full bool) (lines [][]*Cascade) {
 	open := map[causedAs]int{} // the group to which the next one belongs
 	of := make([]int, len(all))
@@ -46,8 +47,8 @@ func grouped(all []Cascade, full bool) (lines [][]*Cascade) {
 	return lines
 }
 
-// cause is what others of the same cause have, too; false for one that cannot be counted with others:
-// its Event does not name all that was collected.
+// cause is what others of the same cause have, too; false for one that cannot be counted with
+// others: its Event does not name all that was collected.
 func (c *Cascade) cause() (as causedAs, ok bool) {
 	as = causedAs{kind: c.Kind, group: c.group, requested: c.Requested}
 	if c.What == "" {

@@ -16,7 +16,8 @@ import (
 
 var spaces = graph.Resource{Resource: "namespaces", Kind: "Namespace", Version: "v1", Versions: []string{"v1"}, Collected: true, Deletable: true, Listable: true}
 
-// clusterOf is a World of some ConfigMaps of the namespace x; of other kinds are those that are named.
+// clusterOf is a World of some ConfigMaps of the namespace x; of other kinds are those that are
+// named.
 func clusterOf(configs []metav1.PartialObjectMetadata, others map[string][]metav1.PartialObjectMetadata) *World {
 	kinds := append(slices.Clone(someKinds), spaces)
 	w := NewWorld("", kinds)
@@ -159,7 +160,8 @@ func TestANamespaceWaitsForWhatNeverGoes(t *testing.T) {
 	}
 }
 
-// TestWhatAControllerHasMadeSinceIsOfOneThatLives: in the namespace, and is not being deleted itself.
+// TestWhatAControllerHasMadeSinceIsOfOneThatLives: in the namespace, and is not being deleted
+// itself.
 func TestWhatAControllerHasMadeSinceIsOfOneThatLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		boss metav1.PartialObjectMetadata
@@ -184,7 +186,8 @@ func TestWhatAControllerHasMadeSinceIsOfOneThatLives(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOutOfOneLine: a drawing whose only line is longer than a screen has it, and does not say that there are others.
+// TestNothingIsLeftOutOfOneLine: a drawing whose only line is longer than a screen has it, and does
+// not say that there are others.
 func TestNothingIsLeftOutOfOneLine(t *testing.T) {
 	long := strings.TrimSuffix(strings.Repeat("word ", 2*mostLines), " ")
 	for n, want := range map[int]string{0: "", 1: long, 2: long + "\n… and 1 line more: --full shows them", 3: long + "\n… and 2 lines more: --full shows them"} {

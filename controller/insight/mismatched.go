@@ -13,14 +13,16 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Sought are owners of a kind that objects of the namespace name, and that are not in it: they may be in another one. Owners are looked
-// for in the dependent's namespace only, so to a collector they are gone all the same.
+// Sought are owners of a kind that objects of the namespace name, and that are not in it: they may
+// be in another one. Owners are looked for in the dependent's namespace only, so to a collector
+// they are gone all the same.
 type Sought struct {
 	Kind graph.Resource
 	UIDs map[types.UID]bool
 }
 
-// Sought are the owners of all objects that may be elsewhere, by kind; none where the whole cluster was read.
+// Sought are the owners of all objects that may be elsewhere, by kind; none where the whole cluster
+// was read.
 func (w *World) Sought() []Sought { return w.sought(w.objects()) }
 
 // SoughtBy are those of one object.
@@ -75,8 +77,8 @@ func (w *World) absentFrom(o graph.OwnerView) (graph.Resource, bool) {
 	return graph.Resource{}, false
 }
 
-// Elsewhere takes in objects of other namespaces, of which only those that are sought matter: the graph does not get them, so nothing
-// is concluded from the others' absence.
+// Elsewhere takes in objects of other namespaces, of which only those that are sought matter: the
+// graph does not get them, so nothing is concluded from the others' absence.
 func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetadata]) {
 	for m := range objects {
 		if s.UIDs[m.UID] && m.Namespace != w.Namespace {
@@ -88,8 +90,9 @@ func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetada
 	}
 }
 
-// mismatched is the namespace of the first owner that an object names, and that is in another one. It is asked after the owners were looked
-// up, when they count as gone. Empty: there is none, as far as was read.
+// mismatched is the namespace of the first owner that an object names, and that is in another one.
+// It is asked after the owners were looked up, when they count as gone. Empty: there is none, as
+// far as was read.
 func (w *World) mismatched(v *graph.View) string {
 	for _, o := range v.Owners {
 		if in := w.strayed(o, v.Namespace); in != "" {
@@ -110,8 +113,9 @@ func (w *World) strayed(o graph.OwnerView, namespace string) string {
 	return w.elsewhere[o.UID]
 }
 
-// misnamed are objects that have the uid of an owner whose kind cannot be resolved: the reference names another API group or kind than
-// theirs, as one does that was written when the API was an older one.
+// misnamed are objects that have the uid of an owner whose kind cannot be resolved: the reference
+// names another API group or kind than theirs, as one does that was written when the API was an
+// older one.
 func (w *World) misnamed(v *graph.View) (out []string) {
 	for _, o := range v.Owners {
 		if o.Verdict != "unresolvable" {

@@ -32,7 +32,8 @@ func (o Object) Short(namespace string) string {
 
 func (o Object) String() string { return o.Short("") }
 
-// byName compares objects as their Strings compare, which are made only where kinds or namespaces differ. No two are the same.
+// byName compares objects as their Strings compare, which are made only where kinds or namespaces
+// differ. No two are the same.
 func byName(a, b *Object) int {
 	if a.Kind == b.Kind && a.Namespace == b.Namespace {
 		if n := strings.Compare(a.Name, b.Name); n != 0 {

@@ -11,7 +11,8 @@ import (
 // workloads are the kinds that run the components which take finalizers off.
 var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
-// removers notes by which names the components are known that are to take finalizers off, where workloads go, too.
+// removers notes by which names the components are known that are to take finalizers off, where
+// workloads go, too.
 func (w *World) removers(items []*Item) {
 	if !slices.ContainsFunc(items, (*Item).isWorkload) {
 		return
@@ -37,7 +38,8 @@ func (i *Item) isWorkload() bool {
 	return i.Outcome == Deleted && slices.Contains(workloads, i.Kind)
 }
 
-// WorkloadNamespaces are those in which workloads go, sorted, where one of them may be what takes a finalizer off.
+// WorkloadNamespaces are those in which workloads go, sorted, where one of them may be what takes a
+// finalizer off.
 func (p *Plan) WorkloadNamespaces() (out []string) {
 	if !slices.ContainsFunc(p.Items, func(i *Item) bool { return len(i.removers) > 0 }) {
 		return nil

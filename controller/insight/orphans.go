@@ -16,10 +16,12 @@ import (
 // says; or one that a policy kept when its owners went, which has none any more.
 type Orphan struct {
 	Object
-	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or protected: nothing.
+	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or
+	// protected: nothing.
 	Fate string `json:"fate"`
 	Why  string `json:"why"`
-	// OwnerNamespace is the namespace in which the owner lives, if that is another one: owners are looked for in the dependent's.
+	// OwnerNamespace is the namespace in which the owner lives, if that is another one: owners are
+	// looked for in the dependent's.
 	OwnerNamespace string `json:"stray,omitempty"`
 }
 
@@ -82,7 +84,8 @@ func isCanary(v *graph.View) bool {
 	return v.Name == v1alpha1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1alpha1.CollectorCanaryOwner
 }
 
-// DrawOrphans writes them by what becomes of them. Where there are none it says of what, as DrawPending does.
+// DrawOrphans writes them by what becomes of them. Where there are none it says of what, as
+// DrawPending does.
 func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) error {
 	const most = 10 // of a fate
 	var b strings.Builder

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Outline is an object with all that hangs below it, as lines that can be shown some at a time, and what the plan of its
-// delete says about each.
+// Outline is an object with all that hangs below it, as lines that can be shown some at a time, and
+// what the plan of its delete says about each.
 type Outline struct {
 	Plan  *Plan
 	lines []*Line // by ID; the first is the object
@@ -26,12 +26,14 @@ type Line struct {
 	ID int `json:"id"`
 	// Siblings is how many objects the line stands for; 0: it is one object.
 	Siblings int `json:"siblings,omitempty"`
-	// Symbol, Outcome, Note and Step are what the plan says; empty where it has nothing to say about the object.
+	// Symbol, Outcome, Note and Step are what the plan says; empty where it has nothing to say
+	// about the object.
 	Symbol  string  `json:"symbol,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
 	Note    string  `json:"note,omitempty"`
 	Step    int     `json:"step,omitempty"`
-	// Below is how many lines hang directly below it; Goes how many objects are deleted, of it and all that hangs below it.
+	// Below is how many lines hang directly below it; Goes how many objects are deleted, of it and
+	// all that hangs below it.
 	Below int `json:"below,omitempty"`
 	Goes  int `json:"goes,omitempty"`
 
@@ -43,8 +45,8 @@ type Line struct {
 // manySiblings is how many lines may hang below one before those that are alike become one.
 const manySiblings = 20
 
-// Outline plays the deletion of an object, and lays the plan over the tree of what hangs below it. The World is used up by it.
-// False if there is no such object.
+// Outline plays the deletion of an object, and lays the plan over the tree of what hangs below it.
+// The World is used up by it. False if there is no such object.
 func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, bool) {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
@@ -62,8 +64,8 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 	return l.Outline, true // without what it was made from
 }
 
-// lay puts the plan over the lines. What goes without hanging below the object in the tree gets a line of its own: below an
-// owner of it that goes, too; or else below what takes it along.
+// lay puts the plan over the lines. What goes without hanging below the object in the tree gets a
+// line of its own: below an owner of it that goes, too; or else below what takes it along.
 func (l *outlining) lay() {
 	var rest []*Item
 	waiting := map[types.UID]bool{}
@@ -182,8 +184,8 @@ type like struct {
 
 func (line *Line) like() like { return like{line.Symbol, line.Kind, line.State, line.Again} }
 
-// group sorts what hangs below a line, what needs attention first, and makes one line of those that are alike where there are
-// many.
+// group sorts what hangs below a line, what needs attention first, and makes one line of those that
+// are alike where there are many.
 func (l *outlining) group(line *Line) {
 	slices.SortFunc(line.below, bySight)
 	if len(line.below) <= manySiblings {
@@ -259,7 +261,8 @@ const (
 	leastShare = 400 // what is less than this part of all would be no wider than a hair
 )
 
-// Cells are the lines that are wide enough to be seen, from the object on. Those that are not are room in the cell above them.
+// Cells are the lines that are wide enough to be seen, from the object on. Those that are not are
+// room in the cell above them.
 func (o *Outline) Cells() *Cell {
 	left := mostCells
 	var cut func(line *Line, depth int) *Cell

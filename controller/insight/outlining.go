@@ -11,8 +11,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// outlining makes the lines of an Outline. There may be as many as objects in a cluster, so they are found by the places of the objects in
-// the graph, and what is alike of many is made once.
+// outlining makes the lines of an Outline. There may be as many as objects in a cluster, so they
+// are found by the places of the objects in the graph, and what is alike of many is made once.
 type outlining struct {
 	*Outline
 	*treeing
@@ -54,7 +54,8 @@ func (l *outlining) add(line, parent *Line) *Line {
 	return line
 }
 
-// grow adds lines for all that hangs below one, as Tree has it: where something was met before, it is only named.
+// grow adds lines for all that hangs below one, as Tree has it: where something was met before, it
+// is only named.
 func (l *outlining) grow(line *Line) {
 	l.at[line.at] = line
 	views := l.world.Graph.SomeDependents(line.UID, math.MaxInt)
@@ -80,7 +81,8 @@ func (l *outlining) grow(line *Line) {
 	}
 }
 
-// line is one of an object, which is not added yet. from is the line of the owner below which it hangs; nil for the first.
+// line is one of an object, which is not added yet. from is the line of the owner below which it
+// hangs; nil for the first.
 func (l *outlining) line(v *graph.View, at graph.Handle, from *Line) *Line {
 	if len(l.room) == 0 {
 		l.room = make([]Line, manyLines)

@@ -35,7 +35,8 @@ type Group struct {
 	Items []Ending `json:"items"`
 }
 
-// Pending is all that is being deleted, by who has to act: groups with the oldest object first, and so within each.
+// Pending is all that is being deleted, by who has to act: groups with the oldest object first, and
+// so within each.
 func (w *World) Pending(now time.Time) []Group {
 	groups, waits := map[string]*Group{}, w.explain(now)
 	for v := range w.surveyed() {
@@ -154,7 +155,8 @@ func (w *World) explain(now time.Time) *explanation {
 	return e
 }
 
-// of are the causes for which an object is still there. An object that is being explained has one that is endless.
+// of are the causes for which an object is still there. An object that is being explained has one
+// that is endless.
 func (w *explanation) of(v *graph.View) []Cause {
 	if w.open[v.UID] {
 		return []Cause{{Actor: whoBreaksACycle, endless: true}}
@@ -175,7 +177,8 @@ const (
 		"or the owner's finalizer foregroundDeletion"
 )
 
-// waits are the causes for which a terminating object is still there, as far as metadata and the graph tell.
+// waits are the causes for which a terminating object is still there, as far as metadata and the
+// graph tell.
 func (w *explanation) waits(v *graph.View) (out []Cause) {
 	if w.home != nil && v.Namespace != "" && !w.home[v.Namespace] {
 		out = append(out, noHome(v.Namespace))
@@ -222,10 +225,12 @@ func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
 	return c, true
 }
 
-// mostLeaves bounds how many of the objects that block an owner are looked at to tell who has to act.
+// mostLeaves bounds how many of the objects that block an owner are looked at to tell who has to
+// act.
 const mostLeaves = 1000
 
-// blocked is an object that is deleted foreground: a cause for each who has to act on what it waits for.
+// blocked is an object that is deleted foreground: a cause for each who has to act on what it waits
+// for.
 func (w *explanation) blocked(v *graph.View) []Cause {
 	leaves := w.blockers(v.UID)
 	look := treeCommand(v)
@@ -266,8 +271,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	return out
 }
 
-// blockers are the objects at the end of the chain of what an owner waits for: they block, and wait for no dependent
-// themselves. Sorted.
+// blockers are the objects at the end of the chain of what an owner waits for: they block, and wait
+// for no dependent themselves. Sorted.
 func (w *World) blockers(uid types.UID) (out []Object) {
 	met := map[types.UID]bool{uid: true}
 	todo := []types.UID{uid}
@@ -293,7 +298,8 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 	return out
 }
 
-// blocksInRing are the dependents that block an owner for which they wait themselves, where nothing else blocks it. Sorted.
+// blocksInRing are the dependents that block an owner for which they wait themselves, where nothing
+// else blocks it. Sorted.
 func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	for _, d := range w.Graph.Dependents(uid) {
 		if slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
@@ -306,7 +312,8 @@ func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	return out
 }
 
-// orphaning is an object whose dependents are being orphaned: a cause for each who has to act on the references that are left.
+// orphaning is an object whose dependents are being orphaned: a cause for each who has to act on
+// the references that are left.
 func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 	dependents := w.Graph.Dependents(v.UID)
 	if len(dependents) == 0 {
@@ -384,7 +391,8 @@ func scope(namespace string) string {
 	return fmt.Sprintf("in the namespace %s (-A asks about the cluster)", namespace)
 }
 
-// DrawPending writes groups. Where there are none it says of what: of the namespace, or of the cluster if that is empty.
+// DrawPending writes groups. Where there are none it says of what: of the namespace, or of the
+// cluster if that is empty.
 func DrawPending(out io.Writer, groups []Group, namespace string, style Style) error {
 	const most = 10 // of a group
 	var b strings.Builder

@@ -45,22 +45,25 @@ var Propagations = map[string]metav1.DeletionPropagation{
 // Deletion is what a user is about to do.
 type Deletion struct {
 	Roots []types.UID
-	// Garbage says that Roots are garbage, which collectors delete without being asked: see World.Garbage.
+	// Garbage says that Roots are garbage, which collectors delete without being asked: see
+	// World.Garbage.
 	Garbage bool
 	// Decided says that a person has decided about Roots: no brake holds them.
 	Decided     bool
 	Propagation metav1.DeletionPropagation
 	// GracePeriodSeconds is how long Roots may take to stop; nil: as they say themselves.
 	GracePeriodSeconds *int64
-	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil: nothing is known of policies.
+	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil:
+	// nothing is known of policies.
 	Enforce func(graph.View) Enforcement
-	// Protects is why a policy refuses a collector the delete of an object, which is then released from
-	// its owners; empty where none does. doubt is why that is not known. nil: nothing is known of policies.
+	// Protects is why a policy refuses a collector the delete of an object, which is then released
+	// from its owners; empty where none does. doubt is why that is not known. nil: nothing is known
+	// of policies.
 	Protects func(graph.View) (why, doubt string)
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
-	// Waves are the kinds in the order in which the content of a namespace goes: each function tells the wave of an
-	// object, counted from 0. nil: pods, then the rest.
+	// Waves are the kinds in the order in which the content of a namespace goes: each function
+	// tells the wave of an object, counted from 0. nil: pods, then the rest.
 	Waves func(namespace string) func(graph.View) int
 }
 
@@ -80,10 +83,11 @@ type Item struct {
 	Object
 	Outcome Outcome `json:"outcome"`
 	Why     string  `json:"why,omitempty"`
-	// Step is when: what has a higher one goes because of, or after, what it depends on. Objects that do not depend on each
-	// other go in any order.
+	// Step is when: what has a higher one goes because of, or after, what it depends on. Objects
+	// that do not depend on each other go in any order.
 	Step int `json:"step"`
-	// Stage counts how often finalizers that others must take off have to come off before that; 0: it happens at once.
+	// Stage counts how often finalizers that others must take off have to come off before that; 0:
+	// it happens at once.
 	Stage int `json:"stage,omitempty"`
 	// Finalizers are those that others must take off before it goes.
 	Finalizers []string `json:"finalizers,omitempty"`
@@ -94,12 +98,15 @@ type Item struct {
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
 	// Brake is why a brake holds it until a person decides; empty if none does.
 	Brake string `json:"brake,omitempty"`
-	// Contested is why it is not known whether it goes, although all is known: it depends on which of two things comes first.
+	// Contested is why it is not known whether it goes, although all is known: it depends on which
+	// of two things comes first.
 	Contested string `json:"contested,omitempty"`
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
-	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a pod's.
+	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a
+	// pod's.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// Volume is what becomes of the volume of a claim; nil where it has none that is known, or is no claim.
+	// Volume is what becomes of the volume of a claim; nil where it has none that is known, or is
+	// no claim.
 	Volume *Volume `json:"volume,omitempty"`
 	// CreatedAgainBy is its controller, if that lives on: it is likely to make the object again.
 	CreatedAgainBy *Object `json:"anew,omitempty"`
@@ -115,7 +122,8 @@ type Item struct {
 	via        types.UID   // what takes it along without owning it: its namespace, its definition
 }
 
-// Verdict is what policies, or the API server, say about the delete of one of the objects that are asked about.
+// Verdict is what policies, or the API server, say about the delete of one of the objects that are
+// asked about.
 type Verdict struct {
 	Object  Object `json:"object"`
 	Refused bool   `json:"refused"`
@@ -123,10 +131,11 @@ type Verdict struct {
 	By       string   `json:"by,omitempty"`
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Confirm is a command that confirms the delete for exactly what goes with it now, without flags that say which cluster; empty where that is
-	// not asked for.
+	// Confirm is a command that confirms the delete for exactly what goes with it now, without
+	// flags that say which cluster; empty where that is not asked for.
 	Confirm string `json:"confirm,omitempty"`
-	// Protected are all objects that go along and that a policy protects, where these were asked for.
+	// Protected are all objects that go along and that a policy protects, where these were asked
+	// for.
 	Protected []Protected `json:"protected,omitempty"`
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string `json:"doubt,omitempty"`
@@ -136,7 +145,8 @@ type Verdict struct {
 type Protected struct {
 	Object string `json:"object"`
 	By     string `json:"by"`
-	// Confirm is a command that confirms its delete, without flags that say which cluster; empty: none does.
+	// Confirm is a command that confirms its delete, without flags that say which cluster; empty:
+	// none does.
 	Confirm string `json:"confirm,omitempty"`
 }
 
@@ -157,7 +167,8 @@ func (p *Plan) WithFlags(flags string) {
 
 // Plan is what a deletion would do.
 type Plan struct {
-	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty: deletes that a client asks for.
+	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty:
+	// deletes that a client asks for.
 	Held        string                     `json:"held,omitempty"`
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
@@ -325,8 +336,9 @@ func (c *playing) instances(l *part) {
 	l.waves = []wave{all}
 }
 
-// advance has each namespace and definition go on with its next wave whose last one is gone, or with its own end, and tells whether
-// any did. Stuck: nothing goes any more, so the next waves begin although objects are left.
+// advance has each namespace and definition go on with its next wave whose last one is gone, or
+// with its own end, and tells whether any did. Stuck: nothing goes any more, so the next waves
+// begin although objects are left.
 func (c *playing) advance(stuck bool) (goesOn bool) {
 	step := c.step + 1
 	for n := 0; n < len(c.later); n++ { // further ones come meanwhile
@@ -413,7 +425,8 @@ func (c *playing) end() []*Item {
 	c.contest()
 	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })
 	renumber(items)
-	// Those of one step stay in the order in which the graph told of them, which is that of the lists: by name, mostly.
+	// Those of one step stay in the order in which the graph told of them, which is that of the
+	// lists: by name, mostly.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Or(a.Stage-b.Stage, a.Step-b.Step) })
 	return items
 }

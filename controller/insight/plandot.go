@@ -12,8 +12,9 @@ import (
 // fills are the colours of Graphviz of what becomes of an object.
 var fills = map[Outcome]string{Deleted: "mistyrose", Released: "lightyellow", Unknown: "plum", Stuck: "tomato"}
 
-// DOT draws a plan for Graphviz: what becomes of each object, and an edge from it to each owner, or namespace, or definition, with which it
-// goes. Graphviz reads UTF-8, and knows no escapes of other letters; what cannot be seen is written out by Object already.
+// DOT draws a plan for Graphviz: what becomes of each object, and an edge from it to each owner, or
+// namespace, or definition, with which it goes. Graphviz reads UTF-8, and knows no escapes of other
+// letters; what cannot be seen is written out by Object already.
 func (p *Plan) DOT(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	at := map[types.UID]int{}

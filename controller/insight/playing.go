@@ -17,11 +17,12 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// playing plays a deletion. The graph decides as it does in the collector; what it asks for is done at once.
+// playing plays a deletion. The graph decides as it does in the collector; what it asks for is done
+// at once.
 //
-// It goes in steps: all that can happen happens, and what follows from it is the next step. When nothing more happens,
-// objects may be left that are held by finalizers which neither the collector nor Weir takes off. They are noted, and
-// it goes on as if those came off: that is the next stage.
+// It goes in steps: all that can happen happens, and what follows from it is the next step. When
+// nothing more happens, objects may be left that are held by finalizers which neither the collector
+// nor Weir takes off. They are noted, and it goes on as if those came off: that is the next stage.
 type playing struct {
 	world   *World
 	enforce func(graph.View) Enforcement // nil: nothing is known of policies
@@ -57,7 +58,8 @@ type Enforcement struct {
 	// Keeps tells which kinds of dependents lose their reference to the object instead; nil: none.
 	Keeps func(schema.GroupResource) bool
 	By    string
-	// Limit is how many objects may also be deleted before the deletion is held, by the policy LimitBy; nil: any number.
+	// Limit is how many objects may also be deleted before the deletion is held, by the policy
+	// LimitBy; nil: any number.
 	Limit   *int
 	LimitBy string
 	// Unheld is why it is not certain that the deletion is held then; empty: it is.
@@ -74,7 +76,8 @@ func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
 // manyItems is for how many items room is made at once.
 const manyItems = 128
 
-// item is what is said about an object; it is made at the first time that something about it may change.
+// item is what is said about an object; it is made at the first time that something about it may
+// change.
 func (c *playing) item(at graph.Handle) *Item {
 	i := c.items[at]
 	if i == nil {
@@ -118,7 +121,8 @@ func (c *playing) run() {
 			now := c.next
 			c.next = c.done[:0]
 			c.step++
-			// All are decided about before anything is done: workers do not see yet what others do at the same time.
+			// All are decided about before anything is done: workers do not see yet what others do
+			// at the same time.
 			c.decided = slices.Grow(c.decided[:0], len(now))
 			for _, i := range now {
 				c.decided = append(c.decided, decisionOf(c.world.Graph.DecideAt(i.at)))
@@ -131,14 +135,16 @@ func (c *playing) run() {
 			}
 			c.done = now
 		}
-		// Finalizers come off once nothing else happens, in whichever of the namespaces and definitions that go.
+		// Finalizers come off once nothing else happens, in whichever of the namespaces and
+		// definitions that go.
 		if !c.advance(false) && !c.removeFinalizers() && !c.advance(true) {
 			return
 		}
 	}
 }
 
-// removeFinalizers takes finalizers off that no controller known here takes off, which begins a stage.
+// removeFinalizers takes finalizers off that no controller known here takes off, which begins a
+// stage.
 func (c *playing) removeFinalizers() bool {
 	if len(c.held) == 0 {
 		return false
@@ -264,7 +270,8 @@ func (i *Item) happens(o Outcome, why string, c *playing) {
 	i.Outcome, i.Why, i.Step, i.Stage = o, why, c.step, c.stage
 }
 
-// delete is what the API server does with a DELETE (RB 5), and Weir besides where policies say how it is to go on.
+// delete is what the API server does with a DELETE (RB 5), and Weir besides where policies say how
+// it is to go on.
 func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
 	// By its finalizer Weir enforces a propagation, and none can be added to what is being deleted.
@@ -286,7 +293,8 @@ func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionProp
 	}
 }
 
-// carryOut has a deletion go on as policies say. Weir's own finalizer holds the object until that is done, which is now.
+// carryOut has a deletion go on as policies say. Weir's own finalizer holds the object until that
+// is done, which is now.
 func (c *playing) carryOut(i *Item, v *graph.View, finalizers []string, s Enforcement, propagation metav1.DeletionPropagation) {
 	if s.Keeps != nil {
 		c.keep(v, s)
@@ -301,7 +309,8 @@ type braked struct {
 	propagation metav1.DeletionPropagation
 }
 
-// brake holds a deletion with which more goes than a policy lets go, and tells whether it does. Nothing follows from it before a person has decided.
+// brake holds a deletion with which more goes than a policy lets go, and tells whether it does.
+// Nothing follows from it before a person has decided.
 func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav1.DeletionPropagation) bool {
 	if s.Limit == nil || c.approved[v.UID] || c.draining[v.Namespace] {
 		return false
@@ -321,7 +330,8 @@ func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav
 	return true
 }
 
-// asked are the finalizers of an object of which a DELETE asks for a propagation; empty leaves them.
+// asked are the finalizers of an object of which a DELETE asks for a propagation; empty leaves
+// them.
 func asked(finalizers []string, propagation metav1.DeletionPropagation) []string {
 	if propagation == "" {
 		return finalizers
@@ -389,7 +399,8 @@ func (c *playing) apply(e graph.Event) {
 	}
 }
 
-// changed notes that the decision about an object may have changed: what follows from that is another step.
+// changed notes that the decision about an object may have changed: what follows from that is
+// another step.
 func (c *playing) changed(i *Item) {
 	if i.fresh != c.step {
 		i.fresh = c.step

@@ -28,8 +28,8 @@ type PolicyLine struct {
 	Enforced  string `json:"enforced,omitempty"`
 	Evaluates string `json:"evaluates,omitempty"`
 	Matched   *int64 `json:"matched,omitempty"`
-	// LastError is what the Event PolicyError tells, or else the first of these conditions that is False. Whoever may create Events
-	// can write the first.
+	// LastError is what the Event PolicyError tells, or else the first of these conditions that is
+	// False. Whoever may create Events can write the first.
 	LastError string `json:"lastError,omitempty"`
 }
 

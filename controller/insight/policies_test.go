@@ -12,7 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// All policies are shown, those that are files, too, each with what it does and its last error, which is of Weir's own Event.
+// All policies are shown, those that are files, too, each with what it does and its last error,
+// which is of Weir's own Event.
 func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
 	status := func(matched int64, conditions ...metav1.Condition) v1alpha1.DeletionPolicyStatus {
 		return v1alpha1.DeletionPolicyStatus{PolicyStatus: v1alpha1.PolicyStatus{Matched: &matched, Conditions: conditions}}

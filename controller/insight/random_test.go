@@ -67,7 +67,8 @@ func reference(kind graph.Resource, name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: kind.Kind, Name: name, UID: types.UID("uid-" + name)}
 }
 
-// randomCluster are a few objects that refer to each other, and to others, in any way that an API server accepts. Most are of one namespace.
+// randomCluster are a few objects that refer to each other, and to others, in any way that an API
+// server accepts. Most are of one namespace.
 func randomCluster(rng *rand.Rand) *World {
 	n := 2 + rng.IntN(9)
 	byKind := map[string][]metav1.PartialObjectMetadata{}
@@ -110,7 +111,8 @@ func randomCluster(rng *rand.Rand) *World {
 	return w
 }
 
-// cluster is an API server, and collectors that go by the graph's decisions one at a time, in any order. It knows nothing of plans.
+// cluster is an API server, and collectors that go by the graph's decisions one at a time, in any
+// order. It knows nothing of plans.
 type cluster struct {
 	*World
 	rng     *rand.Rand
@@ -146,7 +148,8 @@ func (c *cluster) remove(uid types.UID, propagation metav1.DeletionPropagation) 
 	c.write(&v, ownersOf(&v), rest)
 }
 
-// round does what is decided about all objects, if there is anything to do. What another has written meanwhile is decided about again.
+// round does what is decided about all objects, if there is anything to do. What another has
+// written meanwhile is decided about again.
 func (c *cluster) round(todo []types.UID) (worked bool) {
 	decided, versions := map[types.UID]graph.Action{}, map[types.UID]string{}
 	for _, uid := range todo {
@@ -184,7 +187,8 @@ func (c *cluster) work(uid types.UID, a graph.Action) bool {
 	return true
 }
 
-// settle works until there is nothing to do; and takes finalizers off then, of what is deleted because of what was done here.
+// settle works until there is nothing to do; and takes finalizers off then, of what is deleted
+// because of what was done here.
 func (c *cluster) settle() {
 	for {
 		todo := c.Graph.UIDs()
@@ -216,7 +220,8 @@ func settled(rng *rand.Rand) *World {
 	return c.World
 }
 
-// TestPlanIsWhatACollectorDoes: it is compared with a collector that goes by Decide alone, one object at a time and in any order.
+// TestPlanIsWhatACollectorDoes: it is compared with a collector that goes by Decide alone, one
+// object at a time and in any order.
 func TestPlanIsWhatACollectorDoes(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := settled(rng)
@@ -264,8 +269,9 @@ func TestPlanIsWhatACollectorDoes(t *testing.T) {
 	})
 }
 
-// racy tells whether what becomes of objects may depend on who works first: whether an owner still waits for its dependents, or is gone, when a
-// dependent is decided about that does not block it. What follows differs only for one that waits for ever, or has the orphan finalizer already.
+// racy tells whether what becomes of objects may depend on who works first: whether an owner still
+// waits for its dependents, or is gone, when a dependent is decided about that does not block it.
+// What follows differs only for one that waits for ever, or has the orphan finalizer already.
 func racy(w *World, p *Plan) bool {
 	for v := range w.objects() {
 		if !v.Deleting && slices.Contains(v.Finalizers, metav1.FinalizerOrphanDependents) {

@@ -22,8 +22,8 @@ type saying struct {
 	at                      time.Time
 }
 
-// saidOf are what was said about some objects, and about what is in a namespace, the last first. Who else writes Events as Weir is
-// believed as little: it is evidence.
+// saidOf are what was said about some objects, and about what is in a namespace, the last first.
+// Who else writes Events as Weir is believed as little: it is evidence.
 func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out []saying) {
 	for i := range events {
 		e := &events[i]
@@ -38,10 +38,12 @@ func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out
 	return out
 }
 
-// refusal is who refuses what Weir's controller asks for about an object, and a command that shows more.
+// refusal is who refuses what Weir's controller asks for about an object, and a command that shows
+// more.
 type refusal struct{ actor, look string }
 
-// Heard takes in Events in which Weir's controller says that it is refused: who refuses has to act, and not the controller.
+// Heard takes in Events in which Weir's controller says that it is refused: who refuses has to act,
+// and not the controller.
 func (w *World) Heard(events []corev1.Event) {
 	at := map[types.UID]time.Time{}
 	for i := range events {

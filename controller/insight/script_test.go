@@ -19,7 +19,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its lines, and besides
+// TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its
+// lines, and besides
 //
 //	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [full] [wide] [json]
 //	plan garbage=RESOURCE.GROUP
@@ -29,7 +30,8 @@ import (
 //	orphans [full]
 //	why UID
 //
-// Each of these is asked about what all lines before it have made, and takes width=COLUMNS, of a terminal.
+// Each of these is asked about what all lines before it have made, and takes width=COLUMNS, of a
+// terminal.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var before [][]string // lines that make the cluster, each with what is below it
@@ -197,8 +199,8 @@ func enforcing(policy string) func(graph.View) Enforcement {
 	}
 }
 
-// braking is a policy whose brake holds objects of a kind with which more goes than LIMIT: KIND:LIMIT. By the built-in collector none is held
-// that is deleted with foreground.
+// braking is a policy whose brake holds objects of a kind with which more goes than LIMIT:
+// KIND:LIMIT. By the built-in collector none is held that is deleted with foreground.
 func braking(policy string) func(graph.View) Enforcement {
 	kind, rest, _ := strings.Cut(policy, ":")
 	limit, _ := strconv.Atoi(rest)

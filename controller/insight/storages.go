@@ -12,7 +12,8 @@ import (
 // apiServices is the kind that says which API server serves a version of a group.
 var apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 
-// ownGroups is the label of APIServices that kube-apiserver makes, and keeps, for groups that it serves itself.
+// ownGroups is the label of APIServices that kube-apiserver makes, and keeps, for groups that it
+// serves itself.
 const ownGroups = "kube-aggregator.kubernetes.io/automanaged"
 
 // listing is when it was known which objects of a kind there are.
@@ -24,7 +25,8 @@ type listing struct {
 // NextRound says that all lists so far have ended, and that what follows begins after that.
 func (w *World) NextRound() { w.round++ }
 
-// Served takes in an APIService: an aggregated API may have a storage of its own, whose resourceVersions say nothing about others.
+// Served takes in an APIService: an aggregated API may have a storage of its own, whose
+// resourceVersions say nothing about others.
 func (w *World) Served(m *metav1.PartialObjectMetadata) {
 	if m.Labels[ownGroups] != "" {
 		return
@@ -45,8 +47,9 @@ func (w *World) sameStorage(a, b schema.GroupResource) bool {
 	return a.Group == b.Group || !w.Aggregated(a) && !w.Aggregated(b)
 }
 
-// mayHaveCome is why an owner that a list did not have may be there all the same: it may have come after the list, and before the object was
-// written that names it. Empty: it is not there, since its kind was listed after the object was read, or at a later version.
+// mayHaveCome is why an owner that a list did not have may be there all the same: it may have come
+// after the list, and before the object was written that names it. Empty: it is not there, since
+// its kind was listed after the object was read, or at a later version.
 func (w *World) mayHaveCome(owners schema.GroupResource, dependent types.UID) string {
 	m := w.Meta(dependent)
 	v, there := w.Graph.Find(dependent)

@@ -31,16 +31,19 @@ const (
 // Node is an object in a tree of owners and dependents.
 type Node struct {
 	Object
-	// State is empty for an object that is not being deleted, else terminating, foreground or orphaning.
+	// State is empty for an object that is not being deleted, else terminating, foreground or
+	// orphaning.
 	State      string   `json:"state,omitempty"`
 	Age        string   `json:"age,omitempty"`
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Blocks says that the owner above it waits for it when that is deleted foreground; Controller that it is its controller's.
+	// Blocks says that the owner above it waits for it when that is deleted foreground; Controller
+	// that it is its controller's.
 	Blocks     bool `json:"blocks,omitempty"`
 	Controller bool `json:"controller,omitempty"`
 	// Lost are owners that it names and that are not there, in words.
 	Lost []string `json:"lost,omitempty"`
-	// Asked is the object that the tree is about. Again is one that is drawn elsewhere with what depends on it.
+	// Asked is the object that the tree is about. Again is one that is drawn elsewhere with what
+	// depends on it.
 	Asked      bool    `json:"asked,omitempty"`
 	Again      bool    `json:"again,omitempty"`
 	Dependents []*Node `json:"dependents,omitempty"`
@@ -49,7 +52,8 @@ type Node struct {
 	Content []*Node `json:"content,omitempty"`
 }
 
-// Tree is the object with its owners above it and its dependents below. There are several roots if it has several owners.
+// Tree is the object with its owners above it and its dependents below. There are several roots if
+// it has several owners.
 func (w *World) Tree(uid types.UID, direction Direction, now time.Time) []*Node {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
@@ -117,8 +121,9 @@ func byRef(a, b graph.View) int {
 	return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
 }
 
-// rings are where to begin with what is above an object and hangs below no top, which are cycles of owners: one object of each cycle that no
-// other is above, and the object that is asked about where it is in there.
+// rings are where to begin with what is above an object and hangs below no top, which are cycles of
+// owners: one object of each cycle that no other is above, and the object that is asked about where
+// it is in there.
 func (t *treeing) rings(asked *graph.View, all, tops []graph.View) (out []graph.View) {
 	drawn := map[types.UID]bool{}
 	for i := range tops {
@@ -144,7 +149,8 @@ func (t *treeing) rings(asked *graph.View, all, tops []graph.View) (out []graph.
 	return out
 }
 
-// walk goes from an owner down to what is asked about, past whatever was met, and leaves each object when it has been below it.
+// walk goes from an owner down to what is asked about, past whatever was met, and leaves each
+// object when it has been below it.
 func (t *treeing) walk(v *graph.View, met map[types.UID]bool, leave func(*graph.View)) {
 	if met[v.UID] {
 		return

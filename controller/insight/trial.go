@@ -23,17 +23,20 @@ const (
 	Unfinalize Request = "removeFinalizers"
 )
 
-// Trial is a request of that kind. The API server can be asked to try it without effect (dry run), which finds what
-// no metadata tells: admission and conversion webhooks, policies, and objects that are not valid any more.
+// Trial is a request of that kind. The API server can be asked to try it without effect (dry run),
+// which finds what no metadata tells: admission and conversion webhooks, policies, and objects that
+// are not valid any more.
 type Trial struct {
 	Object
 	Request Request `json:"request"`
-	// Accepted, or refused with a message; neither if it was not tried, or nothing can be told from it: the message says why then.
+	// Accepted, or refused with a message; neither if it was not tried, or nothing can be told from
+	// it: the message says why then.
 	Accepted bool   `json:"accepted,omitempty"`
 	Refused  bool   `json:"refused,omitempty"`
 	Message  string `json:"message,omitempty"`
 
-	// As is the user as whom it is tried, where that is not who asks: what that user may not do is refused, too.
+	// As is the user as whom it is tried, where that is not who asks: what that user may not do is
+	// refused, too.
 	As string `json:"as,omitempty"`
 
 	Resource schema.GroupVersionResource `json:"-"`
@@ -42,8 +45,9 @@ type Trial struct {
 // mostTrials bounds what is tried for one object.
 const mostTrials = 10
 
-// Trials are the requests that have to be accepted before an object can go: about itself, about what it waits for as a
-// foreground owner, and about one object of each kind in a namespace, or of a definition.
+// Trials are the requests that have to be accepted before an object can go: about itself, about
+// what it waits for as a foreground owner, and about one object of each kind in a namespace, or of
+// a definition.
 func (w *World) Trials(uid types.UID) (out []Trial) {
 	w.settle(uid)
 	v, ok := w.Graph.Find(uid)
@@ -118,8 +122,8 @@ var (
 	mayNot       = regexp.MustCompile(`User "([^"]*)" cannot \w+ resource`)
 )
 
-// Answered says how the API server answered: as it says why it refuses, and its message. Of a request that was accepted that
-// is "", and of one that was not answered NoAnswer.
+// Answered says how the API server answered: as it says why it refuses, and its message. Of a
+// request that was accepted that is "", and of one that was not answered NoAnswer.
 func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 	message = words.Printable(message)
 	t.Message = message
@@ -154,8 +158,8 @@ const whoMakesNamespaces = "who may create namespaces: kubectl create namespace 
 // unnamed is who has to act where a message does not say who refuses.
 const unnamed = "not known: the message does not say who refuses"
 
-// refuser is who is behind a message of the API server about objects of a kind, and a command that shows more; empty if the
-// message names no user.
+// refuser is who is behind a message of the API server about objects of a kind, and a command that
+// shows more; empty if the message names no user.
 func refuser(kind, message string) (actor, look string) {
 	for _, by := range []struct {
 		says        *regexp.Regexp

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestWhatTheUserMayNotDoIsRefusedWhereItIsTriedAsThatUser: it is the collector's rights that are asked about then, and not yours.
+// TestWhatTheUserMayNotDoIsRefusedWhereItIsTriedAsThatUser: it is the collector's rights that are
+// asked about then, and not yours.
 func TestWhatTheUserMayNotDoIsRefusedWhereItIsTriedAsThatUser(t *testing.T) {
 	trial := Trial{Object: Object{Kind: "configmaps", Namespace: "shop", Name: "x"}, Request: Delete, As: "collector"}
 	trial.Answered(metav1.StatusReasonForbidden, `configmaps "x" is forbidden: User "collector" cannot delete resource "configmaps" in API group "" in the namespace "shop"`)

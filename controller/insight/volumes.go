@@ -49,7 +49,8 @@ func (v *Volume) losesData() bool {
 	return v != nil && (v.ReclaimPolicy == "Delete" || v.ReclaimPolicy == "Recycle")
 }
 
-// note is what is said of the volume at its claim. Claims whose volumes fare alike are alike, unless all is told.
+// note is what is said of the volume at its claim. Claims whose volumes fare alike are alike,
+// unless all is told.
 func (v *Volume) note(style Style) string {
 	if v == nil {
 		return ""

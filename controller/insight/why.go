@@ -65,7 +65,8 @@ func (a *Answer) WithFlags(flags string) {
 	}
 }
 
-// Facts are what was read besides metadata. Whatever is nil was not read, and nothing is said about it.
+// Facts are what was read besides metadata. Whatever is nil was not read, and nothing is said about
+// it.
 type Facts struct {
 	// Object is the whole object that is asked about.
 	Object *unstructured.Unstructured
@@ -73,18 +74,21 @@ type Facts struct {
 	Pods []unstructured.Unstructured
 	// Attachments are the VolumeAttachments of a volume.
 	Attachments []unstructured.Unstructured
-	// NodeGone says that the node of a pod is not there, and NamespaceGone that its namespace is not.
+	// NodeGone says that the node of a pod is not there, and NamespaceGone that its namespace is
+	// not.
 	NodeGone, NamespaceGone *bool
 	// Components tell whether who is to take finalizers off runs.
 	Components *Components
 	// APIServices are those that are not available, by name, and why.
 	APIServices map[string]string
-	// Held is the HeldCollection of deletions of its kind, if the object terminates and carries Weir's finalizer.
+	// Held is the HeldCollection of deletions of its kind, if the object terminates and carries
+	// Weir's finalizer.
 	Held *unstructured.Unstructured
-	// Events are those where Wants says that they may be. Whoever may create Events can write one: what they say is evidence.
+	// Events are those where Wants says that they may be. Whoever may create Events can write one:
+	// what they say is evidence.
 	Events []corev1.Event
-	// Verdict is what policies say about the delete of an object that is not being deleted, and Enforcement what they make of the
-	// deletion of one that is.
+	// Verdict is what policies say about the delete of an object that is not being deleted, and
+	// Enforcement what they make of the deletion of one that is.
 	Verdict     *Verdict
 	Enforcement *Enforcement
 }
@@ -176,8 +180,8 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	return a, true
 }
 
-// hidden are kinds of which a namespace or a definition may have objects that cannot be listed. That you may not list them is
-// no cause.
+// hidden are kinds of which a namespace or a definition may have objects that cannot be listed.
+// That you may not list them is no cause.
 func (w *World) hidden(v *graph.View) (out []Cause) {
 	for _, u := range w.Unread() {
 		kind := schema.ParseGroupResource(u.Kind)
@@ -256,7 +260,8 @@ func (w *World) asLongAs(uid types.UID) string {
 	return "it stays as long as its owner exists: "
 }
 
-// successors are objects that have the name of an owner that is gone, and are not it: a reference is to a uid.
+// successors are objects that have the name of an owner that is gone, and are not it: a reference
+// is to a uid.
 func (w *World) successors(v *graph.View) (out []string) {
 	for _, o := range v.Owners {
 		if o.Verdict != "absent" {
@@ -276,7 +281,8 @@ func (w *World) successors(v *graph.View) (out []string) {
 	return out
 }
 
-// recreated tells of an object whose controller lives: deleting it brings it back, and it may be back.
+// recreated tells of an object whose controller lives: deleting it brings it back, and it may be
+// back.
 func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) []Cause {
 	for _, o := range v.Owners {
 		owner, m := w.Meta(o.UID), w.Meta(v.UID)

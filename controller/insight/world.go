@@ -16,10 +16,11 @@ import (
 // World is what was read of a cluster: all of it, or the objects of one namespace.
 type World struct {
 	Graph *graph.Graph
-	// Namespace is the only one of which objects were read, besides the cluster-scoped kinds that they name as owners. Empty:
-	// all were read.
+	// Namespace is the only one of which objects were read, besides the cluster-scoped kinds that
+	// they name as owners. Empty: all were read.
 	Namespace string
-	// Asked is the namespace that surveys tell of, where more was read: see Widens. Empty: they tell of all.
+	// Asked is the namespace that surveys tell of, where more was read: see Widens. Empty: they
+	// tell of all.
 	Asked string
 
 	kinds  map[schema.GroupResource]graph.Resource
@@ -38,13 +39,14 @@ type World struct {
 	refused map[types.UID]refusal // objects about which Weir's controller is refused
 }
 
-// Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of it. Or it is something else that
-// an answer rests on: Kind says what, in words, then.
+// Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of
+// it. Or it is something else that an answer rests on: Kind says what, in words, then.
 type Unread struct {
 	Kind      string `json:"kind"`
 	Reason    string `json:"reason"`
 	Forbidden bool   `json:"forbidden,omitempty"`
-	// Besides says that it is no kind of which objects may be missing, but something that is read of some objects only.
+	// Besides says that it is no kind of which objects may be missing, but something that is read
+	// of some objects only.
 	Besides bool `json:"besides,omitempty"`
 }
 
@@ -61,7 +63,8 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 	return w
 }
 
-// Clone is a World of its own that knows what w knows. What is done with the one is not seen in the other.
+// Clone is a World of its own that knows what w knows. What is done with the one is not seen in the
+// other.
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
@@ -70,8 +73,8 @@ func (w *World) Clone() *World {
 	}
 }
 
-// List takes in all objects of a kind, as they were at a resourceVersion. It keeps them, and changes them: managedFields stay
-// only where they can tell who put a finalizer there.
+// List takes in all objects of a kind, as they were at a resourceVersion. It keeps them, and
+// changes them: managedFields stay only where they can tell who put a finalizer there.
 func (w *World) List(kind schema.GroupResource, resourceVersion string, objects []metav1.PartialObjectMetadata) {
 	w.ListOf(kind, resourceVersion, func(yield func(*metav1.PartialObjectMetadata) bool) {
 		for i := range objects {
@@ -92,7 +95,8 @@ func (w *World) ListOf(kind schema.GroupResource, resourceVersion string, object
 	w.Read(kind, resourceVersion)
 }
 
-// Observe takes in an object as it is now, and keeps it as List does. Where no list is under way, its kind has been listed, and is watched.
+// Observe takes in an object as it is now, and keeps it as List does. Where no list is under way,
+// its kind has been listed, and is watched.
 func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetadata) {
 	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
 		m.ManagedFields = nil
@@ -108,8 +112,8 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 	w.meta[at] = m
 }
 
-// Unlist takes an object out that a list would not show any more. It is looked for like any other that was never there: so the World answers
-// as one does that is made of lists.
+// Unlist takes an object out that a list would not show any more. It is looked for like any other
+// that was never there: so the World answers as one does that is made of lists.
 func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
 	at := w.Graph.Handle(uid)
 	w.room = w.Graph.ApplyTo(w.room[:0], graph.Unlisted{Kind: kind, UID: uid})
@@ -143,7 +147,8 @@ func (w *World) Unheard(groupVersion, reason string) {
 // allOf stands before the API group of which no kind is known.
 const allOf = "all of "
 
-// Missed says that something besides the list of a kind could not be read. What is missed twice is told once.
+// Missed says that something besides the list of a kind could not be read. What is missed twice is
+// told once.
 func (w *World) Missed(what string, forbidden bool, reason string) {
 	if !slices.ContainsFunc(w.missed, func(u Unread) bool { return u.Kind == what }) {
 		w.missed = append(w.missed, Unread{Kind: what, Reason: reason, Forbidden: forbidden, Besides: true})
@@ -167,7 +172,8 @@ func (w *World) Unreadable(kind schema.GroupResource) bool {
 	return failed
 }
 
-// OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that were not read yet, sorted.
+// OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that
+// were not read yet, sorted.
 func (w *World) OwnerKinds() []graph.Resource { return w.ownerKinds(w.objects()) }
 
 // OwnerKindsOf are those that one object names.
@@ -203,8 +209,8 @@ func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {
 	return out
 }
 
-// Widens tells whether what happens in the namespace may go on outside it: a cluster-scoped owner that is being deleted may
-// wait for an object of the namespace, and go with it, and so on.
+// Widens tells whether what happens in the namespace may go on outside it: a cluster-scoped owner
+// that is being deleted may wait for an object of the namespace, and go with it, and so on.
 func (w *World) Widens() bool {
 	if w.Namespace == "" {
 		return false
@@ -217,8 +223,8 @@ func (w *World) Widens() bool {
 	return false
 }
 
-// surveyed are the objects that surveys tell of: all that were read, or those of the namespace that was asked about, and what is in none and owns
-// one of them.
+// surveyed are the objects that surveys tell of: all that were read, or those of the namespace that
+// was asked about, and what is in none and owns one of them.
 func (w *World) surveyed() iter.Seq[*graph.View] {
 	if w.Asked == "" {
 		return w.objects()
@@ -240,7 +246,8 @@ func (w *World) surveyed() iter.Seq[*graph.View] {
 	}
 }
 
-// Lacks is a kind with namespaces that could not be listed, while other did have it; empty if there is none.
+// Lacks is a kind with namespaces that could not be listed, while other did have it; empty if there
+// is none.
 func (w *World) Lacks(other *World) (kind, reason string) {
 	for _, u := range w.Unread() {
 		gr := schema.ParseGroupResource(u.Kind)
@@ -298,8 +305,9 @@ func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
 	return w.meta[at]
 }
 
-// Listed are the metadata of the objects of a kind that a list has: those of a namespace, or of all if it is empty, by namespace and name, as the API
-// server stores them. False: it is not known which there are.
+// Listed are the metadata of the objects of a kind that a list has: those of a namespace, or of all
+// if it is empty, by namespace and name, as the API server stores them. False: it is not known
+// which there are.
 func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*metav1.PartialObjectMetadata, known bool) {
 	if k := w.kinds[kind]; !w.HasRead(kind) || k.Namespaced && w.Namespace != "" && w.Namespace != namespace {
 		return nil, false
@@ -329,8 +337,9 @@ func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*
 	return objects, true
 }
 
-// told is what a live read would say about an owner of an object: lists that were complete prove that there is none. But where
-// the object was written after the owner's kind was listed, the owner may have come after that, too.
+// told is what a live read would say about an owner of an object: lists that were complete prove
+// that there is none. But where the object was written after the owner's kind was listed, the owner
+// may have come after that, too.
 func (w *World) told(c graph.Claim, of types.UID) graph.LookupAnswered {
 	out := graph.LookupAnswered{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// TestOwnerThatMayHaveComeSinceIsNotGone: kinds are listed one after the other, and the cluster goes on.
+// TestOwnerThatMayHaveComeSinceIsNotGone: kinds are listed one after the other, and the cluster
+// goes on.
 func TestOwnerThatMayHaveComeSinceIsNotGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed, written string // when the owner's kind was listed, and the dependent written
@@ -62,7 +63,8 @@ func TestWhatAPolicyKeptIsTold(t *testing.T) {
 	}
 }
 
-// TestPlanKeepsWhatAPolicyProtects: it is released from its owner, as the collector has to, and the rest goes.
+// TestPlanKeepsWhatAPolicyProtects: it is released from its owner, as the collector has to, and the
+// rest goes.
 func TestPlanKeepsWhatAPolicyProtects(t *testing.T) {
 	w := NewWorld("x", []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
 	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "boss"}}
@@ -89,7 +91,8 @@ func TestPlanKeepsWhatAPolicyProtects(t *testing.T) {
 	}
 }
 
-// TestOwnerInAnotherNamespaceIsTold: of a namespace that was read alone, too, once the other ones were looked at.
+// TestOwnerInAnotherNamespaceIsTold: of a namespace that was read alone, too, once the other ones
+// were looked at.
 func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 	kind := graph.Resource{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
 	object := func(namespace, name string, owners ...string) metav1.PartialObjectMetadata {
@@ -136,7 +139,8 @@ func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAKindAreListedAsTheyAreStored: by namespace and name, and only where it is known which there are.
+// TestObjectsOfAKindAreListedAsTheyAreStored: by namespace and name, and only where it is known
+// which there are.
 func TestObjectsOfAKindAreListedAsTheyAreStored(t *testing.T) {
 	kind := func(resource, kind string, namespaced bool) graph.Resource {
 		return graph.Resource{Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: namespaced, Collected: true}
@@ -179,7 +183,8 @@ func TestObjectsOfAKindAreListedAsTheyAreStored(t *testing.T) {
 	}
 }
 
-// TestVersionsOfTwoStoragesAreNotCompared: of an API with a storage of its own it is the order of lists that says whether an owner is gone.
+// TestVersionsOfTwoStoragesAreNotCompared: of an API with a storage of its own it is the order of
+// lists that says whether an owner is gone.
 func TestVersionsOfTwoStoragesAreNotCompared(t *testing.T) {
 	kind := func(group, resource, kind string) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}

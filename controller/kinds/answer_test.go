@@ -26,8 +26,9 @@ func (s server) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRes
 	return s.groups, s.lists, s.err
 }
 
-// TestAnAnswerOfWhichMuchIsMissing: kinds that are not in an answer are taken for gone, so an answer counts only if an API server may have given
-// it, and what a group does not say about itself stays as it was.
+// TestAnAnswerOfWhichMuchIsMissing: kinds that are not in an answer are taken for gone, so an
+// answer counts only if an API server may have given it, and what a group does not say about itself
+// stays as it was.
 func TestAnAnswerOfWhichMuchIsMissing(t *testing.T) {
 	core := group("", "v1")
 	namespaces := list("v1", metav1.APIResource{Name: "namespaces", Kind: "Namespace", Verbs: all})
@@ -68,7 +69,8 @@ func TestAnAnswerOfWhichMuchIsMissing(t *testing.T) {
 	}
 }
 
-// TestKindsAreSorted: whatever the order of an answer, and of two versions of which neither can be collected the preferred one counts.
+// TestKindsAreSorted: whatever the order of an answer, and of two versions of which neither can be
+// collected the preferred one counts.
 func TestKindsAreSorted(t *testing.T) {
 	get := metav1.Verbs{"get"}
 	groups := []*metav1.APIGroup{group("b.io", "v1", "v2"), group("a.io", "v1")}

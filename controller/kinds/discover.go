@@ -1,6 +1,8 @@
-// Package kinds asks an API server which kinds it serves, and makes of the answer what the graph wants to know.
+// Package kinds asks an API server which kinds it serves, and makes of the answer what the graph
+// wants to know.
 //
-// There are no goroutines. One lock, of the kinds that metrics have labels for, is held for a look into a map.
+// There are no goroutines. One lock, of the kinds that metrics have labels for, is held for a look
+// into a map.
 package kinds
 
 import (
@@ -25,8 +27,9 @@ var Ignored = sets.New(
 	schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
 )
 
-// Discover asks the API server which kinds it serves. Groups that do not answer keep what was known of
-// them: an aggregated API that is down has not ceased to exist. An answer without namespaces is an error: every cluster has them.
+// Discover asks the API server which kinds it serves. Groups that do not answer keep what was known
+// of them: an aggregated API that is down has not ceased to exist. An answer without namespaces is
+// an error: every cluster has them.
 //
 // unknown are the group versions that do not answer and of which nothing was known.
 func Discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
@@ -58,8 +61,8 @@ func partial(err *discovery.ErrGroupDiscoveryFailed) error {
 	return err
 }
 
-// resourcesOf turns discovery's lists into kinds, each with its best version: the preferred one, or the
-// first that can be collected if that one cannot.
+// resourcesOf turns discovery's lists into kinds, each with its best version: the preferred one, or
+// the first that can be collected if that one cannot.
 func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ignored sets.Set[schema.GroupResource]) []graph.Resource {
 	rank := map[schema.GroupVersion]int{}
 	for _, g := range groups {
@@ -112,8 +115,8 @@ func collectable(r metav1.APIResource) bool {
 }
 
 // keepFailed adds what was known of the versions that failed to answer, and returns those of which
-// nothing was. A kind that is used through such a version is so still: another one would mean another
-// watch and another list, for as long as it takes until the first answers again.
+// nothing was. A kind that is used through such a version is so still: another one would mean
+// another watch and another list, for as long as it takes until the first answers again.
 func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) (all []graph.Resource, unknown []string) {
 	if len(failed) == 0 {
 		return found, nil

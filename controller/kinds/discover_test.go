@@ -83,8 +83,8 @@ func TestResourcesTakeTheBestVersionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestVersionInUseStaysWhileItsDiscoveryFails: the watch of a kind does not end, and nothing is listed again,
-// because the version that it goes through does not answer for a while.
+// TestVersionInUseStaysWhileItsDiscoveryFails: the watch of a kind does not end, and nothing is
+// listed again, because the version that it goes through does not answer for a while.
 func TestVersionInUseStaysWhileItsDiscoveryFails(t *testing.T) {
 	inUse := graph.Resource{Group: "x.io", Resource: "xs", Kind: "X", Version: "v2", Versions: []string{"v1", "v2"}, Collected: true, Deletable: true, Listable: true}
 	other := inUse

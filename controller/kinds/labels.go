@@ -18,7 +18,8 @@ type Labels struct {
 	known map[schema.GroupResource]struct{}
 }
 
-// Of is a kind as the labels of a counter have it: the kind itself, or one that stands for all that came too late.
+// Of is a kind as the labels of a counter have it: the kind itself, or one that stands for all that
+// came too late.
 func (k *Labels) Of(kind schema.GroupResource) schema.GroupResource {
 	k.mu.Lock()
 	defer k.mu.Unlock()

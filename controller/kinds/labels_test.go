@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A cluster in which definitions come and go must not have counters grow for ever: whoever makes a thousand kinds would fill the memory of
-// Weir, and of Prometheus.
+// A cluster in which definitions come and go must not have counters grow for ever: whoever makes a
+// thousand kinds would fill the memory of Weir, and of Prometheus.
 func TestCountersHaveLabelsForABoundedNumberOfKinds(t *testing.T) {
 	var labels Labels
 	kind := func(i int) schema.GroupResource {

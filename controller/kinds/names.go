@@ -15,7 +15,8 @@ var (
 	ValidatingConfigurations = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "validatingwebhookconfigurations"}
 )
 
-// Twins are kinds that are the same objects under another name. One list, and one delete, is for both.
+// Twins are kinds that are the same objects under another name. One list, and one delete, is for
+// both.
 var Twins = map[schema.GroupResource]schema.GroupResource{
 	{Group: "events.k8s.io", Resource: "events"}: {Resource: "events"},
 }

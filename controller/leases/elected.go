@@ -9,8 +9,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Elected is the Lease for an elector that is made elsewhere, such as that of a manager: its first Get returns when no other process holds the Lease.
-// Once it is held here nothing waits any more, because who loses it has to end at once. It is for one elector, which makes one call at a time.
+// Elected is the Lease for an elector that is made elsewhere, such as that of a manager: its first
+// Get returns when no other process holds the Lease. Once it is held here nothing waits any more,
+// because who loses it has to end at once. It is for one elector, which makes one call at a time.
 type Elected struct {
 	*Vacancy
 	every time.Duration
@@ -24,8 +25,9 @@ func NewElected(v *Vacancy, every time.Duration) *Elected {
 	return &Elected{Vacancy: v, every: every, taken: make(chan struct{})}
 }
 
-// Taken is closed when another process has taken the Lease that was held here. The elector goes on for as long as it may try to renew a Lease, which is for
-// an API server that does not answer: meanwhile two would lead.
+// Taken is closed when another process has taken the Lease that was held here. The elector goes on
+// for as long as it may try to renew a Lease, which is for an API server that does not answer:
+// meanwhile two would lead.
 func (e *Elected) Taken() <-chan struct{} { return e.taken }
 
 // Get implements resourcelock.Interface.

@@ -138,7 +138,8 @@ func renewing(ctx context.Context, t *testing.T, l *lock, lastly *time.Time) {
 	}
 }
 
-// TestAStandbyTakesTheLeaseWhenItIsOver, wherever in its time the leader is killed. By the elector alone it is up to nine seconds later.
+// TestAStandbyTakesTheLeaseWhenItIsOver, wherever in its time the leader is killed. By the elector
+// alone it is up to nine seconds later.
 func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 	const kills, seed = 200, 16
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -230,8 +231,8 @@ func TestAStandbyTakesWhatIsGivenBackAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhoLosesTheLeaseEndsInTime: another took it meanwhile, or the API server does not answer. Nothing waits for that other then, and no one leads when
-// another may.
+// TestWhoLosesTheLeaseEndsInTime: another took it meanwhile, or the API server does not answer.
+// Nothing waits for that other then, and no one leads when another may.
 func TestWhoLosesTheLeaseEndsInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose func(*stored)
@@ -280,7 +281,8 @@ func TestAStandbyEndsWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestOnlyAnotherProcessThatRenewsIsSeenToLead: what a Lease says may have been written by a process that is gone.
+// TestOnlyAnotherProcessThatRenewsIsSeenToLead: what a Lease says may have been written by a
+// process that is gone.
 func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
 	old := resourcelock.LeaderElectionRecord{HolderIdentity: "leader", LeaseDurationSeconds: 15}
 	taken := resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: 15}
@@ -350,7 +352,8 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 	})
 }
 
-// TestOnlyTheLeaseWakesWhoWaitsForIt: others change all the time. While it cannot be read, that is told once, and no process takes it.
+// TestOnlyTheLeaseWakesWhoWaitsForIt: others change all the time. While it cannot be read, that is
+// told once, and no process takes it.
 func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}, broken: true}

@@ -17,14 +17,16 @@ import (
 
 var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// Vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it then. An elector by itself looks now and then: it sees
-// the last renewal late, and the end of the Lease late again.
+// Vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it
+// then. An elector by itself looks now and then: it sees the last renewal late, and the end of the
+// Lease late again.
 type Vacancy struct {
 	resourcelock.Interface
 	called string        // what messages call the Lease
 	shown  chan struct{} // has one element when a watch has shown a change
 	log    logr.Logger
-	// over is the record that was not renewed for as long as it says. The elector, which sees it for the first time, would wait for as long again.
+	// over is the record that was not renewed for as long as it says. The elector, which sees it
+	// for the first time, would wait for as long again.
 	over    []byte
 	renewed atomic.Bool
 }
@@ -34,7 +36,8 @@ func NewVacancy(lock resourcelock.Interface, called string, log logr.Logger) *Va
 	return &Vacancy{Interface: lock, called: called, shown: make(chan struct{}, 1), log: log}
 }
 
-// Get implements resourcelock.Interface. An Update that follows says which version it is about: a holder that comes back at that moment wins.
+// Get implements resourcelock.Interface. An Update that follows says which version it is about: a
+// holder that comes back at that moment wins.
 func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := v.Interface.Get(ctx)
 	if err == nil && v.over != nil && bytes.Equal(raw, v.over) {
@@ -43,10 +46,12 @@ func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	return record, raw, err
 }
 
-// Renewed tells whether Await has seen another process take or renew the Lease. The name in a Lease alone does not say that its holder lives.
+// Renewed tells whether Await has seen another process take or renew the Lease. The name in a Lease
+// alone does not say that its holder lives.
 func (v *Vacancy) Renewed() bool { return v.renewed.Load() }
 
-// Showing is told of each object that a watch shows. Without it Await sees a change when it reads the Lease next.
+// Showing is told of each object that a watch shows. Without it Await sees a change when it reads
+// the Lease next.
 func (v *Vacancy) Showing(o *graph.Object) {
 	if o.Kind != resource {
 		return
@@ -60,8 +65,9 @@ func (v *Vacancy) Showing(o *graph.Object) {
 	}
 }
 
-// Await returns true when no process holds the Lease, and false when ctx ends. It reads it when a watch shows that it has changed, and once in every.
-// How long it was not renewed counts from when that was seen, not from what the holder wrote: clocks differ.
+// Await returns true when no process holds the Lease, and false when ctx ends. It reads it when a
+// watch shows that it has changed, and once in every. How long it was not renewed counts from when
+// that was seen, not from what the holder wrote: clocks differ.
 func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 	var last []byte
 	var seen time.Time

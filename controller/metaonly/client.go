@@ -18,17 +18,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// accept asks for metadata alone, in what this package reads; JSON is for servers that have nothing else.
+// accept asks for metadata alone, in what this package reads; JSON is for servers that have nothing
+// else.
 const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind, and pages of its list, decode no more than Weir looks at.
+// client is a metadata client whose watches of a whole kind, and pages of its list, decode no more
+// than Weir looks at.
 type client struct {
 	metadata.Interface
 	lists, watches *rest.RESTClient
 }
 
-// New has watches of whole kinds sent by one client, the pages of Page by another, and all else by m. They bring of an object that is not being
-// deleted its name, namespace, uid, resourceVersion, owner references and finalizers, and of one that is, all but managedFields.
+// New has watches of whole kinds sent by one client, the pages of Page by another, and all else by
+// m. They bring of an object that is not being deleted its name, namespace, uid, resourceVersion,
+// owner references and finalizers, and of one that is, all but managedFields.
 func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client) (metadata.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
@@ -44,8 +47,9 @@ func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client)
 	return &client{m, byLists, byWatches}, nil
 }
 
-// Connections makes what sends watches by connections of its own: events come by them up to 20 ms later than they could, and for that
-// they cost less. Answers to single requests should not wait so long.
+// Connections makes what sends watches by connections of its own: events come by them up to 20 ms
+// later than they could, and for that they cost less. Answers to single requests should not wait so
+// long.
 func Connections(config *rest.Config) (*http.Client, error) {
 	config = metadata.ConfigFor(config)
 	if config.Dial == nil {

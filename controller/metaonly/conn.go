@@ -7,12 +7,14 @@ import (
 )
 
 const (
-	// gather is how long a busy connection is left alone after a read that has brought all there was. What one update costs is mostly to
-	// wake up for it: of those that come meanwhile it is paid once.
+	// gather is how long a busy connection is left alone after a read that has brought all there
+	// was. What one update costs is mostly to wake up for it: of those that come meanwhile it is
+	// paid once.
 	gather = 20 * time.Millisecond
-	// A connection is busy when so many reads in a row came soon after one another, until so many bring little although it was left alone, or
-	// one comes after a silence. What comes now and then is read when it comes: a caller may wait for what follows from it. What is little
-	// for once may be an API server that had to wait for a processor.
+	// A connection is busy when so many reads in a row came soon after one another, until so many
+	// bring little although it was left alone, or one comes after a silence. What comes now and
+	// then is read when it comes: a caller may wait for what follows from it. What is little for
+	// once may be an API server that had to wait for a processor.
 	inARow, soon, little, silence = 5, 2 * time.Millisecond, 1 << 10, 100 * time.Millisecond
 	// most is what one read brings.
 	most = 64 << 10
@@ -72,7 +74,8 @@ func (c *conn) leaveAlone() {
 	wakeFor(c.Conn, 1)
 }
 
-// count takes in that a read has brought so much, and finds out for how long the connection is left alone.
+// count takes in that a read has brought so much, and finds out for how long the connection is left
+// alone.
 func (c *conn) count(n int) {
 	now := time.Now()
 	if c.busy && n < little || !c.busy && now.Sub(c.came) < soon {

@@ -88,8 +88,8 @@ func TestConnectionGathers(t *testing.T) {
 	}
 }
 
-// TestBusyConnectionIsLeftAlone after each read that has brought all there was, once several came close together, until several in a row
-// bring little, or one comes after a silence.
+// TestBusyConnectionIsLeftAlone after each read that has brought all there was, once several came
+// close together, until several in a row bring little, or one comes after a silence.
 func TestBusyConnectionIsLeftAlone(t *testing.T) {
 	const ms = time.Millisecond
 	// busy are pieces after which the connection is busy, the last of them at 5 ms.

@@ -14,8 +14,8 @@ const (
 	fieldRawObject         = 1    // of RawExtension
 )
 
-// events decodes the frames of a watch: a word, and an object, which it leaves where it is. client-go decodes the object before it
-// reads the next frame into the same place.
+// events decodes the frames of a watch: a word, and an object, which it leaves where it is.
+// client-go decodes the object before it reads the next frame into the same place.
 type events struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.

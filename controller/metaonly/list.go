@@ -22,8 +22,8 @@ const fieldListMetadata, fieldItems = 1, 2
 // acceptList asks for a list in what this package reads, and for nothing else.
 const acceptList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// mostHeader and mostObject bound, in bytes, what is kept at a time of a list that comes: what tells its type or its version, and an object. The
-// API server stores no object of a tenth of that.
+// mostHeader and mostObject bound, in bytes, what is kept at a time of a list that comes: what
+// tells its type or its version, and an object. The API server stores no object of a tenth of that.
 const mostHeader, mostObject = 1 << 16, 64 << 20
 
 // mostRead is what one read brings of it.
@@ -32,17 +32,19 @@ const mostRead = 32 << 10
 var partialListKind = []byte("PartialObjectMetadataList")
 
 var (
-	// errOther is what a list ends with that is something else, before anything of it was handed on.
+	// errOther is what a list ends with that is something else, before anything of it was handed
+	// on.
 	errOther = errors.New("the list is not what was asked for")
 	// errUnknown is what a list ends with that is not understood.
 	errUnknown = errors.New("the list is not understood")
 )
 
-// Page reads one page of a list, as o says, and hands on each object as it comes, decoded as one that a watch brings. So no page is kept. It
-// returns the version of the list, and where it continues. After an error, each may have had some of the objects.
+// Page reads one page of a list, as o says, and hands on each object as it comes, decoded as one
+// that a watch brings. So no page is kept. It returns the version of the list, and where it
+// continues. After an error, each may have had some of the objects.
 //
-// From what does not come from New, and from an API server that does not send protobuf, the page is client-go's, as a whole. So are all pages of a
-// kind after one that was not understood.
+// From what does not come from New, and from an API server that does not send protobuf, the page is
+// client-go's, as a whole. So are all pages of a kind after one that was not understood.
 func Page(ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
 	if g, ok := kind.(*getter); ok && !g.unknown.Load() {
 		if m, err := g.page(ctx, o, each); !errors.Is(err, errOther) {

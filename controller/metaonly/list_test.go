@@ -37,7 +37,8 @@ func readAll(data []byte) (objects []*metav1.PartialObjectMetadata, is metav1.Li
 	return objects, is, err
 }
 
-// TestListIsReadAsClientGoReadsIt but for what is dropped, object by object, with where it continues.
+// TestListIsReadAsClientGoReadsIt but for what is dropped, object by object, with where it
+// continues.
 func TestListIsReadAsClientGoReadsIt(t *testing.T) {
 	all := samples()
 	var objects, want []*metav1.PartialObjectMetadata
@@ -65,12 +66,14 @@ func TestListThatBreaksOffIsNone(t *testing.T) {
 	}
 }
 
-// endsWithout tells whether there is nothing in the rest of a list: the encoding, which is empty, comes last.
+// endsWithout tells whether there is nothing in the rest of a list: the encoding, which is empty,
+// comes last.
 func endsWithout(rest []byte) bool {
 	return messages(rest, func(field protowire.Number, value []byte) bool { return field > fieldRaw && len(value) == 0 })
 }
 
-// TestListThatIsNotUnderstood is client-go's before anything of it was handed on, and ends with an error after that.
+// TestListThatIsNotUnderstood is client-go's before anything of it was handed on, and ends with an
+// error after that.
 func TestListThatIsNotUnderstood(t *testing.T) {
 	whole := listOf(t, usual())
 	field := func(n protowire.Number, value []byte) []byte {
@@ -162,7 +165,8 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 	}
 }
 
-// TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn: a kind would never be listed. One that broke off is asked for as before.
+// TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn: a kind would never be listed. One that
+// broke off is asked for as before.
 func TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn(t *testing.T) {
 	whole := listOf(t, usual())
 	for name, c := range map[string]struct {
@@ -193,7 +197,8 @@ func TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn(t *testing.T) {
 	}
 }
 
-// FuzzList: a list that client-go reads is read as it reads it, or not at all. Of one that it does not, the fault may lie in what is skipped.
+// FuzzList: a list that client-go reads is read as it reads it, or not at all. Of one that it does
+// not, the fault may lie in what is skipped.
 func FuzzList(f *testing.F) {
 	all := samples()
 	var objects []*metav1.PartialObjectMetadata

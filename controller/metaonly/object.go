@@ -94,9 +94,10 @@ func partial(data []byte) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// decode hands over to client-go's decoder what is looked at of an object's metadata, by stretches of fields that follow each other. Of an
-// object that is being deleted policies are asked, so that is all but managedFields; so it is of what has no uid: a bookmark, whose
-// annotations tell where the first list ends.
+// decode hands over to client-go's decoder what is looked at of an object's metadata, by stretches
+// of fields that follow each other. Of an object that is being deleted policies are asked, so that
+// is all but managedFields; so it is of what has no uid: a bookmark, whose annotations tell where
+// the first list ends.
 func decode(data []byte, m *metav1.ObjectMeta) bool {
 	deleting, named := false, false
 	if !fields(data, func(field protowire.Number, begin, end int) bool {
@@ -131,7 +132,8 @@ func decode(data []byte, m *metav1.ObjectMeta) bool {
 	}) && m.Unmarshal(data[from:to]) == nil
 }
 
-// messages calls f with the fields of a message all of which must have a length and content, until one returns false.
+// messages calls f with the fields of a message all of which must have a length and content, until
+// one returns false.
 func messages(data []byte, f func(field protowire.Number, value []byte) bool) bool {
 	for len(data) > 0 {
 		field, kind, n := protowire.ConsumeTag(data)

@@ -130,7 +130,8 @@ func TestWhatIsNotAnObjectIsLeftToClientGo(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what client-go reads is read here as well, and the same; what it refuses may only be read if what is wrong was skipped.
+// FuzzDecode: what client-go reads is read here as well, and the same; what it refuses may only be
+// read if what is wrong was skipped.
 func FuzzDecode(f *testing.F) {
 	for _, m := range samples() {
 		f.Add(sent(f, m))

@@ -7,12 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mostIdle is how many pages in a row may bring nothing new: an API that looks for what is asked for among much else may answer with none of it
-// for a while.
+// mostIdle is how many pages in a row may bring nothing new: an API that looks for what is asked
+// for among much else may answer with none of it for a while.
 const mostIdle = 10
 
-// Pages finds out that a list has no end. An API that gives another token with each page, and nothing with it, or the same over and over, would be
-// asked for ever. A page is known again by the object that it begins with: that is little to remember of a list of a million. The zero value is a list that begins.
+// Pages finds out that a list has no end. An API that gives another token with each page, and
+// nothing with it, or the same over and over, would be asked for ever. A page is known again by the
+// object that it begins with: that is little to remember of a list of a million. The zero value is
+// a list that begins.
 type Pages struct {
 	token string
 	first string          // what the page under way begins with
@@ -27,7 +29,8 @@ func (p *Pages) Saw(m *metav1.ObjectMeta) {
 	}
 }
 
-// Next takes in that the page has ended, and where the list continues. An error says that the list has no end.
+// Next takes in that the page has ended, and where the list continues. An error says that the list
+// has no end.
 func (p *Pages) Next(token string) error {
 	first := p.first
 	p.first = ""

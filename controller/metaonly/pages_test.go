@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whatever an API answers, a list that brings nothing ends; and one that brings something is read to its end, however long it is.
+// Whatever an API answers, a list that brings nothing ends; and one that brings something is read
+// to its end, however long it is.
 func TestPagesThatBringNothingNewEndAList(t *testing.T) {
 	const most = 10_000
 	object := func(uid int) *metav1.PartialObjectMetadata {

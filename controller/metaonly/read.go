@@ -12,9 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReadList reads an answer to a list, as protobuf or as JSON, and hands on the metadata of each object as it comes: all of it, where Page drops
-// what Weir mostly does not look at. So no more than one object is kept, however much each of them carries. In JSON the objects may be whole, as of an API that knows no
-// metadata alone. After an error, each may have had some of the objects.
+// ReadList reads an answer to a list, as protobuf or as JSON, and hands on the metadata of each
+// object as it comes: all of it, where Page drops what Weir mostly does not look at. So no more
+// than one object is kept, however much each of them carries. In JSON the objects may be whole, as
+// of an API that knows no metadata alone. After an error, each may have had some of the objects.
 func ReadList(answer io.Reader, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
 	in := bufio.NewReaderSize(answer, mostRead)
 	if head, err := in.Peek(len(prefix)); err == nil && bytes.Equal(head, prefix) {

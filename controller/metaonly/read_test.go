@@ -56,7 +56,8 @@ func TestListIsReadWithAllMetadata(t *testing.T) {
 	}
 }
 
-// TestListInJSONIsAListAndWhole: by what is none, or a part of one, no namespace would be proved empty.
+// TestListInJSONIsAListAndWhole: by what is none, or a part of one, no namespace would be proved
+// empty.
 func TestListInJSONIsAListAndWhole(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"kind": "GadgetList", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"uid": "a"}, "spec": {"items": [1]}}, {"metadata": {"uid": "b"}}]}`: 2,
@@ -113,7 +114,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestListInJSONIsHandedOnAsItComes: hundreds of objects of a megabyte each are never there at once.
+// TestListInJSONIsHandedOnAsItComes: hundreds of objects of a megabyte each are never there at
+// once.
 func TestListInJSONIsHandedOnAsItComes(t *testing.T) {
 	const most = 200
 	annotation := strings.Repeat("x", 1<<16)

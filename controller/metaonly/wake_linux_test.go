@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestNoWakingForAConnectionThatIsLeftAlone: the system does not tell of what comes meanwhile, and tells of it afterwards, so nothing is lost.
+// TestNoWakingForAConnectionThatIsLeftAlone: the system does not tell of what comes meanwhile, and
+// tells of it afterwards, so nothing is lost.
 func TestNoWakingForAConnectionThatIsLeftAlone(t *testing.T) {
 	server, client := pair(t)
 	if _, err := server.Write(make([]byte, 100)); err != nil {
@@ -87,7 +88,8 @@ func pair(t *testing.T) (server, client net.Conn) {
 	return server, client
 }
 
-// ready tells whether the system tells of data on a connection within some time, in the way in which Go's runtime waits for it.
+// ready tells whether the system tells of data on a connection within some time, in the way in
+// which Go's runtime waits for it.
 func ready(t *testing.T, c net.Conn, within time.Duration) bool {
 	t.Helper()
 	raw, err := c.(syscall.Conn).SyscallConn()

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// Nothing can be made in an API to which no API server passes requests on. A 503 alone does not say that it is
-// one: there may be a load balancer in front of several API servers.
+// Nothing can be made in an API to which no API server passes requests on. A 503 alone does not say
+// that it is one: there may be a load balancer in front of several API servers.
 func TestOnlyAnAPIThatIsNotAvailableHoldsNoNamespace(t *testing.T) {
 	const service = "service: {namespace: kube-system, name: widgets}"
 	for name, c := range map[string]struct {

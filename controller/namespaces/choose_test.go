@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestContentIsChosenInPiecesAndNothingIsLeftOut while objects go: those that were chosen, and others that another client deletes.
+// TestContentIsChosenInPiecesAndNothingIsLeftOut while objects go: those that were chosen, and
+// others that another client deletes.
 func TestContentIsChosenInPiecesAndNothingIsLeftOut(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	const objects = mostChosen + mostChosen/2
@@ -68,7 +69,8 @@ func TestContentIsChosenInPiecesAndNothingIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsKnownToBeOfTheWaveIsChosen: what shows up after the count, or has other labels since, may belong to a later wave.
+// TestOnlyWhatIsKnownToBeOfTheWaveIsChosen: what shows up after the count, or has other labels
+// since, may belong to a later wave.
 func TestOnlyWhatIsKnownToBeOfTheWaveIsChosen(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	store := follow.NewStore()

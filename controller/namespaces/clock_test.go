@@ -27,7 +27,8 @@ func inTowns(t *testing.T, test func(c *clustertest.Cluster)) {
 	}
 }
 
-// heldFirst makes a namespace shop, whose first wave lasts a minute, because a ConfigMap of it is held, and whose second is a pod p.
+// heldFirst makes a namespace shop, whose first wave lasts a minute, because a ConfigMap of it is
+// held, and whose second is a pod p.
 func heldFirst(c *clustertest.Cluster) {
 	c.Obey(configsFirst)
 	c.Found("shop", "first")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// wait writes down what the namespace waits for, and says when to look again at the latest; a change of
-// its content comes earlier.
+// wait writes down what the namespace waits for, and says when to look again at the latest; a
+// change of its content comes earlier.
 func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if step.Recheck > 0 {
 		p.queue.AddAfter(p.ns.Name, step.Recheck)
@@ -41,8 +41,8 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	return rest, err
 }
 
-// nameFirst finds for each kind that the step waits for one object to name. The graph has no order: this
-// looks at all of them, and is done only when a condition or a message is to be written.
+// nameFirst finds for each kind that the step waits for one object to name. The graph has no order:
+// this looks at all of them, and is done only when a condition or a message is to be written.
 func (p *pass) nameFirst(step drain.Step) {
 	for i := range p.state.Kinds {
 		k := &p.state.Kinds[i]
@@ -77,8 +77,8 @@ func (p *pass) tell(step drain.Step) {
 	p.Reporter.Blocked(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}, step.Why)
 }
 
-// describe writes the conditions of the namespace if they are not as they should be: beside the namespace
-// controller, which has five of its own, only Weir's.
+// describe writes the conditions of the namespace if they are not as they should be: beside the
+// namespace controller, which has five of its own, only Weir's.
 func (p *pass) describe(ctx context.Context, step drain.Step) (changed bool, err error) {
 	wanted := drain.Conditions(p.state, step)
 	if p.Companion {

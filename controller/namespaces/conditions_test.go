@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConditionsOfOthersStayAndATimeMovesWithItsStatus: the built-in namespace controller, and whoever else writes into the status, keep what is
-// theirs; who waits for a transition sees one only where there is one; and nothing is written that is there already.
+// TestConditionsOfOthersStayAndATimeMovesWithItsStatus: the built-in namespace controller, and
+// whoever else writes into the status, keep what is theirs; who waits for a transition sees one
+// only where there is one; and nothing is written that is there already.
 func TestConditionsOfOthersStayAndATimeMovesWithItsStatus(t *testing.T) {
 	type condition = corev1.NamespaceCondition
 	for name, c := range map[string]struct {

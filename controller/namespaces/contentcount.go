@@ -66,8 +66,8 @@ func (p *pass) count(ctx context.Context) error {
 	return nil
 }
 
-// recountKinds counts again, because there may be other kinds now. What was listed live since the pass began
-// stands.
+// recountKinds counts again, because there may be other kinds now. What was listed live since the
+// pass began stands.
 func (p *pass) recountKinds(ctx context.Context) error {
 	before := p.state.Kinds
 	if err := p.count(ctx); err != nil {
@@ -100,8 +100,8 @@ func (p *pass) part(at part) *drain.Kind {
 	return &parts[i]
 }
 
-// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they are
-// known from a live list; exact asks for a new one if the graph shows what that did not.
+// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they
+// are known from a live list; exact asks for a new one if the graph shows what that did not.
 func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
 	parts := p.parts(kind)
 	for i := range parts {
@@ -159,7 +159,8 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	})
 }
 
-// found is what is kept of an object that a live list shows. What else is in it may be large, and is not Weir's to look at.
+// found is what is kept of an object that a live list shows. What else is in it may be large, and
+// is not Weir's to look at.
 type found struct {
 	ref        graph.Ref
 	wave       int
@@ -167,7 +168,8 @@ type found struct {
 	finalizers []string // where the graph does not have them
 }
 
-// finding says what to keep of the objects of a kind. It is called by whoever makes the list, which may be another pass.
+// finding says what to keep of the objects of a kind. It is called by whoever makes the list, which
+// may be another pass.
 func (p *pass) finding(kind schema.GroupResource) func(*metav1.PartialObjectMetadata) found {
 	order, followed := p.order, p.followed.Has(kind)
 	return func(m *metav1.PartialObjectMetadata) found {

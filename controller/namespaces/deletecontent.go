@@ -19,12 +19,13 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// mostChosen is how many objects are chosen at a time: a namespace may hold more than there is room to copy them all.
+// mostChosen is how many objects are chosen at a time: a namespace may hold more than there is room
+// to copy them all.
 const mostChosen = 10_000
 
-// delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by object
-// with the uid, where the reference deletes collections: a refusal of one leaves the others alone, and
-// nothing in a namespace of the same name that comes later can be hit.
+// delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by
+// object with the uid, where the reference deletes collections: a refusal of one leaves the others
+// alone, and nothing in a namespace of the same name that comes later can be hit.
 //
 // same is false if the namespace is gone or another by now. It is read after objects were chosen:
 // what was chosen before that was in it.
@@ -57,7 +58,8 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	return true, nil
 }
 
-// deleteChosen deletes what is chosen, and returns when no delete is under way any more. The namespace is read after each choice, if it is to be.
+// deleteChosen deletes what is chosen, and returns when no delete is under way any more. The
+// namespace is read after each choice, if it is to be.
 func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes, read bool) (same bool, err error) {
 	defer d.wait()
 	for refs := range p.choose(step) {
@@ -75,7 +77,8 @@ func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes, re
 	return true, nil
 }
 
-// deletes are those of one step, and what was refused of them. A slow one holds up none of what is chosen after it.
+// deletes are those of one step, and what was refused of them. A slow one holds up none of what is
+// chosen after it.
 type deletes struct {
 	p     *pass
 	group errgroup.Group // of the requests, which fail no others
@@ -93,7 +96,8 @@ func (p *pass) deletes() *deletes {
 	return d
 }
 
-// send deletes objects, but those whose delete was refused a moment ago. It returns when the last delete is under way.
+// send deletes objects, but those whose delete was refused a moment ago. It returns when the last
+// delete is under way.
 func (d *deletes) send(ctx context.Context, refs []chosen) {
 	for _, c := range refs {
 		if d.refusedBefore(c.Ref) {
@@ -109,7 +113,8 @@ func (d *deletes) send(ctx context.Context, refs []chosen) {
 // wait returns when no delete is under way any more.
 func (d *deletes) wait() { _ = d.group.Wait() }
 
-// refusedBefore tells whether an object's delete was refused a moment ago, so that it is not to be sent again yet.
+// refusedBefore tells whether an object's delete was refused a moment ago, so that it is not to be
+// sent again yet.
 func (d *deletes) refusedBefore(ref graph.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,9 +146,10 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	}
 }
 
-// takeCollection takes in what became of the delete of all that is there of a kind. Anything but its success leaves objects, and no list shows them. That
-// collections cannot be deleted is no reason to wait: it stays so. A 404 may be of another server than the one that has the kind: whether it is served any
-// more is for discovery to say.
+// takeCollection takes in what became of the delete of all that is there of a kind. Anything but
+// its success leaves objects, and no list shows them. That collections cannot be deleted is no
+// reason to wait: it stays so. A 404 may be of another server than the one that has the kind:
+// whether it is served any more is for discovery to say.
 func (d *deletes) takeCollection(kind schema.GroupResource, err error) {
 	if err == nil || apierrors.IsMethodNotSupported(err) && !request.RefusedByWebhook(err) {
 		return
@@ -168,7 +174,8 @@ func (d *deletes) keep(ref graph.Ref, why string) {
 	d.refusals[ref.Kind].Add(ref.Name, why)
 }
 
-// choose chooses what there is to delete, no more than mostChosen at a time: what went meanwhile is not chosen any more.
+// choose chooses what there is to delete, no more than mostChosen at a time: what went meanwhile is
+// not chosen any more.
 func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
 	return func(yield func([]chosen) bool) {
 		var refs []chosen
@@ -204,8 +211,9 @@ type chosen struct {
 	listed bool
 }
 
-// deleteObject deletes an object, unless another client has done so since it was chosen: the collector, or who owned it. One that a live list
-// showed and the graph does not have need not be gone: the watch may be late.
+// deleteObject deletes an object, unless another client has done so since it was chosen: the
+// collector, or who owned it. One that a live list showed and the graph does not have need not be
+// gone: the watch may be late.
 func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 	ref := c.Ref
 	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
@@ -223,9 +231,10 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 	return err
 }
 
-// deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The namespace is read
-// right before and after. It cannot go meanwhile, because it carries Weir's finalizer, unless a client takes that
-// off: then what another one of its name holds may be hit, and this is all that can be said of it.
+// deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The
+// namespace is read right before and after. It cannot go meanwhile, because it carries Weir's
+// finalizer, unless a client takes that off: then what another one of its name holds may be hit,
+// and this is all that can be said of it.
 func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *deletes) (same bool, err error) {
 	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {
 		return false, err
@@ -243,8 +252,9 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *d
 	return ns != nil, err
 }
 
-// present are the objects that the graph has and that do not terminate yet. Where labels decide about the wave, only those whose labels
-// are known as they are now: the next pass lists the others live.
+// present are the objects that the graph has and that do not terminate yet. Where labels decide
+// about the wave, only those whose labels are known as they are now: the next pass lists the others
+// live.
 func (p *pass) present(at part) iter.Seq[graph.Ref] {
 	views := slices.Values(p.early[at.kind])
 	if p.early == nil {
@@ -283,8 +293,8 @@ func (p *pass) show(ctx context.Context, step drain.Step) {
 	}
 }
 
-// recount takes the counts of kinds that the graph follows from it again, and tells whether all that is
-// left of them terminates. Those that it does not follow have to be listed again.
+// recount takes the counts of kinds that the graph follows from it again, and tells whether all
+// that is left of them terminates. Those that it does not follow have to be listed again.
 func (p *pass) recount(step drain.Step) (settled bool) {
 	inv := p.Store.Inventory(p.ns.Name)
 	p.state.Finalizers = inv.Finalizers

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestWhatIsLoggedOfDeletes counts each object once, and each kind that could only be deleted unseen, if that was refused.
+// TestWhatIsLoggedOfDeletes counts each object once, and each kind that could only be deleted
+// unseen, if that was refused.
 func TestWhatIsLoggedOfDeletes(t *testing.T) {
 	pods, tokens, keys := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "tokens"}, schema.GroupResource{Resource: "keys"}
 	d := &deletes{p: &pass{progress: &progress{refused: refused{}}}, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}

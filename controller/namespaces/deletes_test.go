@@ -42,7 +42,8 @@ func TestWhatIsTheDrainersToDelete(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftWhenDrainingEndsIsTold to who collects, if anybody does, and only of namespaces that were drained.
+// TestWhatIsLeftWhenDrainingEndsIsTold to who collects, if anybody does, and only of namespaces
+// that were drained.
 func TestWhatIsLeftWhenDrainingEndsIsTold(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {

@@ -25,15 +25,16 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// DefaultNamespaceSyncs is how many namespaces are drained at once. The reference takes 10 (RB 9.1); those that are drained side by side
-// share lists here, and their requests share one limit with everything else.
+// DefaultNamespaceSyncs is how many namespaces are drained at once. The reference takes 10 (RB
+// 9.1); those that are drained side by side share lists here, and their requests share one limit
+// with everything else.
 const DefaultNamespaceSyncs = 32
 
 const (
 	// settleTime gathers changes to a namespace's content into one look at it.
 	settleTime = 20 * time.Millisecond
-	// showTime is how long a pass waits for the watch to show what its deletes did, before it leaves the
-	// rest to the next pass.
+	// showTime is how long a pass waits for the watch to show what its deletes did, before it
+	// leaves the rest to the next pass.
 	showTime = 300 * time.Millisecond
 	// conditionsAfter spares a namespace that is gone in a moment the writing of conditions, and
 	// conditionsEvery one that drains for long their rewriting at each step.
@@ -41,8 +42,8 @@ const (
 	conditionsEvery = time.Second
 	// blockedAfter is for how long a wave waits for the same before an Event says so.
 	blockedAfter = 5 * time.Second
-	// requeueEvery is how often the namespace controller is asked to look at an empty namespace. It does 5 s
-	// later (RB 7.7), and takes a moment then.
+	// requeueEvery is how often the namespace controller is asked to look at an empty namespace. It
+	// does 5 s later (RB 7.7), and takes a moment then.
 	requeueEvery = 7 * time.Second
 	// serversAgree is how long several API servers may take until all of them refuse to create in a
 	// namespace that is being deleted (RB 7.7). A single one refuses at once.
@@ -63,7 +64,8 @@ type Options struct {
 	Policies   *live.State // nil: there are none
 	Home       string      // the namespace that is not drained: Weir's own; empty for none
 	Companion  bool        // the namespace controller runs too
-	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir does not collect.
+	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir
+	// does not collect.
 	Left func(types.UID)
 	Log  logr.Logger
 }
@@ -84,18 +86,20 @@ type Drainer struct {
 	begun   map[string]*progress     // the namespaces under way
 	failed  map[string]failure       // namespaces whose passes end in errors
 	records *rate.Limiter            // of Events that tell what was deleted
-	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is deleted.
+	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is
+	// deleted.
 	recentlyDeleted map[string]time.Time
 	servers         struct {
 		several bool
 		until   time.Time // when to look again
 	}
-	// listening is held while it is decided whether the graph is to tell of changes in a namespace, and told
-	// to: two who decide one after the other must not be heard the other way round.
+	// listening is held while it is decided whether the graph is to tell of changes in a namespace,
+	// and told to: two who decide one after the other must not be heard the other way round.
 	listening sync.Mutex
 }
 
-// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write or two.
+// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write
+// or two.
 type progress struct {
 	uid      types.UID
 	since    time.Time // when it was first looked at
@@ -107,8 +111,8 @@ type progress struct {
 	relisted relisted
 	// outside: what it waits for is not in it, but in what the cluster serves.
 	outside bool
-	// written is since when the wave is under way, as the namespace says it, and writtenAt when that was by
-	// our clock.
+	// written is since when the wave is under way, as the namespace says it, and writtenAt when
+	// that was by our clock.
 	written, writtenAt time.Time
 	// reached is the wave under way; nil before there is one. Others read it.
 	reached atomic.Pointer[reached]
@@ -249,8 +253,8 @@ func (d *Drainer) work(ctx context.Context, name string) {
 // outcome is how a pass ends, when it is not in an error.
 type outcome struct {
 	done bool // the namespace needs nothing more from us
-	// after is when to look again at the latest, if that is known. Without it the namespace waits for its content, and is looked at again
-	// in intervals that grow.
+	// after is when to look again at the latest, if that is known. Without it the namespace waits
+	// for its content, and is looked at again in intervals that grow.
 	after time.Duration
 }
 
@@ -258,8 +262,8 @@ var finished, pending = outcome{done: true}, outcome{}
 
 func recheck(after time.Duration) outcome { return outcome{after: after} }
 
-// begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass that
-// is under way: there is one at a time.
+// begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass
+// that is under way: there is one at a time.
 func (d *Drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
@@ -305,9 +309,10 @@ func (d *Drainer) end(name string) {
 	}
 }
 
-// Deletes tells whether an object is the drainer's to delete: all that is in a namespace that it drains, each object once. A Secret whose owner
-// is gone may still be in use by pods, and goes with its wave. But what an owner awaits that is being deleted is the collector's until its wave
-// has come: the owner may be of an earlier one, which would wait for ever.
+// Deletes tells whether an object is the drainer's to delete: all that is in a namespace that it
+// drains, each object once. A Secret whose owner is gone may still be in use by pods, and goes with
+// its wave. But what an owner awaits that is being deleted is the collector's until its wave has
+// come: the owner may be of an earlier one, which would wait for ever.
 func (d *Drainer) Deletes(ref graph.Ref, awaited bool) bool {
 	d.mu.Lock()
 	p := d.begun[ref.Namespace]

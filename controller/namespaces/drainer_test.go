@@ -162,8 +162,9 @@ func foundTwoPieces(c *clustertest.Cluster) {
 	c.Fill("v1", "secrets", "Secret", "shop", "s")
 }
 
-// TestAnotherNamespaceIsNotHitByTheSecondPiece of what is deleted: more objects are there than are chosen at a time, and the namespace is
-// another one by the time the rest is chosen. Requests with the uids of the first one's objects hit nothing of the second.
+// TestAnotherNamespaceIsNotHitByTheSecondPiece of what is deleted: more objects are there than are
+// chosen at a time, and the namespace is another one by the time the rest is chosen. Requests with
+// the uids of the first one's objects hit nothing of the second.
 func TestAnotherNamespaceIsNotHitByTheSecondPiece(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		foundTwoPieces(c)
@@ -210,7 +211,8 @@ func TestOneSlowDeleteHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAnotherNamespaceIsNotHitByWhatWasListed: a kind that cannot be watched is listed live, and by then the namespace may be another one.
+// TestAnotherNamespaceIsNotHitByWhatWasListed: a kind that cannot be watched is listed live, and by
+// then the namespace may be another one.
 func TestAnotherNamespaceIsNotHitByWhatWasListed(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "get", "list"})

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// As many namespaces as there are workers wait for a list that has no end in one of them: each says so, and all others go.
+// As many namespaces as there are workers wait for a list that has no end in one of them: each says
+// so, and all others go.
 func TestListThatHasNoEndHoldsOnlyTheNamespacesItIsOf(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "list"})

@@ -19,8 +19,9 @@ import (
 type failure struct{ since, told time.Time }
 
 const (
-	// failuresEvery is how often a failure is told at most. What is written wakes the drainer, and the next error may have other words: without a pause the
-	// one would follow the other as fast as requests go.
+	// failuresEvery is how often a failure is told at most. What is written wakes the drainer, and
+	// the next error may have other words: without a pause the one would follow the other as fast
+	// as requests go.
 	failuresEvery = time.Minute
 	// mostTelling is how long a worker takes for that: whoever comes later can tell it, too.
 	mostTelling = 5 * time.Second
@@ -29,9 +30,10 @@ const (
 // errNotDescribed is about the conditions alone: the draining goes on without them.
 var errNotDescribed = errors.New("write conditions")
 
-// failing takes in how a pass ended, and tells on the namespace that its draining does not go on, once that has been so for a while: its conditions say what
-// it waited for before. Of a namespace that was never read no more is known than its name; the log has it. While there is no contact nothing can be written,
-// and it is no error of the namespace.
+// failing takes in how a pass ended, and tells on the namespace that its draining does not go on,
+// once that has been so for a while: its conditions say what it waited for before. Of a namespace
+// that was never read no more is known than its name; the log has it. While there is no contact
+// nothing can be written, and it is no error of the namespace.
 func (d *Drainer) failing(ctx context.Context, name string, err error) {
 	goesOn := err == nil || errors.Is(err, follow.ErrNoContact) || errors.Is(err, follow.ErrRewound) || errors.Is(err, errNotDescribed)
 	now := time.Now()

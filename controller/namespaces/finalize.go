@@ -33,9 +33,9 @@ func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	return o, err
 }
 
-// requeue makes the namespace controller look again, now that nothing is left and nothing of it is held: it
-// may have been refused so often that it would not for a minute (RB 7.8). Until it has let the namespace go,
-// it is asked again.
+// requeue makes the namespace controller look again, now that nothing is left and nothing of it is
+// held: it may have been refused so often that it would not for a minute (RB 7.8). Until it has let
+// the namespace go, it is asked again.
 func (p *pass) requeue(ctx context.Context, step drain.Step) (outcome, error) {
 	if left := requeueEvery - time.Since(p.requeued); left > 0 {
 		return recheck(left), nil

@@ -22,9 +22,9 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// foreign knows the admission webhooks, Weir's own aside, that see objects as they are created. The API server
-// asks them after it has made sure that the namespace is not being deleted, and waits for them: what they let
-// through may arrive when the namespace is empty, or gone.
+// foreign knows the admission webhooks, Weir's own aside, that see objects as they are created. The
+// API server asks them after it has made sure that the namespace is not being deleted, and waits
+// for them: what they let through may arrive when the namespace is empty, or gone.
 type foreign struct {
 	client typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	store  *follow.Store
@@ -39,7 +39,8 @@ type foreign struct {
 	past  []pastHooks
 }
 
-// pastHooks are the webhooks from before others were read. A request may still be with one of them until then.
+// pastHooks are the webhooks from before others were read. A request may still be with one of them
+// until then.
 type pastHooks struct {
 	hooks []foreignHook
 	until time.Time
@@ -59,8 +60,8 @@ func (f *foreign) changed() {
 	f.changes++
 }
 
-// sees names a webhook that may see what is created in a namespace, as of a time or later; empty if there is
-// none. Unknown counts as one.
+// sees names a webhook that may see what is created in a namespace, as of a time or later; empty if
+// there is none. Unknown counts as one.
 func (f *foreign) sees(ctx context.Context, ns *corev1.Namespace, since time.Time) string {
 	return f.first(ctx, since, func(h foreignHook) bool { return h.namespaces.Matches(labels.Set(ns.Labels)) })
 }
@@ -88,8 +89,8 @@ func (f *foreign) first(ctx context.Context, since time.Time, about func(foreign
 	return ""
 }
 
-// asOf are the webhooks as they were at a time, or later. What was read before stands for them while the graph
-// follows the configurations and has seen no change: then this makes no request.
+// asOf are the webhooks as they were at a time, or later. What was read before stands for them
+// while the graph follows the configurations and has seen no change: then this makes no request.
 func (f *foreign) asOf(ctx context.Context, since time.Time) ([]foreignHook, error) {
 	followed := 0
 	for _, k := range f.store.Stats().Kinds {

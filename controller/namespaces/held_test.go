@@ -48,7 +48,8 @@ func TestGroupThatDoesNotAnswerHoldsNamespacesAndIsNamed(t *testing.T) {
 	})
 }
 
-// Another controller's finalizer on the namespace itself: what is in it goes, and what the namespace says is true while it is held.
+// Another controller's finalizer on the namespace itself: what is in it goes, and what the
+// namespace says is true while it is held.
 func TestNamespaceThatOthersHoldIsEmptiedAndSaysSo(t *testing.T) {
 	for name, hold := range map[string]func(*corev1.Namespace){
 		"by its metadata": func(ns *corev1.Namespace) { ns.Finalizers = []string{"example.com/theirs"} },
@@ -117,7 +118,8 @@ func TestFinalizerThatIsPutBackHasTheNamespaceEmptiedAgain(t *testing.T) {
 	})
 }
 
-// Each conflict is tried again at once, but not for ever: whoever writes all the time must not keep a worker.
+// Each conflict is tried again at once, but not for ever: whoever writes all the time must not keep
+// a worker.
 func TestNamespaceThatChangesAllTheTimeIsLeftForAWhile(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Found("shop", "first")
@@ -162,7 +164,8 @@ func TestNamespaceThatWeirRunsInIsNotEmptied(t *testing.T) {
 	})
 }
 
-// Whoever may create pods chooses their finalizers. All of them in the namespace's conditions would be more than the API server stores.
+// Whoever may create pods chooses their finalizers. All of them in the namespace's conditions would
+// be more than the API server stores.
 func TestObjectWithManyFinalizersIsNamedInFewWords(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Found("shop", "first")
@@ -190,7 +193,8 @@ func TestObjectWithManyFinalizersIsNamedInFewWords(t *testing.T) {
 	})
 }
 
-// A kind that cannot be watched is listed: what holds its objects counts as that of all others, also when others are deleted after the list.
+// A kind that cannot be watched is listed: what holds its objects counts as that of all others,
+// also when others are deleted after the list.
 func TestFinalizersOfAKindThatIsListedAreCounted(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Serve("example.com/v1", "tokens", "Token", true, metav1.Verbs{"delete", "list"})

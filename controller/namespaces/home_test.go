@@ -8,8 +8,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// TestGarbageInTheNamespaceThatWeirRunsInIsCollected although that is being deleted: nothing in it is the drainer's to delete, so it stays with the
-// collector. Weir's own Deployment may have to be rolled out while a person finds out why the namespace does not go.
+// TestGarbageInTheNamespaceThatWeirRunsInIsCollected although that is being deleted: nothing in it
+// is the drainer's to delete, so it stays with the collector. Weir's own Deployment may have to be
+// rolled out while a person finds out why the namespace does not go.
 func TestGarbageInTheNamespaceThatWeirRunsInIsCollected(t *testing.T) {
 	for name, policy := range map[string][]string{"in the usual order": nil, "in that of a policy": {configsFirst}} {
 		t.Run(name, func(t *testing.T) {

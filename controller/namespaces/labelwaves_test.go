@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// edgeFirst orders ConfigMaps by their labels: those of tier edge, then those of tier core, then what is left.
+// edgeFirst orders ConfigMaps by their labels: those of tier edge, then those of tier core, then
+// what is left.
 const edgeFirst = `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
   {name: edge, objectSelector: {matchLabels: {tier: edge}}, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: core, objectSelector: {matchLabels: {tier: core}}, resources: [{apiGroups: [""], resources: [configmaps]}]},
@@ -67,7 +68,8 @@ func terminates(c *clustertest.Cluster, key string) bool {
 	return ok && m["deletionTimestamp"] != nil
 }
 
-// An object moves between waves while the namespace goes: by another label, or made when its wave was over.
+// An object moves between waves while the namespace goes: by another label, or made when its wave
+// was over.
 func TestWaveOfAnObjectIsThatOfItsLabelsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(c *clustertest.Cluster)
@@ -106,7 +108,8 @@ func TestWaveOfAnObjectIsThatOfItsLabelsNow(t *testing.T) {
 	}
 }
 
-// Labels are known from a live list only: where it is refused nothing of the kind may be deleted, because its wave may be a later one.
+// Labels are known from a live list only: where it is refused nothing of the kind may be deleted,
+// because its wave may be a later one.
 func TestNothingIsDeletedWhoseLabelsCannotBeRead(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Obey(edgeFirst)
@@ -129,7 +132,8 @@ func TestNothingIsDeletedWhoseLabelsCannotBeRead(t *testing.T) {
 	})
 }
 
-// A kind whose labels cannot be listed goes with the last wave: in an earlier one it might hit what belongs to a later.
+// A kind whose labels cannot be listed goes with the last wave: in an earlier one it might hit what
+// belongs to a later.
 func TestKindThatCannotBeListedGoesWithTheWaveOfNoLabels(t *testing.T) {
 	const policy = `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
   {name: edge, objectSelector: {matchLabels: {tier: edge}}, resources: [{apiGroups: ["example.com"], resources: [tokens]}]},

@@ -16,19 +16,22 @@ import (
 )
 
 const (
-	// arrivalTime is how long content may arrive after a deletion for the namespace to wait for it, where
-	// webhooks of others see it being created. The reference waits as long for everything (RB 7.7).
+	// arrivalTime is how long content may arrive after a deletion for the namespace to wait for it,
+	// where webhooks of others see it being created. The reference waits as long for everything (RB
+	// 7.7).
 	arrivalTime = 5 * time.Second
-	// lateFor is how long after a namespace is gone content may still turn up in it. The API server gives up
-	// on a request after 34 s, its calls of webhooks included (RB 6.18); the rest is for the watch.
+	// lateFor is how long after a namespace is gone content may still turn up in it. The API server
+	// gives up on a request after 34 s, its calls of webhooks included (RB 6.18); the rest is for
+	// the watch.
 	lateFor = 40 * time.Second
-	// lateTrial is for how long it is tried to delete what turned up, and lateTakeover for how long after
-	// lateFor a new leader looks at what the one before may have left.
+	// lateTrial is for how long it is tried to delete what turned up, and lateTakeover for how long
+	// after lateFor a new leader looks at what the one before may have left.
 	lateTrial    = 10 * time.Minute
 	lateTakeover = time.Minute
 	// mostRecentlyDeleted bounds how many namespaces are remembered for that: 250 a second.
 	mostRecentlyDeleted = 10_000
-	// mostDoubted bounds how many objects are read to find out whether a user is to be told of them.
+	// mostDoubted bounds how many objects are read to find out whether a user is to be told of
+	// them.
 	mostDoubted = 20
 )
 
@@ -43,8 +46,8 @@ func (p *pass) arriving(ctx context.Context) {
 	}
 }
 
-// departs begins to look for what turns up late in a namespace that is gone. Every replica has seen it go, so
-// a new leader goes on with that; what a lone weir had in mind when it ended is lost.
+// departs begins to look for what turns up late in a namespace that is gone. Every replica has seen
+// it go, so a new leader goes on with that; what a lone weir had in mind when it ended is lost.
 func (d *Drainer) departs(name string) {
 	if d.Companion {
 		return
@@ -68,8 +71,8 @@ func (d *Drainer) departs(name string) {
 	}
 }
 
-// forgetOldLocked drops namespaces that have been gone for longer than that. If the graph still tells of one,
-// that is when it ends.
+// forgetOldLocked drops namespaces that have been gone for longer than that. If the graph still
+// tells of one, that is when it ends.
 func (d *Drainer) forgetOldLocked(age time.Duration) {
 	for name, since := range d.recentlyDeleted {
 		if time.Since(since) > age {
@@ -78,7 +81,8 @@ func (d *Drainer) forgetOldLocked(age time.Duration) {
 	}
 }
 
-// forget ends looking for what turns up late in a namespace, unless another of its name has gone since.
+// forget ends looking for what turns up late in a namespace, unless another of its name has gone
+// since.
 func (d *Drainer) forget(name string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,8 +116,8 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	return finished, nil
 }
 
-// lateContent is what there is in a namespace by its name: what the graph has, and at the last look the kinds
-// that it does not follow, if webhooks may have kept creates waiting.
+// lateContent is what there is in a namespace by its name: what the graph has, and at the last look
+// the kinds that it does not follow, if webhooks may have kept creates waiting.
 func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time, last bool) ([]graph.Ref, error) {
 	var refs []graph.Ref
 	for _, k := range d.Store.Inventory(name).Kinds {
@@ -144,9 +148,9 @@ func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time,
 	return refs, nil
 }
 
-// removeLate deletes objects that were found in a namespace by its name, if no such namespace exists. It is
-// read after they were found: then they are not in one that came later, whatever comes by now. If there is
-// another of that name they may be its own, and are kept.
+// removeLate deletes objects that were found in a namespace by its name, if no such namespace
+// exists. It is read after they were found: then they are not in one that came later, whatever
+// comes by now. If there is another of that name they may be its own, and are kept.
 func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, refs []graph.Ref) error {
 	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -164,7 +168,8 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 		if err == nil {
 			d.Log.Info("deleted", "object", refs[i].String(), "uid", refs[i].UID, "why", "it was created in a namespace that was being deleted, and is gone")
 		}
-		// Another 404 is not about the object: webhooks with a namespaceSelector cannot be asked about it.
+		// Another 404 is not about the object: webhooks with a namespaceSelector cannot be asked
+		// about it.
 		if err == nil || apierrors.IsConflict(err) && !request.RefusedByWebhook(err) || request.NoSuchObject(err, refs[i].Kind, refs[i].Name) {
 			return
 		}
@@ -177,8 +182,9 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 	return kept
 }
 
-// doubt says of objects that may have been left behind by a namespace of the same name that they are kept.
-// Their times are those of API servers, whose clocks differ: they are reason enough to tell, and no more.
+// doubt says of objects that may have been left behind by a namespace of the same name that they
+// are kept. Their times are those of API servers, whose clocks differ: they are reason enough to
+// tell, and no more.
 func (d *Drainer) doubt(ctx context.Context, ns *corev1.Namespace, refs []graph.Ref) {
 	for _, ref := range refs[:min(len(refs), mostDoubted)] {
 		live, err := d.Requester.GetObject(ctx, ref)

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestRefusedObjectIsNotAskedAboutWithEachThatGoes: pods stop one after the other, and with each the namespace is looked at again. Who refuses one
-// of them is not asked each time.
+// TestRefusedObjectIsNotAskedAboutWithEachThatGoes: pods stop one after the other, and with each
+// the namespace is looked at again. Who refuses one of them is not asked each time.
 func TestRefusedObjectIsNotAskedAboutWithEachThatGoes(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		const n = 200
@@ -59,8 +59,9 @@ func says(c *clustertest.Cluster, name string, types ...corev1.NamespaceConditio
 	return all
 }
 
-// TestKindWhoseObjectsCannotBeDeletedHoldsOnlyItsNamespace: discovery says that they can be, and the API does not know how. All else goes, the
-// namespace says what is left and what the API says, and another namespace without such an object is not held.
+// TestKindWhoseObjectsCannotBeDeletedHoldsOnlyItsNamespace: discovery says that they can be, and
+// the API does not know how. All else goes, the namespace says what is left and what the API says,
+// and another namespace without such an object is not held.
 func TestKindWhoseObjectsCannotBeDeletedHoldsOnlyItsNamespace(t *testing.T) {
 	for name, answer := range map[string]*apitest.Reply{
 		"it knows no deletes":        apitest.Refuse(405, "MethodNotAllowed", "delete is not for widgets"),
@@ -108,7 +109,8 @@ func TestKindWhoseObjectsCannotBeDeletedHoldsOnlyItsNamespace(t *testing.T) {
 	}
 }
 
-// TestConditionsFollowFinalizersThatComeOffOneByOne, and content that comes meanwhile: who waits for a namespace reads what it waits for now.
+// TestConditionsFollowFinalizersThatComeOffOneByOne, and content that comes meanwhile: who waits
+// for a namespace reads what it waits for now.
 func TestConditionsFollowFinalizersThatComeOffOneByOne(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		held := func(name, finalizers string) {

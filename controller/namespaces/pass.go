@@ -27,7 +27,8 @@ type pass struct {
 	order  order
 	marked bool // the namespace says which wave is under way, and since when
 	state  drain.State
-	// served are the kinds that a namespace can hold; followed are those of them that the graph counts.
+	// served are the kinds that a namespace can hold; followed are those of them that the graph
+	// counts.
 	served   map[schema.GroupResource]graph.Resource
 	followed sets.Set[schema.GroupResource]
 	live     map[part][]graph.Ref // what live lists found that is not terminating
@@ -78,7 +79,8 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	return p.steps(ctx)
 }
 
-// steps does one step after the other, as they follow from what the namespace holds, up to one that has to wait.
+// steps does one step after the other, as they follow from what the namespace holds, up to one that
+// has to wait.
 func (p *pass) steps(ctx context.Context) (outcome, error) {
 	for {
 		step := drain.Next(p.state)
@@ -118,8 +120,8 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 	}
 }
 
-// early chooses what there is to delete before the namespace is read, if it is not much: what was chosen
-// before is in the namespace that is read then, which need not be read again.
+// early chooses what there is to delete before the namespace is read, if it is not much: what was
+// chosen before is in the namespace that is read then, which need not be read again.
 func (d *Drainer) early(name string) map[schema.GroupResource][]graph.View {
 	const most = 100
 	inv := d.Store.Inventory(name)
@@ -137,8 +139,8 @@ func (d *Drainer) early(name string) map[schema.GroupResource][]graph.View {
 	return chosen
 }
 
-// discover waits a moment for it to be found out which kinds there are since the namespace is being deleted.
-// If that takes longer, the namespace is looked at again when it is known.
+// discover waits a moment for it to be found out which kinds there are since the namespace is being
+// deleted. If that takes longer, the namespace is looked at again when it is known.
 func (p *pass) discover(ctx context.Context) (done bool) {
 	if p.Companion {
 		return true // it is not Weir who makes sure that nothing is left
@@ -165,8 +167,8 @@ func (p *pass) discover(ctx context.Context) (done bool) {
 	}
 }
 
-// agreement is how long to wait until every API server refuses to create in a namespace whose deletion was
-// first seen at the given time. Unknown counts as several.
+// agreement is how long to wait until every API server refuses to create in a namespace whose
+// deletion was first seen at the given time. Unknown counts as several.
 func (d *Drainer) agreement(ctx context.Context, seen time.Time) time.Duration {
 	left := serversAgree - time.Since(seen)
 	if left <= 0 || !d.severalServers(ctx) {

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestWebhookThatWasTakenAwayIsWaitedForHoweverOftenOthersAreRead: a create may still be with it for as long as a request takes. Every namespace
-// that is deleted has the webhooks read, where they are not watched.
+// TestWebhookThatWasTakenAwayIsWaitedForHoweverOftenOthersAreRead: a create may still be with it
+// for as long as a request takes. Every namespace that is deleted has the webhooks read, where they
+// are not watched.
 func TestWebhookThatWasTakenAwayIsWaitedForHoweverOftenOthersAreRead(t *testing.T) {
 	for name, after := range map[string]struct {
 		pause time.Duration // until it was taken away

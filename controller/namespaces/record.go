@@ -16,7 +16,8 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// recordsASecond, after recordsAtOnce, are the Events that tell of drained namespaces: few beside the deletes. The log tells all.
+// recordsASecond, after recordsAtOnce, are the Events that tell of drained namespaces: few beside
+// the deletes. The log tells all.
 const recordsASecond, recordsAtOnce = 10, 500
 
 // went counts objects that were deleted with a namespace, by kind.
@@ -34,8 +35,8 @@ func (w *went) add(kind schema.GroupResource) {
 	w.counts[kind]++
 }
 
-// record tells on the namespace what was deleted with it. An Event about what is in no namespace is in the namespace default: in the one
-// that goes none could be written any more.
+// record tells on the namespace what was deleted with it. An Event about what is in no namespace is
+// in the namespace default: in the one that goes none could be written any more.
 func (p *pass) record() {
 	text := p.went.String()
 	if text == "" {

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestWhatADrainDeletesIsRecorded: the kinds with most objects first; a namespace that held nothing is not worth an Event.
+// TestWhatADrainDeletesIsRecorded: the kinds with most objects first; a namespace that held nothing
+// is not worth an Event.
 func TestWhatADrainDeletesIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		counts map[string]int

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestARefusalCountsForAWhileAndForTheObjectAsItWas: for longer each time, but never so long that a person waits for it who has let the object go.
+// TestARefusalCountsForAWhileAndForTheObjectAsItWas: for longer each time, but never so long that a
+// person waits for it who has let the object go.
 func TestARefusalCountsForAWhileAndForTheObjectAsItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, pod := refused{}, graph.Ref{UID: "one", ResourceVersion: "7"}

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// refusedPause is how long an object whose delete was refused is left alone, each time twice as long, up to mostRefusedPause. Passes that
-	// nothing wakes are further apart soon.
+	// refusedPause is how long an object whose delete was refused is left alone, each time twice as
+	// long, up to mostRefusedPause. Passes that nothing wakes are further apart soon.
 	refusedPause     = time.Second
 	mostRefusedPause = 5 * time.Second
 )
 
-// refused are objects whose delete was refused. A namespace is looked at again with each object in it that goes: whoever refuses others is not to be
-// asked each time.
+// refused are objects whose delete was refused. A namespace is looked at again with each object in
+// it that goes: whoever refuses others is not to be asked each time.
 type refused map[types.UID]refusal
 
 type refusal struct {

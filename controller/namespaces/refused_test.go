@@ -35,14 +35,16 @@ var requestsOfADrain = map[string]func(apitest.Request) bool{
 	"finalizing": func(r apitest.Request) bool { return strings.HasSuffix(r.Path, "/namespaces/shop/finalize") },
 }
 
-// What is said of requests without which a drain does not go on, and whose refusal no wave waits for.
+// What is said of requests without which a drain does not go on, and whose refusal no wave waits
+// for.
 var saidOf = map[string]string{
 	"noting the wave": "note wave rest in namespace shop: ",
 	"finalizing":      "finalize namespace shop: ",
 }
 
-// Whatever an API server refuses for three minutes, and how: no namespace goes without its proof, none is asked about all the time, and each
-// goes within a minute or so of the end of that, without a user's help.
+// Whatever an API server refuses for three minutes, and how: no namespace goes without its proof,
+// none is asked about all the time, and each goes within a minute or so of the end of that, without
+// a user's help.
 func TestRefusalOfAnyRequestDelaysADrainAndEndsNone(t *testing.T) {
 	var asked atomic.Int32
 	answers := map[string]func() *apitest.Reply{

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// relistAfter is how long a wave waits for the same before what it waits for is listed live, and after how
-	// long the first time again; each time twice as long, up to mostRelist.
+	// relistAfter is how long a wave waits for the same before what it waits for is listed live,
+	// and after how long the first time again; each time twice as long, up to mostRelist.
 	relistAfter = 30 * time.Second
 	mostRelist  = time.Hour
 	// mostLookups bounds how many objects that a list does not show are looked up at once.
 	mostLookups = 100
 )
 
-// relist compares with the API what a wave has been waiting for without change. The graph may have missed that
-// an object went, and the namespace would wait for it for ever.
+// relist compares with the API what a wave has been waiting for without change. The graph may have
+// missed that an object went, and the namespace would wait for it for ever.
 func (p *pass) relist(ctx context.Context, step drain.Step) {
 	if p.why != p.relisted.why {
 		p.relisted = relisted{why: p.why, at: p.whyAt, pause: relistAfter}
@@ -42,8 +42,8 @@ func (p *pass) relist(ctx context.Context, step drain.Step) {
 	}
 }
 
-// dispel tells the graph of objects of a kind that it has and the API does not. A list is not enough: it may be
-// older than the object. A live read is.
+// dispel tells the graph of objects of a kind that it has and the API does not. A list is not
+// enough: it may be older than the object. A live read is.
 func (p *pass) dispel(ctx context.Context, kind schema.GroupResource) {
 	there := map[types.UID]bool{}
 	err := p.Requester.List(ctx, kind, p.ns.Name, func(m *metav1.PartialObjectMetadata) { there[m.UID] = true })

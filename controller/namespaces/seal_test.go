@@ -32,7 +32,8 @@ func write(c *clustertest.Cluster, name, wave, since, seal string) {
 	c.Annotate(name, string(body))
 }
 
-// Whoever may edit a namespace does not decide which of its content goes, nor how long a wave has been under way.
+// Whoever may edit a namespace does not decide which of its content goes, nor how long a wave has
+// been under way.
 func TestWaveThatAnotherWroteCountsForNothing(t *testing.T) {
 	for name, forge := range map[string]func(c *clustertest.Cluster, uid string){
 		"a later wave": func(c *clustertest.Cluster, _ string) {

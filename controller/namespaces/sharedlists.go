@@ -10,16 +10,19 @@ import (
 )
 
 const (
-	// mostShared is how many objects a kind may have in the whole cluster for one list of it to be shared by several namespaces.
+	// mostShared is how many objects a kind may have in the whole cluster for one list of it to be
+	// shared by several namespaces.
 	mostShared = 500
-	// gatherEach is how long a list waits for each other namespace that is being drained, which may want it, too, and mostGather how long at
-	// most. Namespaces that are drained side by side come to their ends one after the other.
+	// gatherEach is how long a list waits for each other namespace that is being drained, which may
+	// want it, too, and mostGather how long at most. Namespaces that are drained side by side come
+	// to their ends one after the other.
 	gatherEach = 10 * time.Millisecond
 	mostGather = 500 * time.Millisecond
 )
 
-// sharedLists lists kinds of which there is little for several namespaces at once: what proves one namespace empty proves all those empty that
-// asked for it before it began. Nothing is remembered of a list when it has ended.
+// sharedLists lists kinds of which there is little for several namespaces at once: what proves one
+// namespace empty proves all those empty that asked for it before it began. Nothing is remembered
+// of a list when it has ended.
 type sharedLists struct {
 	list func(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error
 	// others is how many other namespaces are likely to want a list soon.
@@ -36,7 +39,8 @@ type sharedList struct {
 	err    error // is there when it has ended
 }
 
-// wish is what a list is wanted for: of what it shows, only that is kept, and only as much of each object.
+// wish is what a list is wanted for: of what it shows, only that is kept, and only as much of each
+// object.
 type wish struct {
 	namespace string
 	keep      func(*metav1.PartialObjectMetadata) found

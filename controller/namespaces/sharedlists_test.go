@@ -17,15 +17,16 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// asked is a list that is asked for: when, of which namespace, and after what time it is not wanted any more.
+// asked is a list that is asked for: when, of which namespace, and after what time it is not wanted
+// any more.
 type asked struct {
 	at        time.Duration
 	namespace string
 	until     time.Duration // 0: it is waited for
 }
 
-// TestListsAreSharedByThoseWhoAskedBeforeTheyBegan: each list takes 50 ms, and shows each namespace's objects as of its beginning: one named
-// after that moment.
+// TestListsAreSharedByThoseWhoAskedBeforeTheyBegan: each list takes 50 ms, and shows each
+// namespace's objects as of its beginning: one named after that moment.
 func TestListsAreSharedByThoseWhoAskedBeforeTheyBegan(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 
 // ending is a namespace that is being deleted.
 type ending struct {
-	// seen is when that was first seen. What has to be waited for counts from here: the clock by which the
-	// deletion has its time is another.
+	// seen is when that was first seen. What has to be waited for counts from here: the clock by
+	// which the deletion has its time is another.
 	seen time.Time
 	uid  types.UID // empty until the namespace is looked at
 }
@@ -53,7 +53,8 @@ func (d *Drainer) isEnding(name string) (ending, bool) {
 	return e, ok
 }
 
-// absent takes in that there is no such namespace, in case its watch has not told: then none will come.
+// absent takes in that there is no such namespace, in case its watch has not told: then none will
+// come.
 func (d *Drainer) absent(name string, e ending) {
 	d.mu.Lock()
 	same := d.ending[name] == e
@@ -83,8 +84,8 @@ func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
 	return e.seen
 }
 
-// ended says that nothing more is to be done about a namespace, though its watch may take a moment to show
-// it. If the watch shows the deletion of another one by now, that counts.
+// ended says that nothing more is to be done about a namespace, though its watch may take a moment
+// to show it. If the watch shows the deletion of another one by now, that counts.
 func (d *Drainer) ended(name string, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

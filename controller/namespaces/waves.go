@@ -19,7 +19,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does it.
+// order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does
+// it.
 type order struct{ policy *policies.Drain }
 
 // orderOf finds the order of a namespace. mine is false if it is not Weir's to drain.
@@ -109,8 +110,9 @@ type Sealer interface {
 	Sealed(text, seal string) bool
 }
 
-// age is how long a wave has been under way that says since when. Of what another weir wrote, or we before we
-// were restarted, the API server's clock tells how long ago it was; from then on ours counts.
+// age is how long a wave has been under way that says since when. Of what another weir wrote, or we
+// before we were restarted, the API server's clock tells how long ago it was; from then on ours
+// counts.
 func (p *pass) age(since time.Time) time.Duration {
 	if !p.written.Equal(since) {
 		p.written, p.writtenAt = since, time.Now().Add(-max(0, p.Clock.Now().Sub(since)))
@@ -118,9 +120,9 @@ func (p *pass) age(since time.Time) time.Duration {
 	return time.Since(p.writtenAt)
 }
 
-// mark writes into the namespace which wave is under way, unless it says so already: for the webhook, which
-// holds the later ones, and for the weir that goes on if this one ends. same is false if the namespace is
-// gone or another by now.
+// mark writes into the namespace which wave is under way, unless it says so already: for the
+// webhook, which holds the later ones, and for the weir that goes on if this one ends. same is
+// false if the namespace is gone or another by now.
 func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
 	if p.order.policy == nil || p.marked && p.state.Current == wave {
 		return true, nil
@@ -155,7 +157,8 @@ func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 	}
 	ns, err := p.Namespaces.Patch(ctx, p.ns.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// It may have another uid by now. A webhook that chose the code, or a 404 of a load balancer, says nothing of that.
+		// It may have another uid by now. A webhook that chose the code, or a 404 of a load
+		// balancer, says nothing of that.
 		if is, failed := p.reread(ctx, p.ns.Name, p.ns.UID); is == nil {
 			return false, failed
 		}

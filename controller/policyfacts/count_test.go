@@ -32,8 +32,8 @@ func manyDependents(n int) policies.Facts {
 
 func nothing(schema.GroupResource) bool { return false }
 
-// TestCountsAreBoundedHoweverManyDependentsThereAre: by the references that they look at, since the graph reads no clock. BenchmarkCount tells
-// what that takes.
+// TestCountsAreBoundedHoweverManyDependentsThereAre: by the references that they look at, since the
+// graph reads no clock. BenchmarkCount tells what that takes.
 func TestCountsAreBoundedHoweverManyDependentsThereAre(t *testing.T) {
 	const n = 3 * mostOfSome
 	for accepted, all := range map[int]bool{0: false, n: true} {
@@ -53,7 +53,8 @@ func TestDigestOfMoreThanAreLookedAtIsNotKnown(t *testing.T) {
 	}
 }
 
-// BenchmarkDigest is the digest of as many as one is made of: some 30 ms of which are under the lock.
+// BenchmarkDigest is the digest of as many as one is made of: some 30 ms of which are under the
+// lock.
 func BenchmarkDigest(b *testing.B) {
 	facts := manyDependents(policies.MostConfirmed - 1)
 	for b.Loop() {
@@ -63,7 +64,8 @@ func BenchmarkDigest(b *testing.B) {
 	}
 }
 
-// BenchmarkCount is what would also be deleted with an object with 200,000 dependents, where none is accepted: the goal is a millisecond.
+// BenchmarkCount is what would also be deleted with an object with 200,000 dependents, where none
+// is accepted: the goal is a millisecond.
 func BenchmarkCount(b *testing.B) {
 	facts := manyDependents(200_000)
 	for b.Loop() {

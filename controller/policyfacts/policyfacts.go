@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	// mostOfSome is how many references are looked at for Facts.Dependents, Catch and Depends: a millisecond.
+	// mostOfSome is how many references are looked at for Facts.Dependents, Catch and Depends: a
+	// millisecond.
 	mostOfSome = 3_000
-	// referencesEach is how many more there may be for each object that is accepted to be deleted, too.
+	// referencesEach is how many more there may be for each object that is accepted to be deleted,
+	// too.
 	referencesEach = 8
 )
 
@@ -100,8 +102,8 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 	}
 }
 
-// digestOf is the same for the same objects, whatever their order: ten bytes of their uids' hash. Uids are the API server's to
-// choose.
+// digestOf is the same for the same objects, whatever their order: ten bytes of their uids' hash.
+// Uids are the API server's to choose.
 func digestOf(uids []types.UID) string {
 	slices.Sort(uids)
 	hash := sha256.New()

@@ -22,7 +22,8 @@ func putConfiguration(api *apitest.Server, kind string) {
 		fmt.Sprintf("{apiVersion: admissionregistration.k8s.io/v1, kind: %sWebhookConfiguration, metadata: {name: %s}}", kind, policies.WebhookConfigurations))
 }
 
-// While a webhook configuration or a controller may be there, the finalizer would come back: not one is taken off.
+// While a webhook configuration or a controller may be there, the finalizer would come back: not
+// one is taken off.
 func TestNothingIsReleasedThatWouldComeBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path string // the request that is refused
@@ -72,7 +73,8 @@ func TestAReleaseWithoutAnAPIServerIsAnError(t *testing.T) {
 	}
 }
 
-// A Lease without a holder, or that does not say until when, is no sign of a controller: a release must be possible when all else is broken.
+// A Lease without a holder, or that does not say until when, is no sign of a controller: a release
+// must be possible when all else is broken.
 func TestALeaseThatIsNotHeldHoldsNothingUp(t *testing.T) {
 	for name, spec := range map[string]string{
 		"given back":         `{holderIdentity: "", leaseDurationSeconds: 15, renewTime: %q}`,
@@ -96,7 +98,8 @@ func TestALeaseThatIsNotHeldHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// The Lease of a Weir in another namespace is another Weir's. Without a namespace all of them count.
+// The Lease of a Weir in another namespace is another Weir's. Without a namespace all of them
+// count.
 func TestTheLeaseIsLookedForWhereTheControllerIs(t *testing.T) {
 	for namespace, want := range map[string]string{"": "/apis/coordination.k8s.io/v1/leases", "weir-2": "/apis/coordination.k8s.io/v1/namespaces/weir-2/leases"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -118,7 +121,8 @@ func TestTheLeaseIsLookedForWhereTheControllerIs(t *testing.T) {
 	}
 }
 
-// stopping is the end of a controller, as its Deployment is read: each reply once, the last for ever.
+// stopping is the end of a controller, as its Deployment is read: each reply once, the last for
+// ever.
 func stopping(t *testing.T, patch *apitest.Reply, reads ...*apitest.Reply) (took time.Duration, err error) {
 	began := time.Now()
 	api := newAPI(func(r apitest.Request) *apitest.Reply {

@@ -1,5 +1,6 @@
-// Package release removes Weir's finalizer from all objects, so that Weir can be taken out of a cluster: the work of weir release. It keeps no
-// notes; to resume is to begin again.
+// Package release removes Weir's finalizer from all objects, so that Weir can be taken out of a
+// cluster: the work of weir release. It keeps no notes; to resume is to begin again.
 //
-// Goroutines: one for each kind that is listed and for each patch, joined by Release.Run. One lock guards the counts that it shows.
+// Goroutines: one for each kind that is listed and for each patch, joined by Release.Run. One lock
+// guards the counts that it shows.
 package release

@@ -16,8 +16,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Ten thousand objects that a webhook refuses are one cause: as many are named as can be read, and all are counted. That the kind could not
-// be read to its end is another, and is not lost among them.
+// Ten thousand objects that a webhook refuses are one cause: as many are named as can be read, and
+// all are counted. That the kind could not be read to its end is another, and is not lost among
+// them.
 func TestManyFailuresAreCountedAndSomeAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = releaseFailures + 7
@@ -53,8 +54,9 @@ func TestManyFailuresAreCountedAndSomeAreNamed(t *testing.T) {
 	})
 }
 
-// Whoever administers a namespace may write the annotation on a Role that grants more than Weir has, and the API server lets Weir change nothing
-// but finalizers there. Such a Role must not keep Weir from being uninstalled.
+// Whoever administers a namespace may write the annotation on a Role that grants more than Weir
+// has, and the API server lets Weir change nothing but finalizers there. Such a Role must not keep
+// Weir from being uninstalled.
 func TestRolesKeepNoReleaseFromItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rbac = "rbac.authorization.k8s.io"

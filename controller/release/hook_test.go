@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// helm template prints hooks, too: who applies them has not asked to uninstall anything. A helm uninstall must never be refused.
+// helm template prints hooks, too: who applies them has not asked to uninstall anything. A helm
+// uninstall must never be refused.
 func TestAHookWorksOnlyWhereHelmRunsIt(t *testing.T) {
 	const by = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: weir, namespace: weir-system, annotations: {meta.helm.sh/release-name: %}}}"
 	for name, c := range map[string]struct {

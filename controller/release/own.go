@@ -15,14 +15,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// What the controller writes about itself in its namespace, which is out of date without it: kubectl weir plan would go on to tell
-// what policies do that are enforced by none.
+// What the controller writes about itself in its namespace, which is out of date without it:
+// kubectl weir plan would go on to tell what policies do that are enforced by none.
 var (
 	ownLeases     = []string{LeaseName, policies.Canary}
 	ownConfigMaps = []string{v1alpha1.FilePolicies, v1alpha1.CollectorCanary, v1alpha1.DeletedOwners}
 )
 
-// removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is known to, it goes on to need them.
+// removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is
+// known to, it goes on to need them.
 func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, err error) {
 	if r.Force {
 		return 0, nil
@@ -71,8 +72,9 @@ func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, er
 	return n, nil
 }
 
-// ownNamespaces is the one in which a controller has held its Lease. Whoever may write Leases in a namespace can make one of that name: where there are several, none of
-// them is touched without a word of the user.
+// ownNamespaces is the one in which a controller has held its Lease. Whoever may write Leases in a
+// namespace can make one of that name: where there are several, none of them is touched without a
+// word of the user.
 func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.LeasesGetter) (out []string, err error) {
 	if r.LeaseNamespace != "" {
 		return []string{r.LeaseNamespace}, nil

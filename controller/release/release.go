@@ -21,25 +21,29 @@ import (
 // LeaseName is the name of the Lease that the working controller holds.
 const LeaseName = "weir-controller"
 
-// releaseTimeout bounds each request of a release: an API that hangs is to be named, not waited for.
+// releaseTimeout bounds each request of a release: an API that hangs is to be named, not waited
+// for.
 const releaseTimeout = time.Minute
 
-// Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is no more: to uninstall it, and
-// to break glass. It keeps no notes: one that was interrupted is begun again, and finds what is left.
+// Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is no
+// more: to uninstall it, and to break glass. It keeps no notes: one that was interrupted is begun
+// again, and finds what is left.
 type Release struct {
 	Config *rest.Config
-	// LeaseNamespace is where the controller's Lease is looked for; in all namespaces if it is empty.
+	// LeaseNamespace is where the controller's Lease is looked for; in all namespaces if it is
+	// empty.
 	LeaseNamespace string
 	// LeaseLikely says that it is likely to be there: where it is not, all namespaces are searched.
 	LeaseLikely bool
 	// Force goes on although a controller is alive, or that cannot be found out.
 	Force bool
-	// Window is for how long a request may be under way that had got the finalizer before the webhook configurations were deleted: everything is
-	// looked at again after that. 0: it is not.
+	// Window is for how long a request may be under way that had got the finalizer before the
+	// webhook configurations were deleted: everything is looked at again after that. 0: it is not.
 	Window time.Duration
 	// DryRun writes nothing.
 	DryRun bool
-	// Found is told of each object that is released, or in a dry run would be. One call at a time; may be nil.
+	// Found is told of each object that is released, or in a dry run would be. One call at a time;
+	// may be nil.
 	Found func(string)
 	// Progress is told about every two seconds how far it is; may be nil.
 	Progress func(Released)
@@ -55,12 +59,13 @@ type Released struct {
 	Own            int   // Leases and ConfigMaps that were there of what the controller writes about itself
 	// Failures say, sorted, what could not be released or looked at, and why.
 	Failures []string
-	// Marked say, sorted, which objects keep the annotation without the finalizer, and why. It matters to Weir alone.
+	// Marked say, sorted, which objects keep the annotation without the finalizer, and why. It
+	// matters to Weir alone.
 	Marked []string
 }
 
-// Run releases everything that it finds. An error means that it did not begin, or was interrupted; what could not be
-// released is in the result.
+// Run releases everything that it finds. An error means that it did not begin, or was interrupted;
+// what could not be released is in the result.
 func (r *Release) Run(ctx context.Context) (Released, error) {
 	if r.Config == nil {
 		return Released{}, errors.New("release everything: no API server is configured")
@@ -149,7 +154,8 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 // clocksDiffer is how far ahead the clock of a controller may be without a word.
 const clocksDiffer = 10 * time.Second
 
-// holds tells whether a process holds a Lease now, and how long ago it was renewed; less than nothing if that is to come.
+// holds tells whether a process holds a Lease now, and how long ago it was renewed; less than
+// nothing if that is to come.
 func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
@@ -159,8 +165,8 @@ func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Dura
 	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, ago
 }
 
-// removeWebhooks deletes Weir's webhook configurations, and says how many there were. First of all: while they are
-// there, what the finalizer is taken off gets it again at the next write.
+// removeWebhooks deletes Weir's webhook configurations, and says how many there were. First of all:
+// while they are there, what the finalizer is taken off gets it again at the next write.
 func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n int, err error) {
 	client, err := typedadmissionregistrationv1.NewForConfig(config)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// newAPI is an API server that serves ConfigMaps and Deployments, and what a Release looks for besides.
+// newAPI is an API server that serves ConfigMaps and Deployments, and what a Release looks for
+// besides.
 func newAPI(answer func(apitest.Request) *apitest.Reply) *apitest.Server {
 	api := apitest.New()
 	all := metav1.Verbs{"get", "list", "watch", "delete", "patch"}
@@ -155,7 +156,8 @@ func TestADryRunOfAReleaseWritesNothing(t *testing.T) {
 	})
 }
 
-// Without the controller they say what is not so any more. The Lease is needed until everything is released.
+// Without the controller they say what is not so any more. The Lease is needed until everything is
+// released.
 func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
 	own := []string{"leases.coordination.k8s.io/weir-system/weir-controller", "leases.coordination.k8s.io/weir-system/weir-canary", "configmaps/weir-system/weir-file-policies", "configmaps/weir-system/weir-collector-canary"}
 	for name, c := range map[string]struct {
@@ -200,7 +202,8 @@ func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
 	}
 }
 
-// TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere: whoever may write Leases in one can make one of Weir's name.
+// TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere: whoever may write Leases in one can
+// make one of Weir's name.
 func TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere(t *testing.T) {
 	for namespace, changed := range map[string]string{"": "", "weir-system": "weir-system"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -286,7 +289,8 @@ func TestWhatCannotBeReleasedIsNamedWithItsReason(t *testing.T) {
 	})
 }
 
-// API servers hear of a deleted webhook configuration one after the other, and a Weir that was forgotten never does.
+// API servers hear of a deleted webhook configuration one after the other, and a Weir that was
+// forgotten never does.
 func TestAFinalizerThatIsPutBackIsTakenOffAgainAndThenTold(t *testing.T) {
 	for _, times := range []int{1, 100} {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,12 +24,13 @@ import (
 const (
 	// releaseLists is how many kinds are read at once.
 	releaseLists = 8
-	// releasePasses is how often everything is looked at again while that still finds something: API servers hear of a
-	// deleted webhook configuration one after the other.
+	// releasePasses is how often everything is looked at again while that still finds something:
+	// API servers hear of a deleted webhook configuration one after the other.
 	releasePasses = 4
 	// releaseFailures is how many objects of a kind are named that could not be released.
 	releaseFailures = 1000
-	// releasePause is between two looks: what the first could not do may be possible a moment later.
+	// releasePause is between two looks: what the first could not do may be possible a moment
+	// later.
 	releasePause = time.Second
 	reportEvery  = 2 * time.Second
 )
@@ -56,8 +57,8 @@ type releaseFailed struct {
 	list    error    // why not all objects were seen
 }
 
-// run looks at every kind until there is nothing to release, and, where it has deleted webhook configurations, once more when no request is under
-// way any more that they had got the finalizer.
+// run looks at every kind until there is nothing to release, and, where it has deleted webhook
+// configurations, once more when no request is under way any more that they had got the finalizer.
 func (w *releasing) run(ctx context.Context) error {
 	resources, unheard, err := kinds.Discover(w.discovery, nil, nil)
 	if resources == nil {
@@ -77,7 +78,8 @@ func (w *releasing) run(ctx context.Context) error {
 	return w.look(ctx, resources, 1+releasePasses)
 }
 
-// look looks at kinds, and at those in which there was something again, until there is nothing. It begins with this pass.
+// look looks at kinds, and at those in which there was something again, until there is nothing. It
+// begins with this pass.
 func (w *releasing) look(ctx context.Context, resources []graph.Resource, first int) error {
 	for pass := first; ; pass++ {
 		some, err := w.pass(ctx, resources, pass)
@@ -224,8 +226,9 @@ func (w *releasing) failed(gr schema.GroupResource, err error) {
 	}
 }
 
-// stays notes an object that keeps the annotation, without the finalizer. Whoever may edit an object can write it where Weir may not remove it, and
-// it holds nothing: it is told, and nothing has failed.
+// stays notes an object that keeps the annotation, without the finalizer. Whoever may edit an
+// object can write it where Weir may not remove it, and it holds nothing: it is told, and nothing
+// has failed.
 func (w *releasing) stays(gr schema.GroupResource, m *metav1.ObjectMeta, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,7 +31,8 @@ func (l lists) reply(r apitest.Request) *apitest.Reply {
 	return nil
 }
 
-// API servers hear of a deleted configuration one after the other: what was free at the first look may carry the finalizer by the second.
+// API servers hear of a deleted configuration one after the other: what was free at the first look
+// may carry the finalizer by the second.
 func TestHowOftenAKindIsLookedAt(t *testing.T) {
 	for name, c := range map[string]struct {
 		configured, dryRun bool
@@ -65,7 +66,8 @@ func TestHowOftenAKindIsLookedAt(t *testing.T) {
 	}
 }
 
-// What cannot be done at the first look may be possible a moment later, and then nothing has failed.
+// What cannot be done at the first look may be possible a moment later, and then nothing has
+// failed.
 func TestAFailureThatPassesIsNone(t *testing.T) {
 	for _, refused := range []string{"PATCH", "GET"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -92,7 +94,8 @@ func TestAFailureThatPassesIsNone(t *testing.T) {
 	}
 }
 
-// An object that Weir has armed and that lost its finalizer would be taken for one that has just got it.
+// An object that Weir has armed and that lost its finalizer would be taken for one that has just
+// got it.
 func TestWhatAReleaseTakesOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
@@ -117,7 +120,8 @@ func TestWhatAReleaseTakesOff(t *testing.T) {
 	})
 }
 
-// An object that is gone, or another by now, has nothing that could be taken off, and is no failure.
+// An object that is gone, or another by now, has nothing that could be taken off, and is no
+// failure.
 func TestAnObjectThatGoesMeanwhileIsNeitherReleasedNorFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var api *apitest.Server
@@ -134,7 +138,8 @@ func TestAnObjectThatGoesMeanwhileIsNeitherReleasedNorFailed(t *testing.T) {
 	})
 }
 
-// An aggregated API that is down may hold objects that carry the finalizer: whoever uninstalls must know.
+// An aggregated API that is down may hold objects that carry the finalizer: whoever uninstalls must
+// know.
 func TestWhatDoesNotAnswerToDiscoveryIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(func(r apitest.Request) *apitest.Reply {
@@ -218,7 +223,8 @@ func TestObjectsAreToldOfOneAtATime(t *testing.T) {
 	})
 }
 
-// A request may be under way for 35 s that had got the finalizer before the webhook configurations went, and store its object then.
+// A request may be under way for 35 s that had got the finalizer before the webhook configurations
+// went, and store its object then.
 func TestWhatIsStoredAfterTheWebhooksAreGoneIsReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		configured bool

@@ -13,12 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// stopTimeout bounds the wait for a controller that was told to stop: a pod has half a minute to end, and a Lease that
-// no process gave back runs out in a quarter.
+// stopTimeout bounds the wait for a controller that was told to stop: a pod has half a minute to
+// end, and a Lease that no process gave back runs out in a quarter.
 const stopTimeout = 2 * time.Minute
 
-// StopController scales a controller's Deployment to nothing, and returns when none of its pods is left and no process holds
-// the Lease in its namespace. A Deployment that is not there has been stopped.
+// StopController scales a controller's Deployment to nothing, and returns when none of its pods is
+// left and no process holds the Lease in its namespace. A Deployment that is not there has been
+// stopped.
 func StopController(ctx context.Context, config *rest.Config, deployment types.NamespacedName) error {
 	client, err := typedappsv1.NewForConfig(config)
 	if err != nil {
@@ -50,7 +51,8 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 	return nil
 }
 
-// podsLeft is an error that says how many pods a Deployment has, or that this cannot be read; nil if it has none.
+// podsLeft is an error that says how many pods a Deployment has, or that this cannot be read; nil
+// if it has none.
 func podsLeft(ctx context.Context, deployments typedappsv1.DeploymentInterface, name string) error {
 	d, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	switch {

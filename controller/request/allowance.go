@@ -2,10 +2,11 @@ package request
 
 import "time"
 
-// allowance is how many requests may be under way in places that no other request wants. The limiter's own bound does not tell: it rises only
-// while it is reached. This one begins low, and rises by one for each round of answers that come as quickly as at their quickest; the first
-// sign that the API server, or what it asks, has enough to do already is that they come later, long before it says 429. Then it is for these
-// requests to make way, since no client waits for them.
+// allowance is how many requests may be under way in places that no other request wants. The
+// limiter's own bound does not tell: it rises only while it is reached. This one begins low, and
+// rises by one for each round of answers that come as quickly as at their quickest; the first sign
+// that the API server, or what it asks, has enough to do already is that they come later, long
+// before it says 429. Then it is for these requests to make way, since no client waits for them.
 type allowance struct {
 	limit, most float64
 	seen        float64       // answers since quick was learned again, up to usualOf
@@ -21,8 +22,9 @@ const (
 	slowAnswer     = 4
 	// usualOf answers is what is usual. None counts for more than twice what is slow.
 	usualOf = 16
-	// relearnAfter is for how long what is quick holds. Then it is learned again, with no more under way than at the beginning: the API server may
-	// have other things to do than it had, and what is under way itself must not come to be taken for what there is.
+	// relearnAfter is for how long what is quick holds. Then it is learned again, with no more
+	// under way than at the beginning: the API server may have other things to do than it had, and
+	// what is under way itself must not come to be taken for what there is.
 	relearnAfter = 30 * time.Second
 )
 

@@ -22,16 +22,17 @@ type apiService struct {
 	}
 }
 
-// down tells whether the API servers pass no requests on to an API. Then a 503 is the aggregator's. Any other
-// is of whoever sent it, a load balancer perhaps in front of one of several API servers, and proves nothing.
+// down tells whether the API servers pass no requests on to an API. Then a 503 is the aggregator's.
+// Any other is of whoever sent it, a load balancer perhaps in front of one of several API servers,
+// and proves nothing.
 func (s *apiService) down() bool {
 	return s.Spec.Service != nil && slices.ContainsFunc(s.Status.Conditions, func(c struct{ Type, Status string }) bool {
 		return c.Type == "Available" && c.Status == "False"
 	})
 }
 
-// Down tells whether nothing can be made of a kind, because none of the versions in which it is served is
-// available. In doubt it is not.
+// Down tells whether nothing can be made of a kind, because none of the versions in which it is
+// served is available. In doubt it is not.
 func (r *Client) Down(ctx context.Context, kind graph.Resource) (bool, error) {
 	for _, version := range kind.Versions {
 		s, err := r.apiService(ctx, schema.GroupVersion{Group: kind.Group, Version: version})

@@ -65,7 +65,8 @@ func TestADeleteIsOfTheObjectThatWasDecidedAbout(t *testing.T) {
 	}
 }
 
-// A patch is of one object as it was, says what is to be left, and has worked if the answer shows it: webhooks may undo it.
+// A patch is of one object as it was, says what is to be left, and has worked if the answer shows
+// it: webhooks may undo it.
 func TestAPatchSaysWhatIsToBeLeft(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Team", Name: "t", UID: "o"}
 	blocked, said, another := owner, owner, owner
@@ -131,8 +132,8 @@ func TestACollectionIsDeletedInOneNamespaceInTheBackground(t *testing.T) {
 	}
 }
 
-// Nothing is sent about a kind before it is known in which version it is written, nor when it is not served any more: a path that is
-// guessed would be answered 404, as if the object were gone.
+// Nothing is sent about a kind before it is known in which version it is written, nor when it is
+// not served any more: a path that is guessed would be answered 404, as if the object were gone.
 func TestNothingIsSentAboutAKindThatIsNotServed(t *testing.T) {
 	ref := graph.Ref{Kind: fixture.Pods, Namespace: "shop", Name: "web", UID: "u"}
 	for name, ask := range map[string]func(*Client) error{
@@ -224,7 +225,8 @@ func TestAListIsOfItsNamespace(t *testing.T) {
 	}
 }
 
-// One that goes round and round would be read until the memory ends, and whoever asked for it would wait for ever.
+// One that goes round and round would be read until the memory ends, and whoever asked for it would
+// wait for ever.
 func TestAListThatHasNoEndIsAnError(t *testing.T) {
 	none := []any{}
 	one := func(uid int) []any {
@@ -284,7 +286,8 @@ func protobuf(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// A list comes in the encoding that costs least, with the labels that decide about waves. An API that does not speak it as it says is listed in JSON, the next time.
+// A list comes in the encoding that costs least, with the labels that decide about waves. An API
+// that does not speak it as it says is listed in JSON, the next time.
 func TestAListIsUnderstoodInEitherEncoding(t *testing.T) {
 	whole := protobuf(t)
 	for name, c := range map[string]struct {
@@ -314,7 +317,8 @@ func TestAListIsUnderstoodInEitherEncoding(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is no list, and a failure of the API, which is not asked all the time then. The encoding is not to blame.
+// An answer that breaks off is no list, and a failure of the API, which is not asked all the time
+// then. The encoding is not to blame.
 func TestAListThatBreaksOffIsAFailure(t *testing.T) {
 	whole := protobuf(t)
 	var asked []string
@@ -399,7 +403,8 @@ func TestAFullObjectHasItsNumbersAsTheyAre(t *testing.T) {
 	}
 }
 
-// An API is down when the API server says so of each version in which it may be served: only then nothing can be made of the kind.
+// An API is down when the API server says so of each version in which it may be served: only then
+// nothing can be made of the kind.
 func TestAnAPIIsDownWhenTheAPIServerSaysSo(t *testing.T) {
 	service := func(local bool, available string) *apitest.Reply {
 		spec := map[string]any{"service": map[string]any{"name": "gadgets"}}
@@ -440,7 +445,8 @@ func TestAnAPIIsDownWhenTheAPIServerSaysSo(t *testing.T) {
 	}
 }
 
-// What was not sent, or what a webhook says about one object, tells nothing of the API: it must neither slow down a kind nor heal it.
+// What was not sent, or what a webhook says about one object, tells nothing of the API: it must
+// neither slow down a kind nor heal it.
 func TestWhatAnErrorSaysAboutTheAPI(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -491,7 +497,8 @@ func TestAFailingKindSaysWhatHappensAndHowManyWait(t *testing.T) {
 	})
 }
 
-// A worker has others to do than to wait for a failing kind, a drainer has not. What was not sent is not counted as a DELETE.
+// A worker has others to do than to wait for a failing kind, a drainer has not. What was not sent
+// is not counted as a DELETE.
 func TestAWorkerDoesNotWaitForAFailingKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newAsking(t, nil)
@@ -508,7 +515,8 @@ func TestAWorkerDoesNotWaitForAFailingKind(t *testing.T) {
 	})
 }
 
-// What another client is asked to do in a spare place has the deadline of a request, and gives the place back, whatever comes of it.
+// What another client is asked to do in a spare place has the deadline of a request, and gives the
+// place back, whatever comes of it.
 func TestASparePlaceIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newAsking(t, func(http.RoundTripper) http.RoundTripper { return fixture.Tripper(fixture.Hang) })
@@ -522,7 +530,8 @@ func TestASparePlaceIsGivenBack(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		// A place and the end of who waits for it may come at once: either is right, and no place is lost.
+		// A place and the end of who waits for it may come at once: either is right, and no place
+		// is lost.
 		if err := e.req.Spare(ctx, "patch", fixture.ConfigMaps, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

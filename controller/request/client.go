@@ -25,8 +25,8 @@ import (
 // (RB 6.18).
 const Timeout = 40 * time.Second
 
-// DefaultConcurrency bounds the requests under way at once. The API server's own limits, and 429s, decide
-// how much of it is used.
+// DefaultConcurrency bounds the requests under way at once. The API server's own limits, and 429s,
+// decide how much of it is used.
 const DefaultConcurrency = 64
 
 // Client makes the requests of actions: one each, with the preconditions that the action carries.
@@ -43,7 +43,8 @@ type Client struct {
 	plain *sync.Map
 }
 
-// New makes one whose requests are sent by httpClient, within what the limiter grants, and on the strength of one history.
+// New makes one whose requests are sent by httpClient, within what the limiter grants, and on the
+// strength of one history.
 func New(config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.History, reg prometheus.Registerer) (*Client, error) {
 	c := metadata.ConfigFor(config)
 	c.GroupVersion = &schema.GroupVersion{}
@@ -74,7 +75,8 @@ func (r *Client) Serve(resources []graph.Resource) {
 	r.Limiter.forget(func(kind schema.GroupResource) bool { _, ok := kinds[kind]; return ok })
 }
 
-// KindOf is the kind of a resource, in the version in which it is written; empty if it is not served.
+// KindOf is the kind of a resource, in the version in which it is written; empty if it is not
+// served.
 func (r *Client) KindOf(gr schema.GroupResource) schema.GroupVersionKind {
 	if m := r.kinds.Load(); m != nil {
 		return (*m)[gr]
@@ -90,8 +92,8 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 	return gvk.GroupVersion(), nil
 }
 
-// What is asked for ends with plain JSON: an aggregated API may know nothing of PartialObjectMetadata, and
-// then sends whole objects.
+// What is asked for ends with plain JSON: an aggregated API may know nothing of
+// PartialObjectMetadata, and then sends whole objects.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
@@ -105,8 +107,8 @@ func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name
 	return collection(req, gv, resource, namespace).Name(name)
 }
 
-// collection addresses all objects of a kind. client-go's own retries are off: they would hide 429s from
-// the limiter and hold a worker while they sleep.
+// collection addresses all objects of a kind. client-go's own retries are off: they would hide 429s
+// from the limiter and hold a worker while they sleep.
 func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace string) *rest.Request {
 	prefix := []string{"/apis", gv.Group, gv.Version}
 	if gv.Group == "" {
@@ -169,8 +171,8 @@ func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResou
 	return err
 }
 
-// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none: no one
-// could say which object it is about.
+// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none:
+// no one could say which object it is about.
 func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
 	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))
 	if err != nil {
@@ -186,8 +188,8 @@ func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.Gro
 	return m, nil
 }
 
-// decode reads an answer as M: it is one, or a whole object of a kind that only its API knows, in JSON, of
-// which M is a part.
+// decode reads an answer as M: it is one, or a whole object of a kind that only its API knows, in
+// JSON, of which M is a part.
 func decode[M any](result rest.Result) (*M, error) {
 	obj, err := result.Get()
 	switch m, ok := any(obj).(*M); {

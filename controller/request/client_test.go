@@ -24,8 +24,8 @@ import (
 
 var gadget = graph.Ref{Kind: fixture.Gadgets, Namespace: "shop", Name: "g", UID: "uid-g"}
 
-// TestAPIThatKnowsNoPartialObjectsIsUnderstood: it sends whole objects, because the Accept header ends with
-// what every API has.
+// TestAPIThatKnowsNoPartialObjectsIsUnderstood: it sends whole objects, because the Accept header
+// ends with what every API has.
 func TestAPIThatKnowsNoPartialObjectsIsUnderstood(t *testing.T) {
 	e := newAsking(t, func(next http.RoundTripper) http.RoundTripper {
 		return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
@@ -64,7 +64,8 @@ func TestListOfMetadataInJSONIsAList(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutAUIDIsNone: it cannot be said what it is about, least of all that the object is another.
+// TestAnswerWithoutAUIDIsNone: it cannot be said what it is about, least of all that the object is
+// another.
 func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 	for name, body := range map[string]any{
 		"metadata without one":    map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"name": "g"}},
@@ -87,7 +88,8 @@ func TestAnswerWithoutAUIDIsNone(t *testing.T) {
 	}
 }
 
-// TestOnlyOurOwnEndIsAnEnd: a cancellation in what another server says must not make an object be forgotten.
+// TestOnlyOurOwnEndIsAnEnd: a cancellation in what another server says must not make an object be
+// forgotten.
 func TestOnlyOurOwnEndIsAnEnd(t *testing.T) {
 	e := newAsking(t, func(http.RoundTripper) http.RoundTripper {
 		return fixture.Tripper(func(*http.Request) (*http.Response, error) {
@@ -172,8 +174,8 @@ func newAsking(t *testing.T, through func(http.RoundTripper) http.RoundTripper) 
 	return asking{api: api, req: req}
 }
 
-// TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise: an API server that has not seen that a definition was made again with another
-// scope looks for its objects where there are none.
+// TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise: an API server that has not seen that a
+// definition was made again with another scope looks for its objects where there are none.
 func TestAbsenceIsNotBelievedOfAKindThatIsDefinedOtherwise(t *testing.T) {
 	claim := graph.Claim{APIVersion: "example.com/v1", Kind: "Gadget", Namespace: "shop", Name: "g", UID: "uid-g", Resource: fixture.Gadgets, Namespaced: true}
 	definition := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com"

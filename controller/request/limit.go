@@ -11,15 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Limiter bounds the requests under way by what the API server grants: one more for each round of requests
-// that went well, a quarter fewer when it says 429. There is no fixed rate: on an idle server the bound
-// rises to its maximum within a second.
+// Limiter bounds the requests under way by what the API server grants: one more for each round of
+// requests that went well, a quarter fewer when it says 429. There is no fixed rate: on an idle
+// server the bound rises to its maximum within a second.
 //
-// Kinds are kept apart; see share. Those that fail have a quarter of the places, all together and in turns,
-// whether or not others want them. What is left over is for work that no client waits for, within a bound of its own, and takes nothing from
-// the bound of others; see allowance. Requests that are late already do not count against it: they may hang for
-// long, and others must not wait for them. A kind may have a quarter of those, too, and all kinds as many as
-// there are places, so that for a while twice as many may be under way.
+// Kinds are kept apart; see share. Those that fail have a quarter of the places, all together and
+// in turns, whether or not others want them. What is left over is for work that no client waits
+// for, within a bound of its own, and takes nothing from the bound of others; see allowance.
+// Requests that are late already do not count against it: they may hang for long, and others must
+// not wait for them. A kind may have a quarter of those, too, and all kinds as many as there are
+// places, so that for a while twice as many may be under way.
 type Limiter struct {
 	mu       sync.Mutex
 	most     float64
@@ -64,7 +65,8 @@ func NewLimiter(most int) *Limiter {
 // Places is how many requests may be under way at once at the very most.
 func (l *Limiter) Places() int { return int(l.most) }
 
-// SparePlaces is how many of them may be used at once, at the very most, for what no client waits for.
+// SparePlaces is how many of them may be used at once, at the very most, for what no client waits
+// for.
 func (l *Limiter) SparePlaces() int { return int(l.allowed.most) }
 
 // CallBack has objects that were put off called back. f must not block, nor come back here.
@@ -74,9 +76,9 @@ func (l *Limiter) CallBack(f func(types.UID)) {
 	l.resume = f
 }
 
-// acquire waits for a place; every successful call must be followed by release. It waits as long as it takes
-// while the kind is well. For a failing kind only the patient wait, and not long: others have more to do
-// than that. They get a *busyError.
+// acquire waits for a place; every successful call must be followed by release. It waits as long as
+// it takes while the kind is well. For a failing kind only the patient wait, and not long: others
+// have more to do than that. They get a *busyError.
 func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patient bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -208,9 +210,9 @@ func (l *Limiter) pauseLocked(pause time.Duration) {
 // quarter is what all failing kinds have together, and what each kind begins with.
 func (l *Limiter) quarter() float64 { return max(1, l.most/4) }
 
-// roomLocked tells whether a request of a kind may be sent now. Places are kept for objects that were called
-// back only while only the patient wait for the kind: else all workers could wait for places that are
-// kept for what none of them comes to.
+// roomLocked tells whether a request of a kind may be sent now. Places are kept for objects that
+// were called back only while only the patient wait for the kind: else all workers could wait for
+// places that are kept for what none of them comes to.
 func (l *Limiter) roomLocked(s *share) bool {
 	now := time.Now()
 	switch {

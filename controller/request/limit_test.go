@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// run sends n requests about a kind through a limiter from as many clients as it lets through, each answered
-// like a, and returns the most that were under way at once.
+// run sends n requests about a kind through a limiter from as many clients as it lets through, each
+// answered like a, and returns the most that were under way at once.
 func run(l *Limiter, kind schema.GroupResource, n int, a answer) int {
 	most, under := 0, 0
 	var mu sync.Mutex
@@ -80,8 +80,8 @@ func TestLimitIsLoweredWhenTheServerThrottlesAndRecovers(t *testing.T) {
 	})
 }
 
-// TestSlowKindHasAQuarterOfThePlaces, as has the whole API server when it is slow for all: a busy machine is
-// slow for everybody, and who holds back most is served least.
+// TestSlowKindHasAQuarterOfThePlaces, as has the whole API server when it is slow for all: a busy
+// machine is slow for everybody, and who holds back most is served least.
 func TestSlowKindHasAQuarterOfThePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
@@ -162,8 +162,8 @@ func TestKindThatIsToldToWaitHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// TestKindThatHangsHoldsAQuarter of the places when it never was well, and takes none from the others when it
-// was.
+// TestKindThatHangsHoldsAQuarter of the places when it never was well, and takes none from the
+// others when it was.
 func TestKindThatHangsHoldsAQuarter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
@@ -190,8 +190,8 @@ func TestKindThatHangsHoldsAQuarter(t *testing.T) {
 	})
 }
 
-// TestKindsThatHangLeavePlacesToThoseThatFailLess: one that was slow once finds out that it is well again
-// while the requests of others hang, however many kinds that is.
+// TestKindsThatHangLeavePlacesToThoseThatFailLess: one that was slow once finds out that it is well
+// again while the requests of others hang, however many kinds that is.
 func TestKindsThatHangLeavePlacesToThoseThatFailLess(t *testing.T) {
 	for _, hung := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -322,7 +322,8 @@ func TestKindWhoseRequestsFailIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestObjectThatNeedsNothingAnyMoreKeepsNoPlace: it was called back, and its owner is back meanwhile.
+// TestObjectThatNeedsNothingAnyMoreKeepsNoPlace: it was called back, and its owner is back
+// meanwhile.
 func TestObjectThatNeedsNothingAnyMoreKeepsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(8)

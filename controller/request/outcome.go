@@ -33,7 +33,8 @@ const (
 // Outcomes are all of them.
 var Outcomes = [...]Outcome{OK, Stale, Gone, Throttled, Refused, Failed, Cancelled}
 
-// errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes out.
+// errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes
+// out.
 var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
 
 // ErrOwnerChanged is why an object is not deleted for which an owner does not wait any more.
@@ -65,14 +66,14 @@ func OutcomeOf(err error) Outcome {
 	return Failed
 }
 
-// RefusedByWebhook tells an admission webhook's refusal from the API server's own answer: the code of a
-// refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
+// RefusedByWebhook tells an admission webhook's refusal from the API server's own answer: the code
+// of a refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
 func RefusedByWebhook(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
 }
 
-// OutcomeAbout is OutcomeOf a request about an object. Where its namespace is gone the object stays,
-// and no request about it is accepted before there is such a namespace again
+// OutcomeAbout is OutcomeOf a request about an object. Where its namespace is gone the object
+// stays, and no request about it is accepted before there is such a namespace again
 // (kubernetes/kubernetes#49027).
 func OutcomeAbout(ref graph.Ref, err error) Outcome {
 	if ref.Namespace != "" && namespaceMissing(err) {
@@ -106,9 +107,9 @@ func Protected(err error) (why string, yes bool) {
 	return "", false
 }
 
-// NoSuchObject tells whether an API server that knows the kind said that it has no object of that kind and
-// name. Every other 404 says less: a path that is not served (the CRD went), a namespace that is not there,
-// or a webhook that chose the code (RB 3.18).
+// NoSuchObject tells whether an API server that knows the kind said that it has no object of that
+// kind and name. Every other 404 says less: a path that is not served (the CRD went), a namespace
+// that is not there, or a webhook that chose the code (RB 3.18).
 func NoSuchObject(err error, kind schema.GroupResource, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || RefusedByWebhook(err) {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// webhookSaysNo is how the API server passes on a refusal: the code and the reason are the webhook's.
+// webhookSaysNo is how the API server passes on a refusal: the code and the reason are the
+// webhook's.
 func webhookSaysNo(code int32, reason metav1.StatusReason) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason,
@@ -53,7 +54,8 @@ func TestOutcomeOfARequest(t *testing.T) {
 	}
 }
 
-// What is in a namespace that is gone stays: that the namespace is not found says nothing of the object.
+// What is in a namespace that is gone stays: that the namespace is not found says nothing of the
+// object.
 func TestObjectWhoseNamespaceIsGoneIsNotGone(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ghost")
 	for ref, want := range map[graph.Ref]Outcome{

@@ -62,13 +62,15 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 	return full, m, nil
 }
 
-// mostList bounds a list as a whole, with the wait for places: whoever asked for it does nothing else meanwhile. A million objects take so long where a
-// page takes 0.3 s.
+// mostList bounds a list as a whole, with the wait for places: whoever asked for it does nothing
+// else meanwhile. A million objects take so long where a page takes 0.3 s.
 const mostList = 5 * time.Minute
 
-// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what all of them do. Each object is handed on as it comes, and not kept: what
-// others put into labels and annotations is more than there is memory. After an error each may have had some of them, which prove nothing. A list with an object
-// of another namespace is an error: by such a list objects would be deleted that are in no namespace that goes.
+// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what
+// all of them do. Each object is handed on as it comes, and not kept: what others put into labels
+// and annotations is more than there is memory. After an error each may have had some of them,
+// which prove nothing. A list with an object of another namespace is an error: by such a list
+// objects would be deleted that are in no namespace that goes.
 func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
 	gv, err := r.versionOf(kind)
 	if err != nil {
@@ -116,7 +118,8 @@ func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind sch
 	}
 }
 
-// listPage reads one page. An answer that breaks off is the API server's failure; one that is not understood says nothing of it. The kind is asked for in JSON from then on.
+// listPage reads one page. An answer that breaks off is the API server's failure; one that is not
+// understood says nothing of it. The kind is asked for in JSON from then on.
 func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata)) (is metav1.ListMeta, err error) {
 	accept := acceptMetadataList
 	if _, plain := r.plain.Load(kind); plain {
@@ -155,8 +158,9 @@ func (a *answering) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// placeOf makes sure that an object of a namespace's list is there, and one of a list of all namespaces in one, and which object it is. An API that does not say
-// where it is in a namespace's list means that namespace.
+// placeOf makes sure that an object of a namespace's list is there, and one of a list of all
+// namespaces in one, and which object it is. An API that does not say where it is in a namespace's
+// list means that namespace.
 func placeOf(namespace string, m *metav1.PartialObjectMetadata) error {
 	if m.UID == "" {
 		return fmt.Errorf("the API lists %q without a uid", m.Name)
@@ -197,9 +201,10 @@ func (r *Client) Lookup(ctx context.Context, c graph.Claim) (graph.Answer, strin
 	return graph.Unanswered, err.Error()
 }
 
-// otherwiseDefined says why an API server may not know where to look for a custom resource; "" if nothing speaks for that. One
-// of several may not have seen yet that a definition was deleted and made again with another scope. It looks in the wrong place
-// then, finds nothing, and says so as if it knew. The definition itself it reads live.
+// otherwiseDefined says why an API server may not know where to look for a custom resource; "" if
+// nothing speaks for that. One of several may not have seen yet that a definition was deleted and
+// made again with another scope. It looks in the wrong place then, finds nothing, and says so as if
+// it knew. The definition itself it reads live.
 func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
 	if !strings.Contains(c.Resource.Group, ".") {
 		return ""
@@ -222,8 +227,8 @@ func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
 	return ""
 }
 
-// IsGone tells, by a live read, whether an API server that knows the kind has no such object, or has another
-// one under its name.
+// IsGone tells, by a live read, whether an API server that knows the kind has no such object, or
+// has another one under its name.
 func (r *Client) IsGone(ctx context.Context, ref graph.Ref) bool {
 	live, err := r.GetObject(ctx, ref)
 	return err == nil && live.UID != ref.UID || NoSuchObject(err, ref.Kind, ref.Name)

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// share is what one kind may use of the limiter's places. A kind begins with a quarter, and has all once its
-// requests have gone well. It fails while its requests hang or are slow, or fail one after another,
-// or its API answers 429, until one goes well: an aggregated API or a webhook can do that to one kind, and
-// the others must not notice.
+// share is what one kind may use of the limiter's places. A kind begins with a quarter, and has all
+// once its requests have gone well. It fails while its requests hang or are slow, or fail one after
+// another, or its API answers 429, until one goes well: an aggregated API or a webhook can do that
+// to one kind, and the others must not notice.
 //
-// Objects of a failing kind are put off: no worker waits for it with them, and they are called back as there
-// is room. So a worker is free for others, and thousands of objects of such a kind cost nothing.
+// Objects of a failing kind are put off: no worker waits for it with them, and they are called back
+// as there is room. So a worker is free for others, and thousands of objects of such a kind cost
+// nothing.
 type share struct {
 	kind     schema.GroupResource
 	most     float64       // how many may be under way
@@ -114,9 +115,9 @@ func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 	}
 }
 
-// isLate tells that a request has not been answered for long. It holds its place for as long as it takes, so
-// others must not wait for it. When a quarter of all places is held like this, the kind fails: few
-// late answers are usual.
+// isLate tells that a request has not been answered for long. It holds its place for as long as it
+// takes, so others must not wait for it. When a quarter of all places is held like this, the kind
+// fails: few late answers are usual.
 func (l *Limiter) isLate(kind schema.GroupResource, spare bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +138,8 @@ func (l *Limiter) isLate(kind schema.GroupResource, spare bool) {
 	l.wakeLocked()
 }
 
-// failingLocked moves what a kind has under way to the places of those that fail, and sends away those who
-// do not wait for such.
+// failingLocked moves what a kind has under way to the places of those that fail, and sends away
+// those who do not wait for such.
 func (l *Limiter) failingLocked(s *share, why string) {
 	if s.failing == "" {
 		l.well -= s.under - s.late
@@ -155,8 +156,8 @@ func (l *Limiter) failingLocked(s *share, why string) {
 	l.leaveLocked(s)
 }
 
-// healLocked is told of each answer that is as it should be. One is enough, but not while the kind rests: that
-// is an answer to what was sent before.
+// healLocked is told of each answer that is as it should be. One is enough, but not while the kind
+// rests: that is an answer to what was sent before.
 func (l *Limiter) healLocked(s *share) {
 	s.failures = 0
 	if s.failing == "" || float64(s.late) >= l.quarter() || time.Now().Before(s.pause) {
@@ -177,8 +178,8 @@ func (s *share) shrink(latency time.Duration, least float64) {
 	}
 }
 
-// grow doubles what a kind may have under way with each round of answers, until it was cut once; then it
-// adds two.
+// grow doubles what a kind may have under way with each round of answers, until it was cut once;
+// then it adds two.
 func (s *share) grow(most float64) {
 	step := 1.0
 	if s.proven {
@@ -208,8 +209,8 @@ func (s *share) rest(retryAfter time.Duration, over func()) {
 	}
 }
 
-// hopelessLocked tells whether to wait for the kind, which fails, is no use: it rests for longer, or enough
-// wait already.
+// hopelessLocked tells whether to wait for the kind, which fails, is no use: it rests for longer,
+// or enough wait already.
 func (s *share) hopelessLocked(enough float64) bool {
 	return time.Until(s.pause) > patience || float64(len(s.waiters)) >= enough
 }
@@ -230,8 +231,8 @@ func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
 	l.wakeLocked()
 }
 
-// Arrived is told of each object that a worker begins with. The place that was kept for one that was called
-// back is free, for it to take.
+// Arrived is told of each object that a worker begins with. The place that was kept for one that
+// was called back is free, for it to take.
 func (l *Limiter) Arrived(uid types.UID) {
 	if l.calls.Load() == 0 {
 		return

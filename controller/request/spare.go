@@ -14,9 +14,11 @@ type spare struct {
 	given chan struct{}
 }
 
-// acquireSpare waits, for as long as it takes, for a place that no other request wants: half of all places and half of the kind's
-// are left free, or more; see allowance. A failing kind is asked one at a time whether it is well again, if no other request asks; one that is only slow has half
-// of what it may have then. Who has waited long for either gets a *busyError. Successful calls must be followed by release.
+// acquireSpare waits, for as long as it takes, for a place that no other request wants: half of all
+// places and half of the kind's are left free, or more; see allowance. A failing kind is asked one
+// at a time whether it is well again, if no other request asks; one that is only slow has half of
+// what it may have then. Who has waited long for either gets a *busyError. Successful calls must be
+// followed by release.
 func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) error {
 	l.mu.Lock()
 	w := &spare{share: l.shareLocked(kind), given: make(chan struct{}, 1)}
@@ -44,7 +46,8 @@ func (l *Limiter) acquireSpare(ctx context.Context, kind schema.GroupResource) e
 	}
 }
 
-// leaveSpares ends the waiting, and returns why. A place that was given at the same moment is given back.
+// leaveSpares ends the waiting, and returns why. A place that was given at the same moment is given
+// back.
 func (l *Limiter) leaveSpares(w *spare, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +62,8 @@ func (l *Limiter) leaveSpares(w *spare, err error) error {
 	return err
 }
 
-// wakeSparesLocked gives away what is left over. It is called when others have been given what they wait for.
+// wakeSparesLocked gives away what is left over. It is called when others have been given what they
+// wait for.
 func (l *Limiter) wakeSparesLocked() {
 	if len(l.spares) == 0 || slices.ContainsFunc(l.turns, func(s *share) bool { return s.failing == "" }) {
 		return // what waits for a failing kind waits for that, and for no place
@@ -76,8 +80,8 @@ func (l *Limiter) wakeSparesLocked() {
 	})
 }
 
-// leftLocked tells whether there is a place for a spare. No other part may ever send a request about a failing kind, and without one it
-// is never found out that it is well again.
+// leftLocked tells whether there is a place for a spare. No other part may ever send a request
+// about a failing kind, and without one it is never found out that it is well again.
 func (l *Limiter) leftLocked(s *share) bool {
 	if s.failing != "" {
 		return float64(s.under+s.called) < l.mostIllLocked(s) && !s.wantedLocked() && l.roomLocked(s)
@@ -85,8 +89,9 @@ func (l *Limiter) leftLocked(s *share) bool {
 	return float64(l.spared) < l.allowed.limit && float64(l.well) < l.allowed.most && float64(s.under) < max(1, s.most/2) && l.roomLocked(s)
 }
 
-// mostIllLocked is how many spares a failing kind may have under way. Where it is the API server that is slow, the allowance is down to one as well;
-// where it is a webhook of that kind, more at once get more done.
+// mostIllLocked is how many spares a failing kind may have under way. Where it is the API server
+// that is slow, the allowance is down to one as well; where it is a webhook of that kind, more at
+// once get more done.
 func (l *Limiter) mostIllLocked(s *share) float64 {
 	if s.failing != slowly {
 		return 1

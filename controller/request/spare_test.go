@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// backFill sends spare requests, a hundred at once as far as it may, each answered after what latency says, until it is stopped.
+// backFill sends spare requests, a hundred at once as far as it may, each answered after what
+// latency says, until it is stopped.
 type backFill struct {
 	latency atomic.Int64
 	crowd   time.Duration // what each that is under way adds
@@ -111,7 +112,8 @@ func TestSparesMakeWay(t *testing.T) {
 	}
 }
 
-// TestSparesGoOnBesideAFewOthers, however few are allowed: else it would not be found out that more are.
+// TestSparesGoOnBesideAFewOthers, however few are allowed: else it would not be found out that more
+// are.
 func TestSparesGoOnBesideAFewOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
@@ -173,8 +175,9 @@ func TestSparesMakeWayWhenAnswersComeLate(t *testing.T) {
 	})
 }
 
-// TestSparesOfAKindThatIsSlowHaveAFewPlaces, half of a quarter: a webhook of the kind may be what is slow, and one at a time would get hardly
-// anything done. Where all has become slow, one or two at a time are what is left to them.
+// TestSparesOfAKindThatIsSlowHaveAFewPlaces, half of a quarter: a webhook of the kind may be what
+// is slow, and one at a time would get hardly anything done. Where all has become slow, one or two
+// at a time are what is left to them.
 func TestSparesOfAKindThatIsSlowHaveAFewPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		before      time.Duration // what answers take to begin with
@@ -206,7 +209,8 @@ func TestSparesOfAKindThatIsSlowHaveAFewPlaces(t *testing.T) {
 	}
 }
 
-// TestSparesDoNotMakeRoomForThemselves: where answers take as long as there are many, more of them get no more done, and others wait longer.
+// TestSparesDoNotMakeRoomForThemselves: where answers take as long as there are many, more of them
+// get no more done, and others wait longer.
 func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(200)
@@ -226,8 +230,8 @@ func TestSparesDoNotMakeRoomForThemselves(t *testing.T) {
 	})
 }
 
-// TestOneAnswerAmongOthersCutsNothing, be it late, or so early that all others seem to be late: how soon the others come says how much the
-// API server has to do.
+// TestOneAnswerAmongOthersCutsNothing, be it late, or so early that all others seem to be late: how
+// soon the others come says how much the API server has to do.
 func TestOneAnswerAmongOthersCutsNothing(t *testing.T) {
 	for _, single := range []time.Duration{time.Second, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -279,7 +283,8 @@ func has(got <-chan error) bool {
 	}
 }
 
-// TestSpareFindsOutWhetherAKindIsWellAgain: no other part may ever ask about it. When it has rested, one at a time is sent.
+// TestSpareFindsOutWhetherAKindIsWellAgain: no other part may ever ask about it. When it has
+// rested, one at a time is sent.
 func TestSpareFindsOutWhetherAKindIsWellAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)
@@ -304,7 +309,8 @@ func TestSpareFindsOutWhetherAKindIsWellAgain(t *testing.T) {
 	})
 }
 
-// TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing: it had the place in which it is found out.
+// TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing: it had the place in which it is found
+// out.
 func TestSpareFindsOutWhenAnObjectThatWasCalledBackNeedsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(64)

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/controller/fixture"
 )
 
-// TestRequestThatIsThrottledIsNotSentAgain by client-go: it is told at once, as the API server says it, in plain text.
+// TestRequestThatIsThrottledIsNotSentAgain by client-go: it is told at once, as the API server says
+// it, in plain text.
 func TestRequestThatIsThrottledIsNotSentAgain(t *testing.T) {
 	var sent atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 )
 
-// judge tells what an answer says about the state of the API that serves a kind, and after what time that asks to be asked again.
+// judge tells what an answer says about the state of the API that serves a kind, and after what
+// time that asks to be asked again.
 func judge(kind schema.GroupResource, err error) (v verdict, retryAfter time.Duration) {
 	switch {
 	case errors.Is(err, follow.ErrNoContact), errors.Is(err, follow.ErrRewound): // it was not sent
@@ -37,10 +38,11 @@ func judge(kind schema.GroupResource, err error) (v verdict, retryAfter time.Dur
 	return fine, 0
 }
 
-// isServers tells whether a 429 comes from the API server's own limits, which are for all kinds: those answer
-// in plain text, where an API, and its storage, sends a Status. Behind a group that may be aggregated, another
-// server may have said the same; then every kind finds out for itself. The headers of priority and fairness
-// do not tell: the API server puts them on what it passes on, too.
+// isServers tells whether a 429 comes from the API server's own limits, which are for all kinds:
+// those answer in plain text, where an API, and its storage, sends a Status. Behind a group that
+// may be aggregated, another server may have said the same; then every kind finds out for itself.
+// The headers of priority and fairness do not tell: the API server puts them on what it passes on,
+// too.
 func isServers(kind schema.GroupResource, err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -52,8 +54,8 @@ func isServers(kind schema.GroupResource, err error) bool {
 	})
 }
 
-// failure keeps what a broken connection says from being taken for our own end: whoever is asked may have
-// cancelled something too.
+// failure keeps what a broken connection says from being taken for our own end: whoever is asked
+// may have cancelled something too.
 func failure(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return errors.New(err.Error())

@@ -53,8 +53,9 @@ func (r *Client) delete(ctx context.Context, ref graph.Ref, propagation metav1.D
 	return err
 }
 
-// Patch sends the metadata that an action wants, for the given resourceVersion; errNoEffect if nothing has come of it. A
-// JSON merge patch: the one kind that built-in and custom resources both accept, so there is no 415 to learn from (RB 3.19).
+// Patch sends the metadata that an action wants, for the given resourceVersion; errNoEffect if
+// nothing has come of it. A JSON merge patch: the one kind that built-in and custom resources both
+// accept, so there is no 415 to learn from (RB 3.19).
 func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion string) error {
 	gv, err := r.versionOf(a.Object.Kind)
 	if err != nil {

@@ -1,14 +1,16 @@
-// Package requested remembers, in a process that answers admission reviews, whose request it was that an object be deleted, and says so on
-// the object once the watch has shown that it was.
+// Package requested remembers, in a process that answers admission reviews, whose request it was
+// that an object be deleted, and says so on the object once the watch has shown that it was.
 //
-// A review is hearsay: whoever knows the webhook's path and reaches its port can send one. So nothing is written on its word: what is told is
-// that an object was deleted, which a watch has shown, as the graph knows its name, and beside that who asked, as the review said. It is
+// A review is hearsay: whoever knows the webhook's path and reaches its port can send one. So
+// nothing is written on its word: what is told is that an object was deleted, which a watch has
+// shown, as the graph knows its name, and beside that who asked, as the review said. It is
 // evidence; the proof is the audit log of the API server.
 //
-// Whoever may delete in one namespace, or objects of one kind that have none, may do so often: each of them has a part of what is remembered
-// and told, and no more of it.
+// Whoever may delete in one namespace, or objects of one kind that have none, may do so often: each
+// of them has a part of what is remembered and told, and no more of it.
 //
-// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a second at most as a whole.
+// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a second at
+// most as a whole.
 package requested
 
 import (
@@ -29,13 +31,17 @@ import (
 )
 
 const (
-	// mostRequests bounds the requests that are remembered, and mostOfPart those of one part. More are not.
+	// mostRequests bounds the requests that are remembered, and mostOfPart those of one part. More
+	// are not.
 	mostRequests, mostOfPart = 1000, 200
-	// forgetEvery is how often old requests are looked for at the most, where there is no room for another.
+	// forgetEvery is how often old requests are looked for at the most, where there is no room for
+	// another.
 	forgetEvery = time.Second
-	// remembered is for how long a request is: the API server gives up on a DELETE after 34 s (RB 6.18).
+	// remembered is for how long a request is: the API server gives up on a DELETE after 34 s (RB
+	// 6.18).
 	remembered = time.Minute
-	// mostUsers is how many users are named who asked for the same, and mostName how much of a name, in bytes.
+	// mostUsers is how many users are named who asked for the same, and mostName how much of a
+	// name, in bytes.
 	mostUsers, mostName = 3, 256
 	// EventsASecond are written, after eventsAtOnce.
 	EventsASecond = 10
@@ -112,8 +118,8 @@ func (r *Record) Tell(say func(v graph.View, text string)) {
 	r.say = say
 }
 
-// Saw takes in a review of a DELETE that was let through: its user, and in words how it is carried out. Only objects that take others along
-// are remembered.
+// Saw takes in a review of a DELETE that was let through: its user, and in words how it is carried
+// out. Only objects that take others along are remembered.
 func (r *Record) Saw(uid types.UID, user, how string) {
 	v, known := r.find(uid)
 	if !known || v.Deleting || v.Dependents == 0 && v.Kind != namespaces {
@@ -227,7 +233,8 @@ func (r *Record) Run(ctx context.Context) error {
 	}
 }
 
-// forget drops the requests that are old, and the parts that have all of theirs left. The lock is held.
+// forget drops the requests that are old, and the parts that have all of theirs left. The lock is
+// held.
 func (r *Record) forget(now time.Time) {
 	r.forgotten = now
 	for _, one := range r.of {

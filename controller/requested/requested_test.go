@@ -56,7 +56,8 @@ func TestWhoseRequestItWasIsToldOnceTheWatchShowsTheDeletion(t *testing.T) {
 	})
 }
 
-// TestARequestThatFailedHidesNoLaterOne: the earlier one is forgotten within two minutes, and the object may go at the later one before that.
+// TestARequestThatFailedHidesNoLaterOne: the earlier one is forgotten within two minutes, and the
+// object may go at the later one before that.
 func TestARequestThatFailedHidesNoLaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
@@ -132,8 +133,8 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 	})
 }
 
-// TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported: who may delete in one namespace, or objects of one kind, could hide else who
-// deleted elsewhere.
+// TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported: who may delete in one namespace, or
+// objects of one kind, could hide else who deleted elsewhere.
 func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
 	for name, prefix := range map[string]string{"a namespace": "configmaps@1", "a kind without namespaces": "nodes@"} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +168,8 @@ func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
 	}
 }
 
-// TestOldRequestsMakeRoomAtOnce, where there is none, and are looked for once a second at most: a flood of reviews costs no walk each.
+// TestOldRequestsMakeRoomAtOnce, where there is none, and are looked for once a second at most: a
+// flood of reviews costs no walk each.
 func TestOldRequestsMakeRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
@@ -198,7 +200,8 @@ func TestOldRequestsMakeRoomAtOnce(t *testing.T) {
 	})
 }
 
-// TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt: else a process would hold something of each namespace that there ever was.
+// TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt: else a process would hold something of each
+// namespace that there ever was.
 func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := recording(t, 1)
@@ -228,7 +231,8 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 	})
 }
 
-// TestNothingIsRememberedWhereNothingIsReported: a process that writes no Events keeps nothing of what it is asked.
+// TestNothingIsRememberedWhereNothingIsReported: a process that writes no Events keeps nothing of
+// what it is asked.
 func TestNothingIsRememberedWhereNothingIsReported(t *testing.T) {
 	r, _ := recording(t, 1)
 	r.Tell(nil)
@@ -241,7 +245,8 @@ func TestNothingIsRememberedWhereNothingIsReported(t *testing.T) {
 	r.Deleted("configmaps-1") // and has nothing to call
 }
 
-// TestWhatIsBeingDeletedWasAskedForBefore: a second delete of an object that terminates changes nothing, so whoever sends it is not named.
+// TestWhatIsBeingDeletedWasAskedForBefore: a second delete of an object that terminates changes
+// nothing, so whoever sends it is not named.
 func TestWhatIsBeingDeletedWasAskedForBefore(t *testing.T) {
 	var told []string
 	r := New(func(uid types.UID) (graph.View, bool) {
@@ -255,7 +260,8 @@ func TestWhatIsBeingDeletedWasAskedForBefore(t *testing.T) {
 	}
 }
 
-// TestEventsAreWrittenAgainAsTimePasses: one a second for a place that has used up its own, and for all together no more than theirs.
+// TestEventsAreWrittenAgainAsTimePasses: one a second for a place that has used up its own, and for
+// all together no more than theirs.
 func TestEventsAreWrittenAgainAsTimePasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
@@ -300,8 +306,8 @@ func TestNamesAreCutBetweenLetters(t *testing.T) {
 	}
 }
 
-// TestReviewsAndWatchesAtTheSameTime: reviews come on goroutines of the server, and what watches show on those of kinds. Each request is told of
-// once, or counted.
+// TestReviewsAndWatchesAtTheSameTime: reviews come on goroutines of the server, and what watches
+// show on those of kinds. Each request is told of once, or counted.
 func TestReviewsAndWatchesAtTheSameTime(t *testing.T) {
 	r, _ := recording(t, 1)
 	var told atomic.Int64

@@ -7,8 +7,9 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// How many bytes of a text are kept in which others have a say: a name in an owner reference may be as long as an object may be large. As JSON
-// each byte is two at most, so that a report with all differences, and with all steps of each, has less than report.Most.
+// How many bytes of a text are kept in which others have a say: a name in an owner reference may be
+// as long as an object may be large. As JSON each byte is two at most, so that a report with all
+// differences, and with all steps of each, has less than report.Most.
 const (
 	mostObject = 512
 	mostWhy    = 1024

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// TestAReportIsReadHoweverLongNamesAre: with all the differences that are kept, all their steps, and names that whoever may write objects of one
-// namespace has chosen.
+// TestAReportIsReadHoweverLongNamesAre: with all the differences that are kept, all their steps,
+// and names that whoever may write objects of one namespace has chosen.
 func TestAReportIsReadHoweverLongNamesAre(t *testing.T) {
 	const late = time.Minute
 	for _, letters := range []string{`"`, `\`, "<", "x\xff", "\x1b", "\u2028", "ü"} {

@@ -113,8 +113,9 @@ func became(how string, a graph.Action, v graph.View, there bool) string {
 	return how + ": it was changed"
 }
 
-// Wrote takes in that the references of an object were written about which nothing was to be done, and on which purpose the cluster does not
-// look at it again for that; "": it does. What is decided next follows from it, and may be decided already.
+// Wrote takes in that the references of an object were written about which nothing was to be done,
+// and on which purpose the cluster does not look at it again for that; "": it does. What is decided
+// next follows from it, and may be decided already.
 func (l *Ledger) Wrote(uid types.UID, purpose string) {
 	delete(l.written, uid)
 	switch d := l.open[uid]; {
@@ -177,8 +178,8 @@ func (l *lags) add(lag time.Duration) {
 	l.next = (l.next + 1) % mostLags
 }
 
-// Gone takes in that an object goes, or begins to be deleted, with what the graph has of it and decides about it until then. It returns
-// what that was.
+// Gone takes in that an object goes, or begins to be deleted, with what the graph has of it and
+// decides about it until then. It returns what that was.
 func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) {
 	delete(l.written, v.UID)
 	d := l.open[v.UID]
@@ -226,8 +227,9 @@ func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) 
 	l.differ(differ)
 }
 
-// Unawaited takes in that an owner goes, or that its finalizer does, with what the graph has of it and decides about it until then. It tells whether
-// Weir would have waited for what it may not have seen.
+// Unawaited takes in that an owner goes, or that its finalizer does, with what the graph has of it
+// and decides about it until then. It tells whether Weir would have waited for what it may not have
+// seen.
 func (l *Ledger) Unawaited(now time.Time, a graph.Action, v graph.View) bool {
 	purpose := unawaited(a, v)
 	if purpose == "" {
@@ -237,7 +239,8 @@ func (l *Ledger) Unawaited(now time.Time, a graph.Action, v graph.View) bool {
 	return true
 }
 
-// Rewound takes in that everything is forgotten and listed again: what is open was decided about a history that is over.
+// Rewound takes in that everything is forgotten and listed again: what is open was decided about a
+// history that is over.
 func (l *Ledger) Rewound(now time.Time) {
 	const why = "the history of the API server went back"
 	for uid, d := range l.open {
@@ -251,7 +254,8 @@ func (l *Ledger) Rewound(now time.Time) {
 	clear(l.written)
 }
 
-// Due are the decisions that no client has carried out for long, and that Overdue will make differences of.
+// Due are the decisions that no client has carried out for long, and that Overdue will make
+// differences of.
 func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	for _, d := range l.open {
 		if !d.late && now.Sub(d.since) >= l.late {
@@ -261,8 +265,9 @@ func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	return due
 }
 
-// Overdue makes differences of decisions that no client has carried out for long, and returns them. purposes are those on which the cluster does
-// not carry some out. open are some that are open, to be looked at again.
+// Overdue makes differences of decisions that no client has carried out for long, and returns them.
+// purposes are those on which the cluster does not carry some out. open are some that are open, to
+// be looked at again.
 func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []report.Difference, open []types.UID) {
 	for uid, d := range l.open {
 		if len(open) < mostLooks {

@@ -136,7 +136,8 @@ func TestWhatGoesWithoutADecision(t *testing.T) {
 	}
 }
 
-// TestWhatIsReleasedAndDeletedIsCompared: that there is nothing left to release is no news, that it was deleted is.
+// TestWhatIsReleasedAndDeletedIsCompared: that there is nothing left to release is no news, that it
+// was deleted is.
 func TestWhatIsReleasedAndDeletedIsCompared(t *testing.T) {
 	l := NewLedger(start, time.Minute)
 	release := action(graph.Release, "1")
@@ -186,7 +187,8 @@ func TestADifferenceHasItsHistory(t *testing.T) {
 	}
 }
 
-// TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite only: what is decided later has another reason.
+// TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite only: what is decided later has another
+// reason.
 func TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite(t *testing.T) {
 	const late = time.Minute
 	decide := func(l *Ledger, verb graph.Verb) { l.Decided(start, "leaf", action(verb, "1"), view("1"), true) }

@@ -95,7 +95,8 @@ func (s *Shadow) read(ctx context.Context, name string) (Reading, error) {
 	return readingOf(ns), nil
 }
 
-// readingOf is what a namespace says of its end. One that is not being deleted is another than the one that was.
+// readingOf is what a namespace says of its end. One that is not being deleted is another than the
+// one that was.
 func readingOf(ns *corev1.Namespace) Reading {
 	r := Reading{There: ns.DeletionTimestamp != nil, Held: !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes)}
 	var says []string

@@ -24,7 +24,8 @@ func (p *past) add(now time.Time, what string) {
 	p.steps = append(p.steps, report.Step{At: now, What: bounded(what, mostWhat)})
 }
 
-// into has a difference tell of it. What a difference has of it does not change any more: reports share it.
+// into has a difference tell of it. What a difference has of it does not change any more: reports
+// share it.
 func (p *past) into(d *report.Difference) {
 	if d != nil {
 		d.History, d.Skipped = slices.Clone(p.steps), p.skipped

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// In these Weir differs from kube-controller-manager's collector on purpose. DESIGN.md has them by these names, and e2e/differential finds
-// them by what is there under both; here they are told by what makes them.
+// In these Weir differs from kube-controller-manager's collector on purpose. DESIGN.md has them by
+// these names, and e2e/differential finds them by what is there under both; here they are told by
+// what makes them.
 const (
 	besideUnresolvable = "an unresolvable reference keeps no dead one"
 	judgedWhenWritten  = "references are judged whenever they change"
@@ -50,7 +51,8 @@ func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
 	return ""
 }
 
-// unawaited tells on which of them an owner that is being deleted waits for dependents that Weir may not have seen; "" if it does not.
+// unawaited tells on which of them an owner that is being deleted waits for dependents that Weir
+// may not have seen; "" if it does not.
 func unawaited(a graph.Action, v graph.View) string {
 	switch {
 	case !v.Deleting || a.Verb != graph.Wait || a.Unseen == "":
@@ -75,8 +77,9 @@ func has(v graph.View, verdict string) bool {
 	return slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == verdict })
 }
 
-// written tells which of them a write makes: of an object that kube-controller-manager does not look at again for that write, because all
-// references that are new in it are to owners that it knows by the same kind and name. before are the references until then.
+// written tells which of them a write makes: of an object that kube-controller-manager does not
+// look at again for that write, because all references that are new in it are to owners that it
+// knows by the same kind and name. before are the references until then.
 func written(before []graph.OwnerView, v graph.View) string {
 	for _, o := range v.Owners {
 		known := slices.ContainsFunc(before, func(b graph.OwnerView) bool { return b.UID == o.UID })
@@ -93,8 +96,9 @@ func written(before []graph.OwnerView, v graph.View) string {
 	return ""
 }
 
-// missed are the owners that a write has an object block no more, and at which kube-controller-manager does not look again for it: of references
-// with one uid it compares the last, and that one did not block before. before are the references until then.
+// missed are the owners that a write has an object block no more, and at which
+// kube-controller-manager does not look again for it: of references with one uid it compares the
+// last, and that one did not block before. before are the references until then.
 func missed(before []graph.OwnerView, now []metav1.OwnerReference) (owners []types.UID) {
 	if len(before) < 2 {
 		return nil
@@ -113,7 +117,8 @@ func missed(before []graph.OwnerView, now []metav1.OwnerReference) (owners []typ
 	return owners
 }
 
-// orphaned is the verdict of an owner that is gone and let its dependents go. The graph calls it orphaning, as long as it remembers.
+// orphaned is the verdict of an owner that is gone and let its dependents go. The graph calls it
+// orphaning, as long as it remembers.
 const orphaned = "orphaned"
 
 // withOrphaned tells owners that are gone after orphaning from those that are still there.

@@ -231,7 +231,8 @@ func TestWhatIsDifferentOnPurposeIsKnownByWhatMakesIt(t *testing.T) {
 	}
 }
 
-// TestADeleteIsSeenWhenItBegins: with a finalizer an object is there for long, without one it may be gone before a worker looks.
+// TestADeleteIsSeenWhenItBegins: with a finalizer an object is there for long, without one it may
+// be gone before a worker looks.
 func TestADeleteIsSeenWhenItBegins(t *testing.T) {
 	for name, owner := range map[string]string{"others": "lives", "done": "dies"} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +257,8 @@ func TestADeleteIsSeenWhenItBegins(t *testing.T) {
 	}
 }
 
-// TestWhatWeirWouldWaitForIsTold: the cluster ends the deletion of an owner whose dependents Weir may not have seen.
+// TestWhatWeirWouldWaitForIsTold: the cluster ends the deletion of an owner whose dependents Weir
+// may not have seen.
 func TestWhatWeirWouldWaitForIsTold(t *testing.T) {
 	failing, slow := graph.ListFailed{Kind: pods, Reason: "no answer"}, graph.ListSlow{Kind: pods, Reason: "no answer"}
 	both := append(slices.Clone(orphaning), plain...)

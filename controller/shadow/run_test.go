@@ -77,7 +77,8 @@ func (st *stage) expect(want string) {
 	}
 }
 
-// TestNamespaceThatStandsStillIsRead: once it has for long, and what it says is a part of the difference.
+// TestNamespaceThatStandsStillIsRead: once it has for long, and what it says is a part of the
+// difference.
 func TestNamespaceThatStandsStillIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t)
@@ -143,7 +144,8 @@ func TestFewNamespacesAreReadAtOnce(t *testing.T) {
 	})
 }
 
-// TestNamespaceThatCannotBeReadForLongIsADifference: a gate must not open over what is not known. Once it can be read, that is over.
+// TestNamespaceThatCannotBeReadForLongIsADifference: a gate must not open over what is not known.
+// Once it can be read, that is over.
 func TestNamespaceThatCannotBeReadForLongIsADifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t)
@@ -192,7 +194,8 @@ func TestNamespacesThatCannotBeReadKeepNoOthersFromIt(t *testing.T) {
 	})
 }
 
-// TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone: what went since the last look does not count as kept by Weir, and what stays does.
+// TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone: what went since the last look does not count as
+// kept by Weir, and what stays does.
 func TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t)
@@ -220,7 +223,8 @@ func TestWhatANamespaceHoldsIsLookedAtBeforeItIsGone(t *testing.T) {
 	})
 }
 
-// TestGroupThatDoesNotAnswerKeepsANamespace: what is left is not known, and the cluster may know as little.
+// TestGroupThatDoesNotAnswerKeepsANamespace: what is left is not known, and the cluster may know as
+// little.
 func TestGroupThatDoesNotAnswerKeepsANamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, func(o *Options) { o.Undiscovered = func() []string { return []string{"metrics.k8s.io/v1"} } })
@@ -234,7 +238,8 @@ func TestGroupThatDoesNotAnswerKeepsANamespace(t *testing.T) {
 	})
 }
 
-// TestReportIsWrittenAndAsMetrics: at once, every ten seconds, and at the end; who reads the file sees a whole one.
+// TestReportIsWrittenAndAsMetrics: at once, every ten seconds, and at the end; who reads the file
+// sees a whole one.
 func TestReportIsWrittenAndAsMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "report.json")
@@ -297,7 +302,8 @@ func TestReportIsWrittenAndAsMetrics(t *testing.T) {
 	})
 }
 
-// TestReportThatCannotBeWrittenChangesNothing: neither what was there, nor that the comparison goes on.
+// TestReportThatCannotBeWrittenChangesNothing: neither what was there, nor that the comparison goes
+// on.
 func TestReportThatCannotBeWrittenChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")
@@ -351,7 +357,8 @@ func TestMetricsSayWhatTheReportSays(t *testing.T) {
 	}
 }
 
-// TestWhatWasRestoredIsComparedAgain: what was decided about a history that is over is no difference, and is no reason on purpose.
+// TestWhatWasRestoredIsComparedAgain: what was decided about a history that is over is no
+// difference, and is no reason on purpose.
 func TestWhatWasRestoredIsComparedAgain(t *testing.T) {
 	st := newStage(t)
 	st.see("lives", nil)
@@ -367,7 +374,8 @@ func TestWhatWasRestoredIsComparedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsLateIsJudgedByOneClock: what becomes late while others are judged is no difference yet, because its purpose was not looked for.
+// TestWhatIsLateIsJudgedByOneClock: what becomes late while others are judged is no difference yet,
+// because its purpose was not looked for.
 func TestWhatIsLateIsJudgedByOneClock(t *testing.T) {
 	st := newStage(t)
 	st.see("own", foreground, own("own", blocking))
@@ -380,8 +388,8 @@ func TestWhatIsLateIsJudgedByOneClock(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotFollowedAnyMoreWasNotCarriedOut: a kind that is not served for a moment, or whose history went back, leaves the graph, and its objects
-// are still there.
+// TestWhatIsNotFollowedAnyMoreWasNotCarriedOut: a kind that is not served for a moment, or whose
+// history went back, leaves the graph, and its objects are still there.
 func TestWhatIsNotFollowedAnyMoreWasNotCarriedOut(t *testing.T) {
 	for name, leaves := range map[string]graph.Event{"not served": graph.Stopped{Kind: configMaps}, "its history went back": graph.KindRewound{Kind: configMaps}} {
 		st := newStage(t)

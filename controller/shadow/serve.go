@@ -31,8 +31,9 @@ func (s *Shadow) Handler() http.Handler {
 	})
 }
 
-// Local lets in who asks for an address, or for localhost, and no page in a browser: neither one of another origin, nor one whose name
-// was made to mean this machine (DNS rebinding). What is served without authentication wants it.
+// Local lets in who asks for an address, or for localhost, and no page in a browser: neither one of
+// another origin, nor one whose name was made to mean this machine (DNS rebinding). What is served
+// without authentication wants it.
 func Local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")

@@ -53,7 +53,8 @@ func TestTheReportIsServedAsItIsNow(t *testing.T) {
 	}
 }
 
-// TestNoPageOfABrowserReadsTheReport: it is asked for at an address, and by nothing that came from elsewhere.
+// TestNoPageOfABrowserReadsTheReport: it is asked for at an address, and by nothing that came from
+// elsewhere.
 func TestNoPageOfABrowserReadsTheReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		host, header, value string

@@ -20,8 +20,9 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// DefaultLate is how long the cluster's collector may take for what Weir has decided. It begins again after each failure, up to a quarter
-// of an hour later, but mostly it is done within a second.
+// DefaultLate is how long the cluster's collector may take for what Weir has decided. It begins
+// again after each failure, up to a quarter of an hour later, but mostly it is done within a
+// second.
 const DefaultLate = 2 * time.Minute
 
 const (
@@ -35,7 +36,8 @@ type Options struct {
 	Ready func() error // nil once all kinds have been listed
 	// Undiscovered are group versions that do not answer.
 	Undiscovered func() []string
-	// Faults is how many objects the graph had wrong, as comparisons with the API found: what was decided about others by them was wrong, too.
+	// Faults is how many objects the graph had wrong, as comparisons with the API found: what was
+	// decided about others by them was wrong, too.
 	Faults func() int
 	// Namespaces are read of those that stand still.
 	Namespaces typedcorev1.NamespaceInterface
@@ -70,8 +72,9 @@ func (s *Shadow) Decided(uid types.UID, a graph.Action) {
 	s.ledger.Decided(time.Now(), uid, a, v, there)
 }
 
-// Showing is told of each object that a watch shows, before the graph is. What it returns is to be called when the graph has it; nil: there is
-// nothing more to see. Workers may come too late to see that an object begins to be deleted: it may be gone by then.
+// Showing is told of each object that a watch shows, before the graph is. What it returns is to be
+// called when the graph has it; nil: there is nothing more to see. Workers may come too late to see
+// that an object begins to be deleted: it may be gone by then.
 func (s *Shadow) Showing(o *graph.Object) func() {
 	var before graph.View
 	var decided graph.Action
@@ -103,7 +106,8 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 	}
 }
 
-// freed is told of owners that an object blocks no more, at which the cluster does not look again for that.
+// freed is told of owners that an object blocks no more, at which the cluster does not look again
+// for that.
 func (s *Shadow) freed(owners []types.UID) {
 	for _, uid := range owners {
 		goes := false
@@ -119,8 +123,8 @@ func (s *Shadow) freed(owners []types.UID) {
 	}
 }
 
-// shown is told that the graph has an object that is new, or whose references have changed. What is decided about it now, or when an owner was
-// looked up, follows from that write.
+// shown is told that the graph has an object that is new, or whose references have changed. What is
+// decided about it now, or when an owner was looked up, follows from that write.
 func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
 	purpose := ""
 	s.Store.Read(func(g *graph.Graph) {
@@ -201,7 +205,8 @@ func (s *Shadow) Run(ctx context.Context) {
 	}
 }
 
-// sweep decides again about what is open: that an object is gone, or has changed, makes no work for anybody.
+// sweep decides again about what is open: that an object is gone, or has changed, makes no work for
+// anybody.
 func (s *Shadow) sweep(ctx context.Context) {
 	s.see()
 	late, open := s.overdue(time.Now())
@@ -217,7 +222,8 @@ func (s *Shadow) sweep(ctx context.Context) {
 	s.metrics.set(s.now())
 }
 
-// overdue makes differences of what is late at a moment. What becomes late after it has its turn in the next sweep: nothing is known of the purpose.
+// overdue makes differences of what is late at a moment. What becomes late after it has its turn in
+// the next sweep: nothing is known of the purpose.
 func (s *Shadow) overdue(now time.Time) (late []report.Difference, open []types.UID) {
 	s.mu.Lock()
 	due := s.ledger.Due(now)

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// mostBetween bounds what one look adds to the time that was compared: a process that did not run for longer compared nothing meanwhile.
+	// mostBetween bounds what one look adds to the time that was compared: a process that did not
+	// run for longer compared nothing meanwhile.
 	mostBetween = 5 * sweepEvery
 	mostUnseen  = 200 // are named
 )
@@ -18,8 +19,8 @@ type sight struct {
 	compared time.Duration
 	last     time.Time // of the last look; zero: there was none
 	unseen   []report.Unseen
-	// hidden is what is not seen, and how much was compared when it last was. Once it is seen again, what was compared without it does not count;
-	// until then it does for who accepts that.
+	// hidden is what is not seen, and how much was compared when it last was. Once it is seen
+	// again, what was compared without it does not count; until then it does for who accepts that.
 	hidden map[string]time.Duration
 }
 
@@ -59,8 +60,8 @@ func (s *sight) into(r *report.Report) {
 	r.MoreUnseen = len(s.unseen) - len(r.Unseen)
 }
 
-// notSeen are the kinds that are to be seen and are not, and the group versions of which it is not known which kinds they have. Ready does not tell
-// of them: Weir works without.
+// notSeen are the kinds that are to be seen and are not, and the group versions of which it is not
+// known which kinds they have. Ready does not tell of them: Weir works without.
 func notSeen(served []graph.KindStats, undiscovered []string) (out []report.Unseen) {
 	for _, k := range served {
 		if !k.Served || !k.Collected || k.State == graph.Synced {

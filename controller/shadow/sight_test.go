@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/shadow/report"
 )
 
-// TestOnlyTheTimeInWhichAllIsSeenCounts: what is not seen is told with how much was compared before, and what was compared without it does not
-// count once it is seen again.
+// TestOnlyTheTimeInWhichAllIsSeenCounts: what is not seen is told with how much was compared
+// before, and what was compared without it does not count once it is seen again.
 func TestOnlyTheTimeInWhichAllIsSeenCounts(t *testing.T) {
 	type look struct {
 		after  time.Duration
@@ -81,7 +81,8 @@ func TestEachKindThatIsNotSeenIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheGateIsClosedWhileAKindIsNotSeen although nothing differs: a process whose watches are broken compares nothing.
+// TestTheGateIsClosedWhileAKindIsNotSeen although nothing differs: a process whose watches are
+// broken compares nothing.
 func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t)

@@ -32,8 +32,9 @@ type space struct {
 	at     time.Time // when it went
 }
 
-// whatNext is what Weir would do in a namespace that is being deleted, as far as the graph shows what is in it. Weir proves by lists that
-// nothing is left before it lets a namespace go, also of kinds that the graph does not follow; shadow takes the graph's word.
+// whatNext is what Weir would do in a namespace that is being deleted, as far as the graph shows
+// what is in it. Weir proves by lists that nothing is left before it lets a namespace go, also of
+// kinds that the graph does not follow; shadow takes the graph's word.
 func whatNext(served []graph.KindStats, inv graph.Inventory, undiscovered []string) drain.Step {
 	state := drain.State{Waves: drain.DefaultWaves(), Discovered: true, Undiscovered: undiscovered}
 	for _, k := range served {
@@ -53,7 +54,8 @@ func whatNext(served []graph.KindStats, inv graph.Inventory, undiscovered []stri
 	return drain.Next(state)
 }
 
-// Ending takes in that a namespace is being deleted, what Weir would do next in it, and what is in it.
+// Ending takes in that a namespace is being deleted, what Weir would do next in it, and what is in
+// it.
 func (l *Ledger) Ending(now time.Time, name string, step drain.Step, inv graph.Inventory) {
 	if s := l.spaces[name]; s != nil && s.gone { // another of that name
 		l.Returned(now, name)
@@ -68,7 +70,8 @@ func (l *Ledger) Ending(now time.Time, name string, step drain.Step, inv graph.I
 	l.Looked(now, name, step, inv)
 }
 
-// Looked takes in what Weir would do next in a namespace that was told of with Ending, and what is in it.
+// Looked takes in what Weir would do next in a namespace that was told of with Ending, and what is
+// in it.
 func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.Inventory) {
 	s := l.spaces[name]
 	if s == nil || s.gone {
@@ -86,7 +89,8 @@ func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.I
 	s.step, s.left, s.empty = step, left, len(inv.Kinds) == 0
 }
 
-// difference fills in what is the same of all that are about namespaces. Its history ends here, or with what ends.
+// difference fills in what is the same of all that are about namespaces. Its history ends here, or
+// with what ends.
 func (s *space) difference(d *report.Difference) *report.Difference {
 	d.Verb = report.Drain
 	s.past.into(d)
@@ -160,7 +164,8 @@ func content(inv graph.Inventory) string {
 
 func spaceRef(name string) string { return kinds.Namespaces.Resource + " " + name }
 
-// Returned takes in that there is a namespace of a name: what is left of one before it cannot be told apart.
+// Returned takes in that there is a namespace of a name: what is left of one before it cannot be
+// told apart.
 func (l *Ledger) Returned(now time.Time, name string) {
 	if s := l.spaces[name]; s != nil {
 		s.past.add(now, "there is another of its name")
@@ -170,8 +175,9 @@ func (l *Ledger) Returned(now time.Time, name string) {
 	}
 }
 
-// Stuck are the namespaces in which nothing has moved for long although Weir would do something. They are to be read; those first that it has
-// not been tried with for longest, so that some that cannot be read keep no others from it.
+// Stuck are the namespaces in which nothing has moved for long although Weir would do something.
+// They are to be read; those first that it has not been tried with for longest, so that some that
+// cannot be read keep no others from it.
 func (l *Ledger) Stuck(now time.Time) (names []string) {
 	for name, s := range l.spaces {
 		if !s.gone && !s.read && (s.step.Verb == drain.Finalize || s.step.Verb == drain.Delete) && now.Sub(s.moved) >= l.late {
@@ -184,7 +190,8 @@ func (l *Ledger) Stuck(now time.Time) (names []string) {
 	return names
 }
 
-// Spaces are the namespaces to be looked at: those that are being deleted, and those that went a short time ago.
+// Spaces are the namespaces to be looked at: those that are being deleted, and those that went a
+// short time ago.
 func (l *Ledger) Spaces() (ending, gone []string) {
 	for name, s := range l.spaces {
 		if s.gone {
@@ -234,8 +241,9 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 	return l.standsStill(now, name, s, why)
 }
 
-// Unread takes in that a namespace in which nothing moves could not be read. Once that has gone on for as long as it may stand still, it is a
-// difference: why it stays is not known. why is told of one.
+// Unread takes in that a namespace in which nothing moves could not be read. Once that has gone on
+// for as long as it may stand still, it is a difference: why it stays is not known. why is told of
+// one.
 func (l *Ledger) Unread(now time.Time, name, cause string) (why string) {
 	s := l.spaces[name]
 	if s == nil || s.gone || s.read {

@@ -227,8 +227,8 @@ func TestWhatANamespaceSaysOfItsEnd(t *testing.T) {
 	}
 }
 
-// TestADifferenceOfANamespaceEnds: also when its end was missed, because another has its name by now, or the cluster was restored. What has
-// ended before keeps its time.
+// TestADifferenceOfANamespaceEnds: also when its end was missed, because another has its name by
+// now, or the cluster was restored. What has ended before keeps its time.
 func TestADifferenceOfANamespaceEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends func(l *Ledger, now time.Time)

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// cascade judges what goes along, as the webhook would. An error says that what could be read is not refused, and that not all could.
+// cascade judges what goes along, as the webhook would. An error says that what could be read is
+// not refused, and that not all could.
 func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.Decision, error) {
 	c := p.set.Cascade(q)
 	if c == nil {
@@ -34,7 +35,8 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	return d, nil
 }
 
-// search reads what a Cascade asks for, until enough is known. An error says why not all could be read.
+// search reads what a Cascade asks for, until enough is known. An error says why not all could be
+// read.
 func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread error) {
 	for _, l := range c.Lookups() {
 		enough, err := p.lookup(ctx, c, &l)
@@ -48,7 +50,8 @@ func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread erro
 	return unread
 }
 
-// protected are all objects that go along which a policy protects, as far as the user may know, and as is read.
+// protected are all objects that go along which a policy protects, as far as the user may know, and
+// as is read.
 func (p *Policies) protected(ctx context.Context, q policies.Question) (out []insight.Protected) {
 	c := p.set.Cascade(q)
 	if c == nil {
@@ -66,8 +69,8 @@ func (p *Policies) protected(ctx context.Context, q policies.Question) (out []in
 	return out
 }
 
-// lookup judges the objects of a Lookup: no more than the webhook reads, which refuses what is past that. How long reading takes the webhook is
-// not known here. True: enough is known.
+// lookup judges the objects of a Lookup: no more than the webhook reads, which refuses what is past
+// that. How long reading takes the webhook is not known here. True: enough is known.
 func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
 	read := 0
 	var spaceless error // why the labels of a namespace are not known
@@ -114,7 +117,8 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 	return enough, nil
 }
 
-// seen is told of an object, which is made where it is needed; nil: it is gone. True: enough is known.
+// seen is told of an object, which is made where it is needed; nil: it is gone. True: enough is
+// known.
 type seen func(object func() (map[string]any, error), m *metav1.ObjectMeta) (enough bool, err error)
 
 // each tells of the objects of a Lookup of few.
@@ -128,7 +132,8 @@ func (p *Policies) each(ctx context.Context, l *policies.Lookup, saw seen) (enou
 	return enough, err
 }
 
-// some tells of the first objects that a list of their metadata would have, by the World: as many as are read at most. all is false if there are more.
+// some tells of the first objects that a list of their metadata would have, by the World: as many
+// as are read at most. all is false if there are more.
 func (p *Policies) some(l *policies.Lookup, most int, saw seen) (enough, all bool, err error) {
 	selector := labels.Everything()
 	if l.Selector != nil {

@@ -23,8 +23,9 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// Follower keeps the metadata of everything that can be collected in a cluster, or in one namespace and in none, by one list and
-// one watch a kind, with the rights of whoever asks, and makes Worlds of it.
+// Follower keeps the metadata of everything that can be collected in a cluster, or in one namespace
+// and in none, by one list and one watch a kind, with the rights of whoever asks, and makes Worlds
+// of it.
 type Follower struct {
 	client    metadata.Interface
 	reader    *Reader
@@ -58,8 +59,8 @@ const mostFound = 1000
 // rediscovery is how often it is asked which kinds there are.
 const rediscovery = 10 * time.Second
 
-// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty. It ends with ctx, or Close. An error
-// means that nothing is known.
+// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty.
+// It ends with ctx, or Close. An error means that nothing is known.
 func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -179,7 +180,8 @@ func (f *Follower) renew() {
 	f.renewed = f.version
 }
 
-// note says that something has changed in a namespace; empty: in none, so that it may matter in all. The lock is held.
+// note says that something has changed in a namespace; empty: in none, so that it may matter in
+// all. The lock is held.
 func (f *Follower) note(namespace string) {
 	f.version++
 	f.in[namespace] = f.version
@@ -193,7 +195,8 @@ func (f *Follower) Changed() (version int64, further <-chan struct{}) {
 	return f.version, f.changed.Next()
 }
 
-// Version is how far the Follower is with what a World of a namespace rests on; of the cluster, if it is empty.
+// Version is how far the Follower is with what a World of a namespace rests on; of the cluster, if
+// it is empty.
 func (f *Follower) Version(namespace string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -166,7 +166,8 @@ func TestFollowerKnowsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestFollowerOfOneNamespaceKnowsNothingOfOthers: what is in no namespace may have dependents in all of them, and a namespace has content.
+// TestFollowerOfOneNamespaceKnowsNothingOfOthers: what is in no namespace may have dependents in
+// all of them, and a namespace has content.
 func TestFollowerOfOneNamespaceKnowsNothingOfOthers(t *testing.T) {
 	ending := object("namespace", "", "ending")
 	now := metav1.Now()
@@ -199,8 +200,8 @@ func TestFollowerOfOneNamespaceKnowsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestFollowerTellsWhatItDoesNotKnow: a kind that may not be listed, one that breaks, a cluster that does not answer, kinds that
-// come and go.
+// TestFollowerTellsWhatItDoesNotKnow: a kind that may not be listed, one that breaks, a cluster
+// that does not answer, kinds that come and go.
 func TestFollowerTellsWhatItDoesNotKnow(t *testing.T) {
 	f := follow(t, object("namespace", "", "x"), object("configmap", "x", "boss"))
 	denied := true
@@ -248,7 +249,8 @@ func TestFollowerTellsWhatItDoesNotKnow(t *testing.T) {
 	f.Listed(ended) // does not wait for what cannot come
 }
 
-// TestAClusterThatIsLostIsToldOnce: whoever waits for changes is not woken each time when it is asked, until it answers otherwise.
+// TestAClusterThatIsLostIsToldOnce: whoever waits for changes is not woken each time when it is
+// asked, until it answers otherwise.
 func TestAClusterThatIsLostIsToldOnce(t *testing.T) {
 	f := follow(t, object("namespace", "", "x"))
 	f.start("")

@@ -114,7 +114,8 @@ func (k *followed) UpdateResourceVersion(version string) {
 	k.version = version
 }
 
-// alike tells whether nothing has changed that any answer rests on: leases are renewed all the time.
+// alike tells whether nothing has changed that any answer rests on: leases are renewed all the
+// time.
 func alike(a, b *metav1.PartialObjectMetadata) bool {
 	x, y := a.ObjectMeta, b.ObjectMeta
 	for _, m := range []*metav1.ObjectMeta{&x, &y} {

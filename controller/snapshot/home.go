@@ -12,9 +12,9 @@ import (
 // usualHome is the namespace in which Weir is installed where nothing says another.
 const usualHome = "weir-system"
 
-// home is Weir's own namespace, in which propagation and brakes do not hold: the one of the Service by which the API server asks the webhook,
-// as it is to the processes of Weir; none where that is a URL. Whoever may not read webhook configurations is told what holds where Weir
-// usually is.
+// home is Weir's own namespace, in which propagation and brakes do not hold: the one of the Service
+// by which the API server asks the webhook, as it is to the processes of Weir; none where that is a
+// URL. Whoever may not read webhook configurations is told what holds where Weir usually is.
 func (p *Policies) home(ctx context.Context) string {
 	for _, read := range []func(context.Context) (*admissionregistrationv1.WebhookClientConfig, error){p.validating, p.mutating} {
 		called, err := read(ctx)

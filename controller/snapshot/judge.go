@@ -24,8 +24,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Judge is what policies say about the delete of an object: that it is refused, and why, or warnings. What cannot be read or asked for that
-// is a doubt: whether it is refused is not known then.
+// Judge is what policies say about the delete of an object: that it is refused, and why, or
+// warnings. What cannot be read or asked for that is a doubt: whether it is refused is not known
+// then.
 func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
 	v, err := p.judge(ctx, object, gvr, options)
 	if err != nil {
@@ -114,7 +115,8 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 	return policies.Decision{}, errors.New("policies ask for ever more permissions")
 }
 
-// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever may not look does not know.
+// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever
+// may not look does not know.
 func (p *Policies) collector(ctx context.Context) policies.Collector {
 	if p.collects == policies.CollectorUnknown {
 		p.collects = p.readCollector(ctx)

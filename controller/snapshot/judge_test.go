@@ -30,7 +30,8 @@ spec:
   protection: {confirmation: Required, inCascades: Ignore}
 `
 
-// TestWhatPoliciesRestOnMayBeForbidden: then it is not known whether they refuse, which is told once, and the plan is made all the same.
+// TestWhatPoliciesRestOnMayBeForbidden: then it is not known whether they refuse, which is told
+// once, and the plan is made all the same.
 func TestWhatPoliciesRestOnMayBeForbidden(t *testing.T) {
 	for path, c := range map[string]struct{ refused, doubt, missed string }{
 		"":                     {refused: "confirm"},
@@ -89,8 +90,9 @@ func TestWhatPoliciesRestOnMayBeForbidden(t *testing.T) {
 	}
 }
 
-// owning is a World of a namespace in which the Secret web owns some of the ConfigMaps: the first of so many, or the last; and the names of those.
-// Every one of them, or those that are named, has the label keep.
+// owning is a World of a namespace in which the Secret web owns some of the ConfigMaps: the first
+// of so many, or the last; and the names of those. Every one of them, or those that are named, has
+// the label keep.
 func owning(all, owned int, last bool, kept ...string) (w *insight.World, objects []metav1.PartialObjectMetadata) {
 	kind := func(group, resource, kind string) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
@@ -114,8 +116,9 @@ func owning(all, owned int, last bool, kept ...string) (w *insight.World, object
 	return w, objects
 }
 
-// TestACascadeIsJudgedWithinTheBoundsOfTheWebhook: what the webhook would find out by reading so much is what the plan says, and so is that
-// it would not find out. webhook/cascade_test.go has the same of the webhook.
+// TestACascadeIsJudgedWithinTheBoundsOfTheWebhook: what the webhook would find out by reading so
+// much is what the plan says, and so is that it would not find out. webhook/cascade_test.go has the
+// same of the webhook.
 func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 	const selector, nothing, unsure = `, objectSelector: {matchLabels: {keep: "yes"}}`, "none", "not all that depends on"
 	condition := func(expression string) string {
@@ -174,7 +177,8 @@ func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 	}
 }
 
-// TestWhatACollectorIsRefused: an object that a policy protects, and a Namespace that holds one, as the webhook refuses both.
+// TestWhatACollectorIsRefused: an object that a policy protects, and a Namespace that holds one, as
+// the webhook refuses both.
 func TestWhatACollectorIsRefused(t *testing.T) {
 	kind := func(group, resource, kind string, namespaced bool) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: namespaced, Collected: true}

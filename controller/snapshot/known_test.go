@@ -17,7 +17,8 @@ import (
 	"github.com/weir-dev/weir/controller/insight"
 )
 
-// holding is a Follower of ConfigMaps and Secrets that nothing tells of but the test; those have been listed, and these not.
+// holding is a Follower of ConfigMaps and Secrets that nothing tells of but the test; those have
+// been listed, and these not.
 func holding(objects ...*metav1.PartialObjectMetadata) (f *Follower, maps, secrets *followed) {
 	f = newFollower(nil, &Reader{}, "")
 	kind := func(resource, of string) *followed {
@@ -36,7 +37,8 @@ func holding(objects ...*metav1.PartialObjectMetadata) (f *Follower, maps, secre
 	return f, maps, secrets
 }
 
-// TestWhatAnAnswerSaysOfAKind: of the end of a request nothing, of a version that is too old nothing either. What has not changed is not told again.
+// TestWhatAnAnswerSaysOfAKind: of the end of a request nothing, of a version that is too old
+// nothing either. What has not changed is not told again.
 func TestWhatAnAnswerSaysOfAKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
@@ -100,7 +102,8 @@ func TestHealthSaysWhetherWhatIsToldIsThere(t *testing.T) {
 	}
 }
 
-// TestFindSaysWhyItFindsNothing: that something is not there is only said of a kind that was listed.
+// TestFindSaysWhyItFindsNothing: that something is not there is only said of a kind that was
+// listed.
 func TestFindSaysWhyItFindsNothing(t *testing.T) {
 	f, maps, secrets := holding(object("configmap", "x", "boss"))
 	for name, c := range map[string]struct {
@@ -128,7 +131,8 @@ func TestFindSaysWhyItFindsNothing(t *testing.T) {
 	}
 }
 
-// TestFindKnowsWhoHasANameNow: what was found is remembered, in bounds, and no longer than it is true.
+// TestFindKnowsWhoHasANameNow: what was found is remembered, in bounds, and no longer than it is
+// true.
 func TestFindKnowsWhoHasANameNow(t *testing.T) {
 	f, maps, _ := holding(object("configmap", "x", "boss"))
 	find := func() types.UID {
@@ -163,7 +167,8 @@ func TestFindKnowsWhoHasANameNow(t *testing.T) {
 	}
 }
 
-// TestSearchHasTheBestMatchFirst: short names, and then by the alphabet, as many as are wanted; a uid finds its object.
+// TestSearchHasTheBestMatchFirst: short names, and then by the alphabet, as many as are wanted; a
+// uid finds its object.
 func TestSearchHasTheBestMatchFirst(t *testing.T) {
 	f, _, secrets := holding(object("configmap", "y", "web"), object("configmap", "x", "web"), object("configmap", "x", "web-1"), object("configmap", "x", "a-web"), object("configmap", "x", "other"))
 	same := object("secret", "x", "web")
@@ -213,7 +218,8 @@ func TestSearchKeepsWhatIsWanted(t *testing.T) {
 	}
 }
 
-// TestStateCountsWhatIsThere: by kind and by namespace, with those in which nothing is, and what is being deleted.
+// TestStateCountsWhatIsThere: by kind and by namespace, with those in which nothing is, and what is
+// being deleted.
 func TestStateCountsWhatIsThere(t *testing.T) {
 	going := object("configmap", "x", "going")
 	going.DeletionTimestamp = new(metav1.Now())
@@ -231,7 +237,8 @@ func TestStateCountsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestEventsOfAWatchAreTakenAsTheyCome: twice, for what never was, of another type, and after the kind is followed no more.
+// TestEventsOfAWatchAreTakenAsTheyCome: twice, for what never was, of another type, and after the
+// kind is followed no more.
 func TestEventsOfAWatchAreTakenAsTheyCome(t *testing.T) {
 	with := func(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 		o := object("configmap", "x", "boss")
@@ -307,7 +314,8 @@ func TestEventsOfAWatchAreTakenAsTheyCome(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownIsSaid: of a kind that is being listed, or hangs, and of a cluster of which nothing is known there is none.
+// TestWhatIsNotKnownIsSaid: of a kind that is being listed, or hangs, and of a cluster of which
+// nothing is known there is none.
 func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	f, maps, _ := holding(object("configmap", "x", "boss"))
 	world := func() *insight.World {

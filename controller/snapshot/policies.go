@@ -24,7 +24,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Policies are those of a cluster, with what it takes to ask them about deletes of one user: whoever reads.
+// Policies are those of a cluster, with what it takes to ask them about deletes of one user:
+// whoever reads.
 type Policies struct {
 	// All has a verdict name all that is protected of what goes along.
 	All bool
@@ -44,14 +45,15 @@ type Policies struct {
 	unknownUser   error              // why it is not known who reads; nil: it is
 }
 
-// mostFull is how many objects are read whole because a condition looks at more than metadata, to tell how their deletions go on.
+// mostFull is how many objects are read whole because a condition looks at more than metadata, to
+// tell how their deletions go on.
 const mostFull = 1000
 
 // policyKinds are the kinds of policies that have a say about deletes.
 var policyKinds = []string{"deletionpolicies", "drainpolicies"}
 
-// Policies reads the policies of the cluster that a World is of. nil: it has none. What could not be read is noted in the
-// World.
+// Policies reads the policies of the cluster that a World is of. nil: it has none. What could not
+// be read is noted in the World.
 func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
 	p := &Policies{world: w, namespaces: map[string]map[string]any{}, lists: map[place][]*metav1.PartialObjectMetadata{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
 	var err error
@@ -101,7 +103,8 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	return p, nil
 }
 
-// PoliciesUnread tells whether some kind of policies could not be read, so that what is said about a World may lack what they say.
+// PoliciesUnread tells whether some kind of policies could not be read, so that what is said about
+// a World may lack what they say.
 func PoliciesUnread(w *insight.World) bool {
 	return slices.ContainsFunc(policyKinds, func(resource string) bool {
 		return w.Unreadable(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource})
@@ -142,7 +145,8 @@ func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, 
 	return u.Object, nil
 }
 
-// Waves is the order in which policies have the content of a namespace go; nil for one that no policy selects.
+// Waves is the order in which policies have the content of a namespace go; nil for one that no
+// policy selects.
 func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.View) int {
 	return func(namespace string) func(graph.View) int {
 		ns, err := p.namespace(ctx, namespace)
@@ -201,7 +205,8 @@ func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt st
 	}
 }
 
-// asHolder is the question about a Namespace or a definition as admission has it, of which the World has the metadata.
+// asHolder is the question about a Namespace or a definition as admission has it, of which the
+// World has the metadata.
 func asHolder(q policies.Question) policies.Question {
 	if q.Resource.GroupResource() == namespacesKind {
 		q.Namespace = q.Name
@@ -235,7 +240,8 @@ func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[st
 	return u.Object, ns, nil
 }
 
-// Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is as the DELETE leaves it.
+// Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is
+// as the DELETE leaves it.
 func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
 	return func(v graph.View) insight.Enforcement {
 		addsFinalizer, known := p.addsFinalizer[v.Kind]

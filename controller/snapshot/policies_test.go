@@ -41,12 +41,14 @@ func governedIn(t *testing.T, namespace string, names ...string) (*apitest.Serve
 	return server, w
 }
 
-// waits is a DeletionPolicy by which deletions of ConfigMaps wait for their dependents; more is YAML of its match.
+// waits is a DeletionPolicy by which deletions of ConfigMaps wait for their dependents; more is
+// YAML of its match.
 func waits(more string) string {
 	return "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: waits, uid: waits}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]" + more + "}, propagation: {default: Foreground}}}"
 }
 
-// TestPoliciesThatCannotBeReadAreDoubted: that there are none is no doubt, nor that their kind is not installed.
+// TestPoliciesThatCannotBeReadAreDoubted: that there are none is no doubt, nor that their kind is
+// not installed.
 func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy string
@@ -82,7 +84,8 @@ func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
 	}
 }
 
-// TestWhatADeletionRestsOnMayNotBeReadable: then it is doubted, and not said to be one or the other.
+// TestWhatADeletionRestsOnMayNotBeReadable: then it is doubted, and not said to be one or the
+// other.
 func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
 	const condition = `, conditions: [{name: last, expression: "oldObject.data.last == 'yes'"}]`
 	for name, c := range map[string]struct {
@@ -137,7 +140,8 @@ func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
 	}
 }
 
-// TestWavesAreThoseOfThePolicy: of a namespace that none selects, or that may not be read, there are none.
+// TestWavesAreThoseOfThePolicy: of a namespace that none selects, or that may not be read, there
+// are none.
 func TestWavesAreThoseOfThePolicy(t *testing.T) {
 	server, w := governed(t, "first", "second", "third")
 	server.Put("drainpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order, uid: order}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [
@@ -203,7 +207,8 @@ func TestOtherCollectorsAreAssumed(t *testing.T) {
 	}
 }
 
-// TestPropagationDoesNotHoldInWeirsOwnNamespace: which is where the API server finds the webhook, and else where the chart puts it.
+// TestPropagationDoesNotHoldInWeirsOwnNamespace: which is where the API server finds the webhook,
+// and else where the chart puts it.
 func TestPropagationDoesNotHoldInWeirsOwnNamespace(t *testing.T) {
 	service := func(namespace string) string {
 		return "webhooks: [{name: a.weir.dev, clientConfig: {service: {namespace: " + namespace + ", name: weir-webhook}}}]"

@@ -102,7 +102,8 @@ func page(next string, names ...string) *apitest.Reply {
 	return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": "7", "continue": next}, "items": items}}
 }
 
-// TestReadListsWhatCanBeAnAnswer: of a namespace no kind that is in none, unless an object names an owner of it, or what is asked is about more.
+// TestReadListsWhatCanBeAnAnswer: of a namespace no kind that is in none, unless an object names an
+// owner of it, or what is asked is about more.
 func TestReadListsWhatCanBeAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string
@@ -142,7 +143,8 @@ func TestReadListsWhatCanBeAnAnswer(t *testing.T) {
 	}
 }
 
-// TestLongListsAreReadPageByPage: one whose next page has expired is begun again, a few times; what does not come whole has not been read.
+// TestLongListsAreReadPageByPage: one whose next page has expired is begun again, a few times; what
+// does not come whole has not been read.
 func TestLongListsAreReadPageByPage(t *testing.T) {
 	expired := apitest.Refuse(http.StatusGone, "Expired", "the continue token is too old")
 	for name, c := range map[string]struct {
@@ -203,7 +205,8 @@ func TestLongListsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// TestNothingIsKnownWithoutKinds: and groups that do not tell theirs are told; whoever gives up has no World.
+// TestNothingIsKnownWithoutKinds: and groups that do not tell theirs are told; whoever gives up has
+// no World.
 func TestNothingIsKnownWithoutKinds(t *testing.T) {
 	r := newReading(t)
 	r.served.set(errors.New("connection refused"))
@@ -236,7 +239,8 @@ func TestNothingIsKnownWithoutKinds(t *testing.T) {
 	}
 }
 
-// TestOwnersAreFoundInOtherNamespaces: by a Reader with lists of their kinds, by a Follower with what it follows; a kind that may not be listed is told.
+// TestOwnersAreFoundInOtherNamespaces: by a Reader with lists of their kinds, by a Follower with
+// what it follows; a kind that may not be listed is told.
 func TestOwnersAreFoundInOtherNamespaces(t *testing.T) {
 	r := newReading(t)
 	r.put("namespace", "", "x", "")
@@ -287,7 +291,8 @@ func TestOwnersAreFoundInOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestWatchesThatEndAreBegunAgain: what came and went meanwhile is known then, and what the API server does not tell of until it may be read.
+// TestWatchesThatEndAreBegunAgain: what came and went meanwhile is known then, and what the API
+// server does not tell of until it may be read.
 func TestWatchesThatEndAreBegunAgain(t *testing.T) {
 	r := newReading(t)
 	r.put("namespace", "", "x", "")
@@ -361,8 +366,8 @@ func (grouped) ServerGroupsAndResources() (groups []*metav1.APIGroup, lists []*m
 	return groups, lists, nil
 }
 
-// TestAggregatedKindsAreListedLast: so an owner that their lists do not have is gone, whatever their versions are. Who may not list APIServices
-// is not told so.
+// TestAggregatedKindsAreListedLast: so an owner that their lists do not have is gone, whatever
+// their versions are. Who may not list APIServices is not told so.
 func TestAggregatedKindsAreListedLast(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string

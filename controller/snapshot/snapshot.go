@@ -1,9 +1,10 @@
-// Package snapshot reads a cluster, or one namespace of it, for insight: one metadata-only list a kind, all at the same
-// time, with the rights of whoever asks.
+// Package snapshot reads a cluster, or one namespace of it, for insight: one metadata-only list a
+// kind, all at the same time, with the rights of whoever asks.
 //
-// Goroutines: one for each list, joined when they are read; of a Follower, discovery and a reflector for each kind, joined by Close. Locks: one
-// of what has been read, under which nothing is asked; and one of Worlds that are being brought up to date, for which others wait that
-// want the same.
+// Goroutines: one for each list, joined when they are read; of a Follower, discovery and a
+// reflector for each kind, joined by Close. Locks: one of what has been read, under which nothing
+// is asked; and one of Worlds that are being brought up to date, for which others wait that want
+// the same.
 package snapshot
 
 import (
@@ -30,8 +31,9 @@ import (
 )
 
 const (
-	// pageSize is how many objects a page of a list has: enough that few lists have a second one, and few enough that the
-	// API server does not have to hold a whole cluster's objects in an answer.
+	// pageSize is how many objects a page of a list has: enough that few lists have a second one,
+	// and few enough that the API server does not have to hold a whole cluster's objects in an
+	// answer.
 	pageSize = 10_000
 	// atOnce is how many kinds are listed at the same time.
 	atOnce = 16
@@ -43,9 +45,11 @@ type Reader struct {
 	Discovery discovery.DiscoveryInterface
 }
 
-// Read lists everything that can be collected in a namespace, or in the cluster if it is empty. Kinds that cannot be
-// listed are noted in the World. Of a namespace, owners that are cluster-scoped are read too: where an object names one, its
-// kind is listed; where one of those is being deleted, all the cluster is, as far as the user may list it. An error means that nothing is known.
+// Read lists everything that can be collected in a namespace, or in the cluster if it is empty.
+// Kinds that cannot be listed are noted in the World. Of a namespace, owners that are
+// cluster-scoped are read too: where an object names one, its kind is listed; where one of those is
+// being deleted, all the cluster is, as far as the user may list it. An error means that nothing is
+// known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -97,7 +101,8 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	return w, nil
 }
 
-// widen reads the cluster in place of a namespace. Who may not list all of it keeps what is known of the namespace, which says what it lacks.
+// widen reads the cluster in place of a namespace. Who may not list all of it keeps what is known
+// of the namespace, which says what it lacks.
 func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.World, error) {
 	wide, err := r.Read(ctx, "")
 	if err != nil {
@@ -111,7 +116,8 @@ func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.Wor
 	return wide, nil
 }
 
-// Elsewhere looks in all namespaces for owners that are not in the World's: one list of each of their kinds.
+// Elsewhere looks in all namespaces for owners that are not in the World's: one list of each of
+// their kinds.
 func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
 	client, err := r.metadata()
 	if err != nil {
@@ -159,8 +165,9 @@ type lists struct {
 	world *insight.World
 }
 
-// aggregated finds out which API groups other API servers serve, and returns the kind that says so if the World has its objects by that, too: none is
-// listed twice. Whoever may not list APIServices is told what holds where there are none.
+// aggregated finds out which API groups other API servers serve, and returns the kind that says so
+// if the World has its objects by that, too: none is listed twice. Whoever may not list APIServices
+// is told what holds where there are none.
 func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource, err error) {
 	at := slices.IndexFunc(found, func(k graph.Resource) bool { return k.GroupResource() == kinds.APIServices && k.Listable })
 	if at < 0 {
@@ -188,7 +195,8 @@ func (l *lists) all(ctx context.Context, wanted []graph.Resource) error {
 	return group.Wait()
 }
 
-// one lists a kind. Only the end of ctx is an error: a kind that cannot be listed does not keep the others from being told.
+// one lists a kind. Only the end of ctx is an error: a kind that cannot be listed does not keep the
+// others from being told.
 func (l *lists) one(ctx context.Context, k graph.Resource) error {
 	gr := k.GroupResource()
 	objects, version, err := l.pages(ctx, k)
@@ -205,7 +213,8 @@ func (l *lists) one(ctx context.Context, k graph.Resource) error {
 	return nil
 }
 
-// pages are all objects of a kind, and the resourceVersion at which they were: that of the first page, as it is of all.
+// pages are all objects of a kind, and the resourceVersion at which they were: that of the first
+// page, as it is of all.
 func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.PartialObjectMetadata, version string, err error) {
 	of := l.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource})
 	var in metadata.ResourceInterface = of

@@ -45,8 +45,8 @@ type State struct {
 // Health says whether what is told of a cluster is what is there.
 type Health struct {
 	Lost string `json:"lost,omitempty"` // why the API server does not answer; empty: it does
-	// Waiting is how many kinds have not been listed yet, Denied how many you may not list, and Behind are those of which
-	// changes do not come, and why.
+	// Waiting is how many kinds have not been listed yet, Denied how many you may not list, and
+	// Behind are those of which changes do not come, and why.
 	Waiting int               `json:"waiting,omitempty"`
 	Denied  int               `json:"denied,omitempty"`
 	Behind  map[string]string `json:"behind,omitempty"`
@@ -115,8 +115,9 @@ func (f *Follower) State() State {
 	return s
 }
 
-// Search are the first objects, sorted by name, whose names hold a text, and how many there are. Only as many as are wanted are kept while it
-// looks, however many match: what is followed waits for it.
+// Search are the first objects, sorted by name, whose names hold a text, and how many there are.
+// Only as many as are wanted are kept while it looks, however many match: what is followed waits
+// for it.
 func (f *Follower) Search(text string, most int) (found []insight.Object, total int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +136,8 @@ func (f *Follower) Search(text string, most int) (found []insight.Object, total 
 	return found, total
 }
 
-// among puts an object where it belongs among those that match best, of which there are so many at most.
+// among puts an object where it belongs among those that match best, of which there are so many at
+// most.
 func among(best []insight.Object, o insight.Object, most int) []insight.Object {
 	at, _ := slices.BinarySearchFunc(best, o, func(a, b insight.Object) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace))
@@ -149,7 +151,8 @@ func among(best []insight.Object, o insight.Object, most int) []insight.Object {
 	return slices.Insert(best, at, o)
 }
 
-// Find is the resource of a kind, with the uid of the object of it that has a name. An error says what is not there.
+// Find is the resource of a kind, with the uid of the object of it that has a name. An error says
+// what is not there.
 func (f *Follower) Find(kind, namespace, name string) (schema.GroupVersionResource, types.UID, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

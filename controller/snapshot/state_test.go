@@ -14,7 +14,8 @@ import (
 	"github.com/weir-dev/weir/controller/insight"
 )
 
-// TestOnlyACompleteListSaysThatAnObjectIsGone: whoever asks for an object of a kind that could not be listed, or has yet to be, is told that.
+// TestOnlyACompleteListSaysThatAnObjectIsGone: whoever asks for an object of a kind that could not
+// be listed, or has yet to be, is told that.
 func TestOnlyACompleteListSaysThatAnObjectIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind         followed
@@ -50,7 +51,8 @@ func TestOnlyACompleteListSaysThatAnObjectIsGone(t *testing.T) {
 	}
 }
 
-// TestNoKindThatFollowsIsAnAPIServerThatIsLost, which is sooner known than from discovery; but what the user may not list says nothing of it.
+// TestNoKindThatFollowsIsAnAPIServerThatIsLost, which is sooner known than from discovery; but what
+// the user may not list says nothing of it.
 func TestNoKindThatFollowsIsAnAPIServerThatIsLost(t *testing.T) {
 	well, waits, broken, denied := followed{synced: true}, followed{}, followed{synced: true, problem: "no route"}, followed{problem: "not you", denied: true}
 	for name, c := range map[string]struct {

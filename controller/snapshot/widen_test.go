@@ -17,8 +17,8 @@ import (
 // foreground is the metadata of what is being deleted, and waits for its dependents.
 const foreground = ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [foregroundDeletion]"
 
-// widened has a namespace whose owner in none waits, for what is in it and what is in another one, in which something else waits and something
-// has lost its owner.
+// widened has a namespace whose owner in none waits, for what is in it and what is in another one,
+// in which something else waits and something has lost its owner.
 func widened(t *testing.T) *reading {
 	r := newReading(t)
 	r.put("namespace", "", "x", "")
@@ -69,8 +69,8 @@ func told(w *insight.World) (pending, orphans []string) {
 	return slices.Compact(pending), orphans
 }
 
-// TestSurveysTellOfTheNamespaceThatWasAskedAbout: where all of the cluster has to be read to tell what happens in a namespace, what is in others
-// is no part of the answer.
+// TestSurveysTellOfTheNamespaceThatWasAskedAbout: where all of the cluster has to be read to tell
+// what happens in a namespace, what is in others is no part of the answer.
 func TestSurveysTellOfTheNamespaceThatWasAskedAbout(t *testing.T) {
 	r, f := widened(t), followWidened(t)
 	for name, c := range map[string]struct {
@@ -91,7 +91,8 @@ func TestSurveysTellOfTheNamespaceThatWasAskedAbout(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotReadTheClusterIsToldOfTheNamespace: what is known of it is not thrown away because an owner of it waits for what is elsewhere.
+// TestWhoMayNotReadTheClusterIsToldOfTheNamespace: what is known of it is not thrown away because
+// an owner of it waits for what is elsewhere.
 func TestWhoMayNotReadTheClusterIsToldOfTheNamespace(t *testing.T) {
 	r := widened(t)
 	r.answer(func(q apitest.Request) *apitest.Reply {

@@ -14,30 +14,33 @@ import (
 	"github.com/weir-dev/weir/controller/insight"
 )
 
-// scope is what a World is about: a namespace, and all that is in none or only what the namespace's objects name as owners. An empty
-// namespace is all of them.
+// scope is what a World is about: a namespace, and all that is in none or only what the namespace's
+// objects name as owners. An empty namespace is all of them.
 type scope struct {
 	namespace string
 	all       bool
 }
 
-// kept is a World that is brought up to date whenever a caller asks, and never asked itself: who asks gets a clone.
+// kept is a World that is brought up to date whenever a caller asks, and never asked itself: who
+// asks gets a clone.
 type kept struct {
 	scope
 	world   *insight.World
 	version int64 // of the Follower, as far as the World knows
 	// widens: what is asked about the namespace is to be asked about the cluster.
 	widens bool
-	// names: cluster-scoped kinds were read for it because objects of the namespace name owners of them. Which those are may be otherwise
-	// after a change.
+	// names: cluster-scoped kinds were read for it because objects of the namespace name owners of
+	// them. Which those are may be otherwise after a change.
 	names bool
 	used  int64 // when it was asked for last: the turn
 }
 
-// mostKept is how many Worlds are kept: one for the cluster, and some for namespaces that are looked at by turns.
+// mostKept is how many Worlds are kept: one for the cluster, and some for namespaces that are
+// looked at by turns.
 const mostKept = 3
 
-// World is what is known now of a namespace, or of all that is followed if it is empty, as Read would tell it. It is the caller's.
+// World is what is known now of a namespace, or of all that is followed if it is empty, as Read
+// would tell it. It is the caller's.
 func (f *Follower) World(namespace string) (*insight.World, error) {
 	f.making.Lock()
 	defer f.making.Unlock()
@@ -55,8 +58,9 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 	return w, nil
 }
 
-// About is the World of an object. partly says why it does not show all that depends on the object: one namespace is followed, and an object that
-// is in none may have dependents in others. The World says so, too. What is in the namespace itself is known.
+// About is the World of an object. partly says why it does not show all that depends on the object:
+// one namespace is followed, and an object that is in none may have dependents in others. The World
+// says so, too. What is in the namespace itself is known.
 func (f *Follower) About(o insight.Object) (w *insight.World, partly string, err error) {
 	w, err = f.World(o.Namespace)
 	own := o.Namespace != "" || o.Kind == namespacesKind.String() && o.Name == f.namespace
@@ -262,8 +266,8 @@ func (k *followed) known(namespace string) known {
 	return l
 }
 
-// into takes what is known of a kind into a World. A kind that is not followed now is not one that has been read: what was
-// known of it may be wrong by now.
+// into takes what is known of a kind into a World. A kind that is not followed now is not one that
+// has been read: what was known of it may be wrong by now.
 func (k known) into(w *insight.World) {
 	if k.problem != "" {
 		w.NotListed(k.kind, k.denied, k.problem)

@@ -112,7 +112,8 @@ func answers(t *testing.T, w *insight.World) string {
 	return out.String()
 }
 
-// TestWhatIsKeptAnswersAsWhatIsReadAgain: a World that takes in change by change says what one says that is made of all that is there.
+// TestWhatIsKeptAnswersAsWhatIsReadAgain: a World that takes in change by change says what one says
+// that is made of all that is there.
 func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 	first := *seed
 	if first == 0 {

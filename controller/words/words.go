@@ -1,7 +1,9 @@
-// Package words shows names and texts that others have chosen: on a screen, and in commands that people paste.
+// Package words shows names and texts that others have chosen: on a screen, and in commands that
+// people paste.
 //
-// The API server checks names of most kinds, but not those of RBAC objects, of owners in references, or messages of webhooks: they
-// may hold line breaks, sequences that a terminal obeys (kubernetes/kubernetes#101695), and what a shell would run.
+// The API server checks names of most kinds, but not those of RBAC objects, of owners in
+// references, or messages of webhooks: they may hold line breaks, sequences that a terminal obeys
+// (kubernetes/kubernetes#101695), and what a shell would run.
 package words
 
 import (
@@ -12,7 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable is a text in one line in which nothing moves the cursor: what cannot be seen is written as Go writes it in a string.
+// Printable is a text in one line in which nothing moves the cursor: what cannot be seen is written
+// as Go writes it in a string.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unseen) < 0 {
 		return text
@@ -55,8 +58,9 @@ var (
 	bare = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._:/-]*$`)
 )
 
-// Shell is a text as one word of a command, in one line: what cannot be seen is written as POSIX.1-2024 has it in $'…'. A shell that
-// does not know that (dash) takes it as a word, too, of a name that nothing has: no quote stands in it that could end it.
+// Shell is a text as one word of a command, in one line: what cannot be seen is written as
+// POSIX.1-2024 has it in $'…'. A shell that does not know that (dash) takes it as a word, too, of a
+// name that nothing has: no quote stands in it that could end it.
 func Shell(text string) string {
 	switch {
 	case bare.MatchString(text):
@@ -80,8 +84,8 @@ func Shell(text string) string {
 	return "$'" + b.String() + "'"
 }
 
-// Object is how kubectl takes the object of a kind, in a command: TYPE NAME, or both in one word where the name could be taken for
-// something else.
+// Object is how kubectl takes the object of a kind, in a command: TYPE NAME, or both in one word
+// where the name could be taken for something else.
 func Object(kind, name string) string {
 	if plain.MatchString(name) {
 		return kind + " " + name

@@ -35,8 +35,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestShell asks shells: whatever a name is, it is one word in one line, and nothing runs. What cannot be seen is the name itself to
-// those that know $'…'.
+// TestShell asks shells: whatever a name is, it is one word in one line, and nothing runs. What
+// cannot be seen is the name itself to those that know $'…'.
 func TestShell(t *testing.T) {
 	for _, text := range []string{"web", "a b", "x; exit 1", "$(id)", "`id`", "it's", "-flag", "*", "~", `\`, "'", "''", "#", "!!", "%s", "€",
 		"a\nb", "\n'; exit 1 #", "\x1b[2J'\\", "a\u202e7'$(id)"} {

@@ -86,8 +86,8 @@ func TestCertManagersCertificateIsRenewedAndReplacedWhileRequestsFlow(t *testing
 	}
 	s.unharmed("changed")
 
-	// cert-manager does not issue again what a replaced CA has signed: that takes an operator, or time. The controller
-	// restarts in the middle.
+	// cert-manager does not issue again what a replaced CA has signed: that takes an operator, or
+	// time. The controller restarts in the middle.
 	s.renewCA()
 	s.renew(webhookCertificate)
 	s.until("the new CA is in the bundle", s.another(first))
@@ -174,7 +174,8 @@ func (s *issued) read(file string) *unstructured.Unstructured {
 	return u
 }
 
-// issueCA makes the CA of the namespace, as cert-manager's users do: a self-signed certificate that an Issuer signs with.
+// issueCA makes the CA of the namespace, as cert-manager's users do: a self-signed certificate that
+// an Issuer signs with.
 func (s *issued) issueCA() {
 	s.Helper()
 	in := metav1.ObjectMeta{Namespace: s.namespace}

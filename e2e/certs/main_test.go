@@ -54,8 +54,9 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// startPlane runs the plane as a command: this module does not require the one that pins Kubernetes. A shell stands
-// between, which ends the plane when its input does, so also when this process is killed.
+// startPlane runs the plane as a command: this module does not require the one that pins
+// Kubernetes. A shell stands between, which ends the plane when its input does, so also when this
+// process is killed.
 func startPlane(ctx context.Context) (stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "weir-certs-")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 
 const caSecret = "weir-webhook-ca"
 
-// selfOf are the options that all processes of a site have. A CA is due after 40 s, and noticed within ten more.
+// selfOf are the options that all processes of a site have. A CA is due after 40 s, and noticed
+// within ten more.
 func (s *site) selfOf(name string, serve bool) certs.Source {
 	return certs.Self(certs.SelfOptions{
 		Config: server.config, Namespace: s.namespace, Name: caSecret, Names: []string{"localhost"}, Serve: serve,

@@ -29,12 +29,13 @@ const (
 	patience  = 2 * time.Minute
 	pollEvery = 50 * time.Millisecond
 	replicas  = 3
-	// settled is how long new CAs settle in these tests: what they wait for takes a fraction of a second here.
+	// settled is how long new CAs settle in these tests: what they wait for takes a fraction of a
+	// second here.
 	settled = 3 * time.Second
 )
 
-// site is a namespace in which no ConfigMap can be written unless the API server reaches every replica of a webhook, and
-// trusts what it serves.
+// site is a namespace in which no ConfigMap can be written unless the API server reaches every
+// replica of a webhook, and trusts what it serves.
 type site struct {
 	*testing.T
 	namespace string
@@ -108,8 +109,8 @@ func (s *site) start(source certs.Source) *process {
 	return p
 }
 
-// serve runs a webhook that serves what the source gives. Each request takes a handshake of its own, so that each meets
-// the certificate of its time.
+// serve runs a webhook that serves what the source gives. Each request takes a handshake of its
+// own, so that each meets the certificate of its time.
 func (s *site) serve(source certs.Source) *replica {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
@@ -196,8 +197,8 @@ func (s *site) install(bundle []byte) {
 	s.Cleanup(func() { _ = api.Delete(context.Background(), s.namespace, metav1.DeleteOptions{}) }) // the server ends soon
 }
 
-// keep plays Weir's controller: it writes the bundle of a process into the configuration whenever it changes, until the
-// process ends.
+// keep plays Weir's controller: it writes the bundle of a process into the configuration whenever
+// it changes, until the process ends.
 func (s *site) keep(p *process) *process {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
 	var wg sync.WaitGroup
@@ -236,8 +237,8 @@ func (s *site) writeBundle(ctx context.Context, bundle []byte) error {
 	})
 }
 
-// open makes the site as users have it: it returns when every write goes through all replicas, and from then on writes
-// without pause until the test ends. All that fails is a failure of the test.
+// open makes the site as users have it: it returns when every write goes through all replicas, and
+// from then on writes without pause until the test ends. All that fails is a failure of the test.
 func (s *site) open() {
 	s.Helper()
 	var bundle []byte
@@ -286,7 +287,8 @@ func (s *site) write(ctx context.Context) error {
 	return err
 }
 
-// unharmed goes on for some writes more, says what has come through so far, and fails if anything has not.
+// unharmed goes on for some writes more, says what has come through so far, and fails if anything
+// has not.
 func (s *site) unharmed(so string) {
 	s.Helper()
 	goal := -1

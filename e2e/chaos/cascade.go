@@ -29,8 +29,8 @@ type object struct {
 	uid                   types.UID
 }
 
-// A cascade is some owners, each with the propagation that it is deleted with, and all objects around them in the
-// order in which they can be made.
+// A cascade is some owners, each with the propagation that it is deleted with, and all objects
+// around them in the order in which they can be made.
 type cascade struct {
 	bosses  map[*object]metav1.DeletionPropagation
 	objects []*object
@@ -66,7 +66,8 @@ func (c *cascade) flat(namespace string, policy metav1.DeletionPropagation, n in
 	}
 }
 
-// tree is one owner of owners, with fifty dependents each. When it lets them go, theirs stay theirs.
+// tree is one owner of owners, with fifty dependents each. When it lets them go, theirs stay
+// theirs.
 func (c *cascade) tree(namespace string, policy metav1.DeletionPropagation, n int) {
 	orphan := policy == metav1.DeletePropagationOrphan
 	boss, staying := c.boss(namespace, policy), c.stays("ConfigMap", namespace, "staying")

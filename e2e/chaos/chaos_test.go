@@ -166,8 +166,8 @@ func (w *fixture) cascade(number, kills int) int {
 	return n
 }
 
-// kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is not, so that it
-// may be killed while it starts.
+// kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is
+// not, so that it may be killed while it starts.
 func (w *fixture) kill(ctx context.Context, c *cascade, l *ledger) error {
 	var err error
 	switch victim := w.random.IntN(3); victim {
@@ -192,8 +192,9 @@ func (w *fixture) kill(ctx context.Context, c *cascade, l *ledger) error {
 	return err
 }
 
-// recorded returns when weir has recorded that it saw the owners deleted, or so little is left that it is not held. What it saw in the last second
-// before it is killed may be held until a person decides.
+// recorded returns when weir has recorded that it saw the owners deleted, or so little is left that
+// it is not held. What it saw in the last second before it is killed may be held until a person
+// decides.
 func (w *fixture) recorded(ctx context.Context, c *cascade, l *ledger) error {
 	configMaps := w.objects.Resource(kinds["ConfigMap"]).Namespace(metav1.NamespaceSystem)
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -217,7 +218,8 @@ func (w *fixture) recorded(ctx context.Context, c *cascade, l *ledger) error {
 // servers are what is killed besides weir.
 var servers = []plane.Part{plane.APIServer, plane.Etcd}
 
-// serve is keep for a server: an API server whose start is not over when etcd is killed may end by itself, and nothing goes on without it.
+// serve is keep for a server: an API server whose start is not over when etcd is killed may end by
+// itself, and nothing goes on without it.
 func (w *fixture) serve(ctx context.Context, part plane.Part, fail context.CancelCauseFunc) {
 	for {
 		w.serving.Lock()
@@ -257,8 +259,8 @@ func over(c *plane.Child) bool {
 	}
 }
 
-// keep is what a kubelet is: weir ends when there is no API server to begin with, and is started again. Whatever else
-// ends it is a failure, for which the test waits no longer.
+// keep is what a kubelet is: weir ends when there is no API server to begin with, and is started
+// again. Whatever else ends it is a failure, for which the test waits no longer.
 func (w *fixture) keep(ctx context.Context, fail context.CancelCauseFunc) {
 	for {
 		select {
@@ -300,7 +302,8 @@ func (w *fixture) revive(ctx context.Context) error {
 	return nil
 }
 
-// fail says what is known when a cascade does not end: what killed what, what the API server shows by now, and what weir says of itself.
+// fail says what is known when a cascade does not end: what killed what, what the API server shows
+// by now, and what weir says of itself.
 func (w *fixture) fail(l *ledger, why error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// The Job of helm uninstall has all the rights that it needs where Weir has few: the finalizer may be on what wider rules of before have named.
+// The Job of helm uninstall has all the rights that it needs where Weir has few: the finalizer may
+// be on what wider rules of before have named.
 func TestTheReleaseJobHasItsRightsWhereWeirHasFew(t *testing.T) {
 	ctx := t.Context()
 	const few = `[{"apiGroups":["apps"],"resources":["deployments"]}]`
@@ -47,7 +48,8 @@ func TestTheReleaseJobHasItsRightsWhereWeirHasFew(t *testing.T) {
 	}
 }
 
-// hooked makes what Helm makes before the Job of helm uninstall, for as long as the test runs, and returns the Job's arguments.
+// hooked makes what Helm makes before the Job of helm uninstall, for as long as the test runs, and
+// returns the Job's arguments.
 func hooked(t *testing.T) (args []string) {
 	t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(shared.client.Discovery())

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The definitions of policies leave the manifest in shadow mode. Policies stay all the same where nothing has told Helm to keep them.
+// The definitions of policies leave the manifest in shadow mode. Policies stay all the same where
+// nothing has told Helm to keep them.
 func TestPoliciesOutliveAnUpgradeToShadowMode(t *testing.T) {
 	ctx := t.Context()
 	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--set", "crds.keep=false")

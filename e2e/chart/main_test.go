@@ -1,6 +1,7 @@
-// Package chart_test installs the Helm chart on a real API server: every manifest under strict validation, the life of a
-// release from install to uninstall with the Helm that people use, and what the roles allow and do not. Pods are there
-// and run, but there is nothing in them (kwok); in the controller's place runs the binary, under its ServiceAccount.
+// Package chart_test installs the Helm chart on a real API server: every manifest under strict
+// validation, the life of a release from install to uninstall with the Helm that people use, and
+// what the roles allow and do not. Pods are there and run, but there is nothing in them (kwok); in
+// the controller's place runs the binary, under its ServiceAccount.
 package chart_test
 
 import (

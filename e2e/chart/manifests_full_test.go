@@ -14,12 +14,14 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// unserved are the groups whose CustomResourceDefinitions belong to others and are not in this cluster. charts checks
-// what is of monitoring.coreos.com against the operator's types; the Issuer has one field.
+// unserved are the groups whose CustomResourceDefinitions belong to others and are not in this
+// cluster. charts checks what is of monitoring.coreos.com against the operator's types; the Issuer
+// has one field.
 var unserved = []string{"cert-manager.io", "monitoring.coreos.com"}
 
-// A manifest of the chart is one that the API server takes as it is, with nothing unknown or twice in it: stronger than
-// a comparison with published schemas, since admission, validation and defaults of this Kubernetes have their say.
+// A manifest of the chart is one that the API server takes as it is, with nothing unknown or twice
+// in it: stronger than a comparison with published schemas, since admission, validation and
+// defaults of this Kubernetes have their say.
 func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	groups, err := restmapper.GetAPIGroupResources(shared.client.Discovery())
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What hooks run is not run here, for their pods are empty; that its arguments are flags can be asked.
+// What hooks run is not run here, for their pods are empty; that its arguments are flags can be
+// asked.
 func TestArgumentsOfEveryValueSetAreFlags(t *testing.T) {
 	asked := 0
 	for _, values := range valueSets(t) {

@@ -85,8 +85,9 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	nothingIsLeft(t)
 }
 
-// isRunByHelm has weir release look with the arguments of the hook that Helm keeps: it is Helm that has installed this. Of another
-// release, and of a chart that was only printed, nothing would be changed.
+// isRunByHelm has weir release look with the arguments of the hook that Helm keeps: it is Helm that
+// has installed this. Of another release, and of a chart that was only printed, nothing would be
+// changed.
 func isRunByHelm(t *testing.T) {
 	t.Helper()
 	if hooks := helm(t, "get", "hooks", "weir"); !strings.Contains(hooks, "- --helm-release=weir\n") {
@@ -113,8 +114,8 @@ func deletable(ctx context.Context) error {
 	return shared.client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// collects runs weir as the chart's controller, with the rights that the chart gave it and no others: they are enough to
-// lead, to collect what has lost its owner, and to drain a namespace.
+// collects runs weir as the chart's controller, with the rights that the chart gave it and no
+// others: they are enough to lead, to collect what has lost its owner, and to drain a namespace.
 func collects(t *testing.T) {
 	t.Helper()
 	_, kubeconfig, err := shared.plane.UserConfig("system:serviceaccount:"+namespace+":weir-controller", "system:serviceaccounts", "system:serviceaccounts:"+namespace)
@@ -166,7 +167,8 @@ func collects(t *testing.T) {
 	})
 }
 
-// missesNothing has weir doctor look: the chart's mode is seen, its rights are all that are needed, and there is no problem, once a new leader works.
+// missesNothing has weir doctor look: the chart's mode is seen, its rights are all that are needed,
+// and there is no problem, once a new leader works.
 func missesNothing(t *testing.T, mode string) {
 	t.Helper()
 	until(t, "weir doctor finds no problem in "+mode+" mode", func(ctx context.Context) (bool, error) {
@@ -231,7 +233,8 @@ func (o order) check(t *testing.T, deployment string) {
 	}
 }
 
-// revision is when something was seen. It was over before: what did not happen need not be waited for.
+// revision is when something was seen. It was over before: what did not happen need not be waited
+// for.
 func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event) bool) uint64 {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -266,7 +269,8 @@ func policy(name string) *unstructured.Unstructured {
 	}}
 }
 
-// nothingIsLeft looks through all kinds for what the chart has labelled. The definitions of policies stay.
+// nothingIsLeft looks through all kinds for what the chart has labelled. The definitions of
+// policies stay.
 func nothingIsLeft(t *testing.T) {
 	t.Helper()
 	lists, err := shared.client.Discovery().ServerPreferredResources()

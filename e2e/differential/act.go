@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// act does one operation. What the API server refuses, and what is gone, is left as it is: the states say so.
+// act does one operation. What the API server refuses, and what is gone, is left as it is: the
+// states say so.
 func (s *Side) act(ctx context.Context, r *run, o Operation, step int) error {
 	if err := s.try(ctx, r, o, step); ignore(err) != nil {
 		return fmt.Errorf("%s in %s under %s: %w", o, r.prefix, s.Name, err)
@@ -121,7 +122,8 @@ func (s *Side) delete(ctx context.Context, r *run, name string, policy metav1.De
 	}))
 }
 
-// change reads an object and writes its metadata. A collector may write it meanwhile: then it is read again.
+// change reads an object and writes its metadata. A collector may write it meanwhile: then it is
+// read again.
 func (s *Side) change(ctx context.Context, r *run, name string, how func(*metav1.PartialObjectMetadata)) error {
 	uid, made := s.uid(r, name)
 	if !made {

@@ -12,9 +12,9 @@ const undecided = "the reference does either"
 // replays is how often a world that failed is run again.
 const replays = 4
 
-// Again runs the worlds that failed some more times, up to the step after which they did. What order the
-// reference's workers take things in decides some cases: if it ends once as Weir did, that is not a difference.
-// If Weir does not end twice as it did, it is one that this says.
+// Again runs the worlds that failed some more times, up to the step after which they did. What
+// order the reference's workers take things in decides some cases: if it ends once as Weir did,
+// that is not a difference. If Weir does not end twice as it did, it is one that this says.
 func (p *Pair) Again(ctx context.Context, results []Result, prefix string) error {
 	var worlds []World
 	var of []int

@@ -16,7 +16,8 @@ import (
 // A Pair is the two sides that are compared.
 type Pair struct {
 	Reference, Weir *Side
-	// Planner is asked before each delete, and what it says is held against what happens; nil: it is not.
+	// Planner is asked before each delete, and what it says is held against what happens; nil: it
+	// is not.
 	Planner *Planner
 	// Shadow is a weir in shadow mode beside the reference; nil: there is none.
 	Shadow *weir.Shadow
@@ -33,7 +34,8 @@ func (p *Pair) Stop() {
 // A Result is what came of one run.
 type Result struct {
 	World World
-	// Steps is after how many operations the sides were compared, and Changes how many of them changed anything.
+	// Steps is after how many operations the sides were compared, and Changes how many of them
+	// changed anything.
 	Steps, Changes int
 	// Explained are the differences that had a cause.
 	Explained []Explained
@@ -198,8 +200,8 @@ func (b *batch) plan(ctx context.Context, s *Side, r *run, o Operation) error {
 	return nil
 }
 
-// comparePlans holds plans against what happened. The reference's is left out where it did something else than Weir:
-// whether that has a cause is asked elsewhere.
+// comparePlans holds plans against what happened. The reference's is left out where it did
+// something else than Weir: whether that has a cause is asked elsewhere.
 func (b *batch) comparePlans(step int, reference, weir map[*run]State) {
 	for i, r := range b.runs {
 		for side, states := range map[*Side]map[*run]State{b.Weir: weir, b.Reference: reference} {
@@ -216,7 +218,8 @@ func (b *batch) comparePlans(step int, reference, weir map[*run]State) {
 	}
 }
 
-// levels is how often a world is levelled after a step: what is undone may set off something that differs, too.
+// levels is how often a world is levelled after a step: what is undone may set off something that
+// differs, too.
 const levels = 5
 
 // judge compares runs, and returns those that differ with a cause.
@@ -243,7 +246,8 @@ func (b *batch) judge(runs []int, step int, cases []Case, reference, weir map[*r
 	return differing
 }
 
-// orphaned are the objects that were deleted with orphan so far, by a user or because they were made for it.
+// orphaned are the objects that were deleted with orphan so far, by a user or because they were
+// made for it.
 func (b *batch) orphaned(r *run, step int) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range r.Script[:step+1] {
@@ -254,8 +258,8 @@ func (b *batch) orphaned(r *run, step int) map[string]bool {
 	return names
 }
 
-// level makes a world the same on both sides again: as it is under Weir, or, where that cannot be had, without
-// what differs.
+// level makes a world the same on both sides again: as it is under Weir, or, where that cannot be
+// had, without what differs.
 func (b *batch) level(ctx context.Context, s *Side, r *run, differ []Difference) error {
 	for _, d := range differ {
 		switch {
@@ -274,13 +278,14 @@ func (b *batch) level(ctx context.Context, s *Side, r *run, differ []Difference)
 	return nil
 }
 
-// lacks tells whether an object has lost a finalizer that it cannot be given again: no API server adds one to what
-// terminates.
+// lacks tells whether an object has lost a finalizer that it cannot be given again: no API server
+// adds one to what terminates.
 func (d Difference) lacks() bool {
 	return d.Weir.Terminating && slices.ContainsFunc(d.Weir.Finalizers, func(f string) bool { return !slices.Contains(d.Reference.Finalizers, f) })
 }
 
-// after does something with all runs on both sides, and returns their states once both have settled.
+// after does something with all runs on both sides, and returns their states once both have
+// settled.
 func (b *batch) after(ctx context.Context, act func(*Side, int) error) (reference, weir map[*run]State, err error) {
 	var mu sync.Mutex
 	err = b.both(func(s *Side) error {

@@ -5,8 +5,8 @@ import "slices"
 // A Case is what is known of a step after which the sides differ.
 type Case struct {
 	Operation Operation
-	// Before is what Weir's side was before the step. The reference's was the same, unless what differed is
-	// being undone.
+	// Before is what Weir's side was before the step. The reference's was the same, unless what
+	// differed is being undone.
 	Before, BeforeReference State
 	Reference, Weir         State
 	// Orphaned are the objects that were ever deleted with orphan.
@@ -15,7 +15,8 @@ type Case struct {
 	Namespaces map[string]string
 }
 
-// written are the references that an object had before, or was given by the operation; some more than once.
+// written are the references that an object had before, or was given by the operation; some more
+// than once.
 func (c Case) written(name string) []Reference {
 	refs := slices.Concat(c.Before[name].Owners, c.BeforeReference[name].Owners)
 	if c.Operation.Object == name {
@@ -42,8 +43,8 @@ func (c Case) dead(of string, r Reference) bool {
 	return !c.unresolvable(of, r) && !c.answers(of, r, c.Reference) && !c.answers(of, r, c.Weir)
 }
 
-// deadTakenOff tells whether all that differs is that Weir took off references that hold nothing: dead ones, and
-// those to owners that wait for it, or orphan.
+// deadTakenOff tells whether all that differs is that Weir took off references that hold nothing:
+// dead ones, and those to owners that wait for it, or orphan.
 func (c Case) deadTakenOff(d Difference) bool {
 	if d.Reference == nil || d.Weir == nil || !d.ownersOnly() || len(minus(d.Weir.Owners, d.Reference.Owners)) > 0 {
 		return false

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Cause is why Weir parts from the reference on purpose. It is looked for in the states themselves.
+// A Cause is why Weir parts from the reference on purpose. It is looked for in the states
+// themselves.
 type Cause struct {
 	// Name is how it is counted; DESIGN.md has it among what is different on purpose.
 	Name string
@@ -14,7 +15,8 @@ type Cause struct {
 	explains func(Case, Difference) bool
 }
 
-// These two delete what the reference keeps: shadow mode's gate opens over them if they are accepted by name.
+// These two delete what the reference keeps: shadow mode's gate opens over them if they are
+// accepted by name.
 const (
 	judgedWhenWritten = "references are judged whenever they change"
 	judgedMeanwhile   = "dependents written during foreground deletion are judged"
@@ -61,8 +63,9 @@ func (c Case) explain(differ []Difference) (causes []string, ok bool) {
 	return causes, !slices.Contains(causes, "")
 }
 
-// follows tells whether an object differs because another one, which lives on one side only, is its owner, or
-// blocks it; or because its owner, which was freed under the reference, is not deleted foreground there.
+// follows tells whether an object differs because another one, which lives on one side only, is its
+// owner, or blocks it; or because its owner, which was freed under the reference, is not deleted
+// foreground there.
 func (c Case) follows(d, other Difference) bool {
 	if d.terminating() < 0 && other.Reference != nil && other.Reference.Terminating && len(c.freed(other.Name)) > 0 {
 		return slices.ContainsFunc(c.written(d.Name), func(r Reference) bool { return r.Owner == other.Name })
@@ -83,7 +86,8 @@ func (c Case) follows(d, other Difference) bool {
 	return owned || blocked && d.held()
 }
 
-// oneByOne: the reference removes every reference with the uid of one that is dead; Weir only that one.
+// oneByOne: the reference removes every reference with the uid of one that is dead; Weir only that
+// one.
 func oneByOne(c Case, d Difference) bool {
 	if d.Reference == nil || d.Weir == nil || !d.ownersOnly() || len(minus(d.Reference.Owners, d.Weir.Owners)) > 0 {
 		return false
@@ -94,15 +98,16 @@ func oneByOne(c Case, d Difference) bool {
 	})
 }
 
-// besideUnresolvable: one reference that cannot be resolved keeps its object on both sides, but in the
-// reference it also keeps what else the object refers to.
+// besideUnresolvable: one reference that cannot be resolved keeps its object on both sides, but in
+// the reference it also keeps what else the object refers to.
 func besideUnresolvable(c Case, d Difference) bool {
 	return c.deadTakenOff(d) && slices.ContainsFunc(d.Weir.Owners, func(r Reference) bool { return c.unresolvable(d.Name, r) })
 }
 
-// knownUIDs: the reference looks at an object again when its references get a new uid that is not there, or is not what the
-// reference says. When they get one that is, or one is taken off, or another kind or name is put to a uid, it leaves the object
-// as it is until something else happens to it.
+// knownUIDs: the reference looks at an object again when its references get a new uid that is not
+// there, or is not what the reference says. When they get one that is, or one is taken off, or
+// another kind or name is put to a uid, it leaves the object as it is until something else happens
+// to it.
 func knownUIDs(c Case, d Difference) bool {
 	if c.Operation.Object != d.Name || d.Reference == nil || slices.ContainsFunc(d.Reference.Owners, func(r Reference) bool {
 		known := slices.ContainsFunc(c.Before[d.Name].Owners, func(old Reference) bool { return old.Owner == r.Owner })
@@ -117,8 +122,9 @@ func knownUIDs(c Case, d Difference) bool {
 		!slices.ContainsFunc(d.Reference.Owners, func(r Reference) bool { return !c.dead(d.Name, r) })
 }
 
-// duringForeground: the reference looks at the dependents that an owner has when its foreground deletion begins.
-// One that is written later it leaves as it is until the owner is looked at again, or is gone.
+// duringForeground: the reference looks at the dependents that an owner has when its foreground
+// deletion begins. One that is written later it leaves as it is until the owner is looked at again,
+// or is gone.
 func duringForeground(c Case, d Difference) bool {
 	if c.Operation.Object != d.Name || d.Reference == nil {
 		return false
@@ -134,8 +140,8 @@ func duringForeground(c Case, d Difference) bool {
 		!slices.ContainsFunc(d.Reference.Owners, func(r Reference) bool { return !waits(r) && !c.dead(d.Name, r) })
 }
 
-// unsoundBlocks: in the reference an object that names another by its uid blocks its foreground deletion, even
-// if it is no owner by name, kind, version or namespace, and stays for that reason.
+// unsoundBlocks: in the reference an object that names another by its uid blocks its foreground
+// deletion, even if it is no owner by name, kind, version or namespace, and stays for that reason.
 func unsoundBlocks(c Case, d Difference) bool {
 	if !d.held() {
 		return false
@@ -150,8 +156,9 @@ func unsoundBlocks(c Case, d Difference) bool {
 	return false
 }
 
-// nothingBlocks: the reference looks at an owner again when a blocking reference to it goes. Where an object had two
-// to one uid, or was taken for part of a cycle, it may miss that, and the owner stays for good.
+// nothingBlocks: the reference looks at an owner again when a blocking reference to it goes. Where
+// an object had two to one uid, or was taken for part of a cycle, it may miss that, and the owner
+// stays for good.
 func nothingBlocks(c Case, d Difference) bool {
 	if !d.held() {
 		return false
@@ -164,8 +171,8 @@ func nothingBlocks(c Case, d Difference) bool {
 	return true
 }
 
-// ownBlock: an object that refers to itself waits for itself in the reference. Here it is a cycle as any other, and
-// that reference blocks no more.
+// ownBlock: an object that refers to itself waits for itself in the reference. Here it is a cycle
+// as any other, and that reference blocks no more.
 func ownBlock(_ Case, d Difference) bool {
 	own := Reference{Owner: d.Name, Block: Blocking}
 	if d.held() {
@@ -176,8 +183,8 @@ func ownBlock(_ Case, d Difference) bool {
 		slices.Equal(minus(d.Weir.Owners, d.Reference.Owners), []Reference{{Owner: d.Name, Block: Free}})
 }
 
-// unsoundReleased: in the reference orphaning removes every reference with the owner's uid, and collects what has
-// only dead ones left then. Weir leaves what cannot be resolved, and its object.
+// unsoundReleased: in the reference orphaning removes every reference with the owner's uid, and
+// collects what has only dead ones left then. Weir leaves what cannot be resolved, and its object.
 func unsoundReleased(c Case, d Difference) bool {
 	if d.Weir == nil {
 		return false
@@ -195,7 +202,8 @@ func unsoundReleased(c Case, d Difference) bool {
 		!slices.ContainsFunc(d.Weir.Owners, func(r Reference) bool { return !unsound(r) && !c.dead(d.Name, r) })
 }
 
-// afterOrphaning: Weir remembers that an owner let its dependents go, and releases those that are seen later.
+// afterOrphaning: Weir remembers that an owner let its dependents go, and releases those that are
+// seen later.
 func afterOrphaning(c Case, d Difference) bool {
 	if d.Weir == nil || d.Reference != nil && !d.ownersOnly() && d.terminating() <= 0 {
 		return false
@@ -205,9 +213,9 @@ func afterOrphaning(c Case, d Difference) bool {
 	})
 }
 
-// noCycle: the reference takes blockOwnerDeletion off an object that waits for a dependent being deleted
-// foreground, cycle or not, whether it was set or left out. Its owner may be gone for that before the object is
-// deleted, or wait no more.
+// noCycle: the reference takes blockOwnerDeletion off an object that waits for a dependent being
+// deleted foreground, cycle or not, whether it was set or left out. Its owner may be gone for that
+// before the object is deleted, or wait no more.
 func noCycle(c Case, d Difference) bool {
 	if d.heldByWeir() && c.unblocked(d.Name) {
 		return true
@@ -223,8 +231,8 @@ func noCycle(c Case, d Difference) bool {
 	return len(more) > 0 && len(more) == len(less) && len(minus(more, freed)) == 0
 }
 
-// brokenCycle: in the reference owners that are all being deleted foreground, and that block each other in a circle, wait for
-// ever. Weir has one of them block no more, and the next goes on.
+// brokenCycle: in the reference owners that are all being deleted foreground, and that block each
+// other in a circle, wait for ever. Weir has one of them block no more, and the next goes on.
 func brokenCycle(c Case, d Difference) bool {
 	if d.held() {
 		return c.inCycle(d.Name, d.Name)
@@ -238,8 +246,8 @@ func brokenCycle(c Case, d Difference) bool {
 	})
 }
 
-// inCycle tells whether a way of blocking references leads from one object to another under the reference, over objects that
-// all wait.
+// inCycle tells whether a way of blocking references leads from one object to another under the
+// reference, over objects that all wait.
 func (c Case) inCycle(from, to string) bool {
 	if !waits(c.Reference.at(to)) {
 		return false
@@ -259,7 +267,8 @@ func (c Case) inCycle(from, to string) bool {
 	return leads(from)
 }
 
-// freed are the references of an object that block no more under the reference, though that was not asked for.
+// freed are the references of an object that block no more under the reference, though that was not
+// asked for.
 func (c Case) freed(name string) []Reference {
 	return slices.DeleteFunc(minus(c.Reference[name].Owners, c.written(name)), func(r Reference) bool {
 		return r.Block != Free || !slices.ContainsFunc(c.written(name), func(was Reference) bool {
@@ -268,7 +277,8 @@ func (c Case) freed(name string) []Reference {
 	})
 }
 
-// unblocked tells whether a dependent that blocks the owner under Weir was freed from that under the reference.
+// unblocked tells whether a dependent that blocks the owner under Weir was freed from that under
+// the reference.
 func (c Case) unblocked(owner string) bool {
 	for name, o := range c.Weir {
 		for _, r := range o.Owners {
@@ -281,7 +291,8 @@ func (c Case) unblocked(owner string) bool {
 	return false
 }
 
-// terminating is positive if only the reference deletes the object, or deleted it, and negative if only Weir.
+// terminating is positive if only the reference deletes the object, or deleted it, and negative if
+// only Weir.
 func (d Difference) terminating() int {
 	n := 0
 	if d.Reference == nil || d.Reference.Terminating {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read is a state as it is written: NAME owners=(…) finalizers=(…) terminating, a line each. All are in one
-// namespace.
+// read is a state as it is written: NAME owners=(…) finalizers=(…) terminating, a line each. All
+// are in one namespace.
 func read(t *testing.T, text string) State {
 	t.Helper()
 	s := State{}
@@ -96,9 +96,10 @@ func TestCompareNamesWhatDiffersAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestDifferencesHaveTheirCausesAndNoOthers: each cause is shown where it applies, and beside it what is nearly the same and has
-// none. A case of testdata/causes.txt is a name; the state before, what is done, and the states after it; and why they differ, by
-// object, or nothing where that is not explained.
+// TestDifferencesHaveTheirCausesAndNoOthers: each cause is shown where it applies, and beside it
+// what is nearly the same and has none. A case of testdata/causes.txt is a name; the state before,
+// what is done, and the states after it; and why they differ, by object, or nothing where that is
+// not explained.
 func TestDifferencesHaveTheirCausesAndNoOthers(t *testing.T) {
 	text, err := os.ReadFile("testdata/causes.txt")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // hold is a finalizer of another controller.
 const hold = "differential.weir.test/hold"
 
-// generator writes a script. It does not know what a collector will make of it, and only guesses what is
-// still there: what it deletes itself is not chosen again often.
+// generator writes a script. It does not know what a collector will make of it, and only guesses
+// what is still there: what it deletes itself is not chosen again often.
 type generator struct {
 	random  *rand.Rand
 	world   World

@@ -20,7 +20,8 @@ type Kind struct {
 	wrong string
 }
 
-// Kinds are two built-in namespaced kinds, a built-in cluster-scoped one, and a custom one of each scope.
+// Kinds are two built-in namespaced kinds, a built-in cluster-scoped one, and a custom one of each
+// scope.
 var Kinds = []Kind{
 	{"cm", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", false, "", "sec"},
 	{"sec", schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "secrets", false, "", "cm"},

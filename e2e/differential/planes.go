@@ -19,13 +19,14 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// shadowLate is short enough for a difference to be told before it is undone, and long for kube-controller-manager beside all the others: what it
-// tries again shares ten attempts a second (RB 3.1), and the worlds are full of references that it tries for ever. After 5 s two canaries of
+// shadowLate is short enough for a difference to be told before it is undone, and long for
+// kube-controller-manager beside all the others: what it tries again shares ten attempts a second
+// (RB 3.1), and the worlds are full of references that it tries for ever. After 5 s two canaries of
 // some thousands still waited for it.
 const shadowLate = 10 * time.Second
 
-// Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in shadow mode beside the reference. Weir's logs
-// are in dir.
+// Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in
+// shadow mode beside the reference. Weir's logs are in dir.
 func Start(ctx context.Context, binary, plugin, dir string, shadow bool, out io.Writer) (*Pair, error) {
 	p := &Pair{}
 	if err := p.start(ctx, binary, plugin, dir, shadow, out); err != nil {

@@ -77,8 +77,9 @@ func (p *Planner) Plan(ctx context.Context, s *Side, r *run, o Operation) (*Pred
 	return &prediction, nil
 }
 
-// wrong says in what a prediction differs from what happened: before is the state that it was made on, after the one that
-// the delete led to. Of an object that the prediction does not name nothing may have changed.
+// wrong says in what a prediction differs from what happened: before is the state that it was made
+// on, after the one that the delete led to. Of an object that the prediction does not name nothing
+// may have changed.
 func (s *Side) wrong(r *run, p *Prediction, before, after State) (wrong []string) {
 	said := map[string]PredictedItem{}
 	s.mu.Lock()
@@ -108,7 +109,8 @@ func (s *Side) wrong(r *run, p *Prediction, before, after State) (wrong []string
 	return append(wrong, s.misordered(r, said, before)...)
 }
 
-// misordered are the pairs of an owner and its dependent that went the other way round, although one waits for the other.
+// misordered are the pairs of an owner and its dependent that went the other way round, although
+// one waits for the other.
 func (s *Side) misordered(r *run, said map[string]PredictedItem, before State) (wrong []string) {
 	for dependent, d := range said {
 		for _, ref := range before[dependent].Owners {
@@ -116,7 +118,8 @@ func (s *Side) misordered(r *run, said map[string]PredictedItem, before State) (
 			if !ok || ref.Owner == dependent || !d.now() || !o.now() || d.Step == o.Step || !d.waits(ref, r.name(ref.Owner)) {
 				continue
 			}
-			// The reference takes blockOwnerDeletion off whenever a dependent of the dependent is being deleted foreground.
+			// The reference takes blockOwnerDeletion off whenever a dependent of the dependent is
+			// being deleted foreground.
 			if slices.ContainsFunc(before[ref.Owner].Owners, func(r Reference) bool { return r.Owner == dependent }) {
 				continue
 			}
@@ -133,14 +136,16 @@ func (s *Side) misordered(r *run, said map[string]PredictedItem, before State) (
 	return wrong
 }
 
-// waits tells whether there is an order between the object and an owner of that name, to which it refers so: it goes because
-// that is gone, or that waits for it. What does not block an owner that is deleted foreground goes before or after it, and so
-// does what is released by it first and goes because of another.
+// waits tells whether there is an order between the object and an owner of that name, to which it
+// refers so: it goes because that is gone, or that waits for it. What does not block an owner that
+// is deleted foreground goes before or after it, and so does what is released by it first and goes
+// because of another.
 func (i PredictedItem) waits(ref Reference, owner string) bool {
 	return strings.Contains(i.Why, owner) && (strings.Contains(i.Why, "owner is gone") || ref.Block == Blocking && (ref.Flaw == Sound || ref.Flaw == OtherVersion))
 }
 
-// deaths are the revisions at which objects went, as watches tell: all kinds lie in the same storage.
+// deaths are the revisions at which objects went, as watches tell: all kinds lie in the same
+// storage.
 type deaths struct {
 	mu sync.Mutex
 	at map[types.UID]uint64

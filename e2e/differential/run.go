@@ -47,7 +47,8 @@ func (r *run) absentUID(logical string) types.UID {
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
-// written is a reference as it is sent. The uid is that of the object on the side that it is sent to.
+// written is a reference as it is sent. The uid is that of the object on the side that it is sent
+// to.
 func (r *run) written(ref Reference, uid types.UID) metav1.OwnerReference {
 	k, name := KindOf(ref.Owner), r.name(ref.Owner)
 	version := k.GroupVersion()

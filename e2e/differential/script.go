@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A World is a script: what users do to some objects, whatever becomes of them meanwhile. An operation on
-// an object that is gone does nothing.
+// A World is a script: what users do to some objects, whatever becomes of them meanwhile. An
+// operation on an object that is gone does nothing.
 type World struct {
 	Seed   uint64
 	Number int
@@ -76,7 +76,8 @@ const (
 	Unserved     Flaw = "~unserved" // of a version that is not served
 )
 
-// A Reference is an owner reference by logical name. An owner that no operation creates never existed.
+// A Reference is an owner reference by logical name. An owner that no operation creates never
+// existed.
 type Reference struct {
 	Owner string
 	Flaw  Flaw

@@ -19,16 +19,18 @@ const (
 	// stillRounds is for how many rounds of canaries nothing may change.
 	stillRounds = 3
 	mostRounds  = 400
-	// patience is how long a canary may live: kube-controller-manager takes up to a minute to see a new kind.
+	// patience is how long a canary may live: kube-controller-manager takes up to a minute to see a
+	// new kind.
 	patience = 2 * time.Minute
 )
 
-// settle returns what is there when the collector has done all it will. In a round it has to collect some
-// canaries of every kind. A watch shows the objects of a kind in order, so whatever happened before the round
-// was seen. Some go by the slow ways: of a pair with one uid and two names the second comes to
-// kube-controller-manager through the rate limit of its retries only, which passes ten a second; and the canary
-// that an anchor owns loses its other owner by a lookup that nothing else waits for. What a step sets off, it may set off step by
-// step: so nothing may have changed for some rounds.
+// settle returns what is there when the collector has done all it will. In a round it has to
+// collect some canaries of every kind. A watch shows the objects of a kind in order, so whatever
+// happened before the round was seen. Some go by the slow ways: of a pair with one uid and two
+// names the second comes to kube-controller-manager through the rate limit of its retries only,
+// which passes ten a second; and the canary that an anchor owns loses its other owner by a lookup
+// that nothing else waits for. What a step sets off, it may set off step by step: so nothing may
+// have changed for some rounds.
 func (s *Side) settle(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	var before map[types.UID]string
 	still := 0

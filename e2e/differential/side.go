@@ -137,8 +137,8 @@ func (s *Side) states(listed []metav1.PartialObjectMetadata) (map[*run]State, er
 	return states, nil
 }
 
-// leave deletes what is left of a run: a reference that cannot be resolved is retried for as long as it is
-// there.
+// leave deletes what is left of a run: a reference that cannot be resolved is retried for as long
+// as it is there.
 func (s *Side) leave(ctx context.Context, r *run) error {
 	s.mu.Lock()
 	uids := maps.Clone(s.uids[r])

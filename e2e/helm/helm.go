@@ -1,4 +1,5 @@
-// Package helm builds Helm, which the module of the charts has, and runs it as the administrator of a cluster.
+// Package helm builds Helm, which the module of the charts has, and runs it as the administrator of
+// a cluster.
 package helm
 
 import (
@@ -10,7 +11,8 @@ import (
 	"strings"
 )
 
-// Build returns the path of Helm 4. The go command keeps what it has built. charts is the folder of the charts' module.
+// Build returns the path of Helm 4. The go command keeps what it has built. charts is the folder of
+// the charts' module.
 func Build(ctx context.Context, charts string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm.sh/helm/v4/cmd/helm")
 	cmd.Dir = charts

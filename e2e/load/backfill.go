@@ -24,14 +24,16 @@ type FinalizersAdded struct {
 func (s FinalizersAdded) Rate() float64 { return float64(s.Since) / s.Done.Sub(s.First).Seconds() }
 
 const (
-	// progressEvery is how often the API server is asked how far it is: it counts its requests anyway, where to follow the objects would
-	// take as much of it, and of the process that measures it, as back-fill.
+	// progressEvery is how often the API server is asked how far it is: it counts its requests
+	// anyway, where to follow the objects would take as much of it, and of the process that
+	// measures it, as back-fill.
 	progressEvery = 500 * time.Millisecond
 	// listPage is how many objects are read at once when all should carry the finalizer.
 	listPage = 1000
 )
 
-// AwaitBackFill starts something, and waits until every dependent of a population carries weir's finalizer.
+// AwaitBackFill starts something, and waits until every dependent of a population carries weir's
+// finalizer.
 func AwaitBackFill(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population, start func() error) (s FinalizersAdded, err error) {
 	changed := func() (int, error) {
 		counts, err := countRequests(ctx, metrics, func(r request) bool {

@@ -24,15 +24,17 @@ func CPU(c *plane.Child) (float64, error) {
 }
 
 const (
-	// Digest is how long the API server is left alone between making the objects and deleting them. Without it the floor, which needs no start
-	// of a process, would run while the server still digests, and look worse than it is.
+	// Digest is how long the API server is left alone between making the objects and deleting them.
+	// Without it the floor, which needs no start of a process, would run while the server still
+	// digests, and look worse than it is.
 	Digest = 2 * time.Second
 	// idleFor is how long a process is looked at that has nothing to do.
 	idleFor = 5 * time.Second
 )
 
-// Spent is what a process takes of CPU while something is done as often as do returns, in microseconds each, beyond what it takes when nothing is
-// done. It is given time before that and after it.
+// Spent is what a process takes of CPU while something is done as often as do returns, in
+// microseconds each, beyond what it takes when nothing is done. It is given time before that and
+// after it.
 func Spent(ctx context.Context, r *Running, do func() (n int, err error)) (float64, error) {
 	if err := Pause(ctx, Digest); err != nil {
 		return 0, err

@@ -12,8 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Endings has cfg's user delete the dependents of a population one by one, each when the one before is gone, and tells how long each was seen
-// to terminate: what whoever holds it takes, with nothing else to do. Each of them must carry a finalizer.
+// Endings has cfg's user delete the dependents of a population one by one, each when the one before
+// is gone, and tells how long each was seen to terminate: what whoever holds it takes, with nothing
+// else to do. Each of them must carry a finalizer.
 func Endings(ctx context.Context, admin, cfg *rest.Config, p *Population) (took []time.Duration, err error) {
 	watcher, err := metadata.NewForConfig(admin)
 	if err != nil {

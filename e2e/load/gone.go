@@ -14,8 +14,9 @@ import (
 // gonePatience is more than a fail-over takes, and more than one kind waits while others go.
 const gonePatience = 3 * time.Minute
 
-// Gone runs act, which sets things off, and waits until objects of several kinds are gone, in whatever namespaces they are. It tells ended when
-// each of them was seen to go, one at a time. It costs a list, of one object, and a watch for each kind.
+// Gone runs act, which sets things off, and waits until objects of several kinds are gone, in
+// whatever namespaces they are. It tells ended when each of them was seen to go, one at a time. It
+// costs a list, of one object, and a watch for each kind.
 func Gone(ctx context.Context, cfg *rest.Config, objects map[Kind][]Object, ended func(time.Time), act func(context.Context) error) (Result, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {

@@ -53,7 +53,8 @@ func StartWeirGuard(ctx context.Context, p *plane.Plane, binary, kubeconfig, pol
 	return g, err
 }
 
-// StartWeirPair runs weir's webhook and its controller in a mode, with a directory of policies, and each with these flags as well.
+// StartWeirPair runs weir's webhook and its controller in a mode, with a directory of policies, and
+// each with these flags as well.
 func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, policies, mode string, flags ...string) (*Guard, error) {
 	ports := make([]int, 3)
 	for i := range ports {
@@ -127,9 +128,9 @@ func (g *Guard) installed(ctx context.Context) error {
 	return nil
 }
 
-// StartEmptyGuard has a webhook that allows everything unseen, and is asked about what
-// another one is; it answers with a JSON patch that is always the same, or with none (empty). It
-// is a process of its own, as weir's is: binary has to call ServeEmpty with what comes after EmptyGuard.
+// StartEmptyGuard has a webhook that allows everything unseen, and is asked about what another one
+// is; it answers with a JSON patch that is always the same, or with none (empty). It is a process
+// of its own, as weir's is: binary has to call ServeEmpty with what comes after EmptyGuard.
 func StartEmptyGuard(ctx context.Context, p *plane.Plane, binary string, rules GuardRules, patch string) (*Guard, error) {
 	hookPort, err := plane.FreePort()
 	if err != nil {

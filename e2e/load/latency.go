@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// askPause is what a client rests between an answer and its next request: one that asks all the time would be load by itself.
+// askPause is what a client rests between an answer and its next request: one that asks all the
+// time would be load by itself.
 const askPause = 5 * time.Millisecond
 
 // Latency is how long an answer took that was asked for at a time.
@@ -20,7 +21,8 @@ type Latency struct {
 	Took time.Duration
 }
 
-// Latencies asks for an object again and again, until stop is called, and returns how long each answer took.
+// Latencies asks for an object again and again, until stop is called, and returns how long each
+// answer took.
 func Latencies(ctx context.Context, cfg *rest.Config, p *Population) (stop func() ([]Latency, error)) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {

@@ -26,8 +26,9 @@ import (
 // levelsUser is whose requests the chart's flow schemas are made to match: that of ServiceAccount.
 var levelsUser = metav1.ObjectMeta{Namespace: "weir-system", Name: "weir"}
 
-// Levels installs the priority level and the flow schemas of the chart in a folder, at its default values but for the name of the
-// ServiceAccount, and returns when the API server goes by them: cfg is that account's. remove takes them away again.
+// Levels installs the priority level and the flow schemas of the chart in a folder, at its default
+// values but for the name of the ServiceAccount, and returns when the API server goes by them: cfg
+// is that account's. remove takes them away again.
 func Levels(ctx context.Context, admin, cfg *rest.Config, chart string) (remove func(context.Context) error, err error) {
 	levels, schemas, err := renderLevels(chart)
 	if err != nil {
@@ -84,7 +85,8 @@ func install(ctx context.Context, flow flowcontrolclient.FlowcontrolV1Interface,
 	})
 }
 
-// renderLevels renders the chart's template by itself: it needs half a dozen of Helm's functions, and Helm takes minutes to build.
+// renderLevels renders the chart's template by itself: it needs half a dozen of Helm's functions,
+// and Helm takes minutes to build.
 func renderLevels(chart string) (levels []flowcontrolv1.PriorityLevelConfiguration, schemas []flowcontrolv1.FlowSchema, err error) {
 	t, err := template.New("flowschema.yaml").Funcs(helmFunctions).ParseFiles(filepath.Join(chart, "templates", "flowschema.yaml"))
 	if err != nil {
@@ -132,7 +134,8 @@ func decodeLevels(text []byte) (levels []flowcontrolv1.PriorityLevelConfiguratio
 	return levels, schemas, nil
 }
 
-// helmFunctions are those of Helm's that the template uses. Labels are of no matter here, and JSON is YAML, which needs no indentation.
+// helmFunctions are those of Helm's that the template uses. Labels are of no matter here, and JSON
+// is YAML, which needs no indentation.
 var helmFunctions = template.FuncMap{
 	"dict": func(pairs ...any) map[string]any {
 		out := map[string]any{}

@@ -50,8 +50,8 @@ func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1
 	return result, err
 }
 
-// Deletes has cfg's user delete each object of a population, and waits until all are gone. The requests are all, the user's
-// among them.
+// Deletes has cfg's user delete each object of a population, and waits until all are gone. The
+// requests are all, the user's among them.
 func Deletes(ctx context.Context, admin, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population) (Result, error) {
 	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// A Neighbour is a controller that has nothing to do with collecting: it reads one object of a namespace of its own, and writes to it.
+// A Neighbour is a controller that has nothing to do with collecting: it reads one object of a
+// namespace of its own, and writes to it.
 type Neighbour struct {
 	in typedcorev1.ConfigMapInterface
 }
 
 const neighbourObject = "neighbour"
 
-// NewNeighbour gives a neighbour an identity as controllers have it, a ServiceAccount, and its object.
+// NewNeighbour gives a neighbour an identity as controllers have it, a ServiceAccount, and its
+// object.
 func NewNeighbour(ctx context.Context, p *plane.Plane) (*Neighbour, error) {
 	const user = "system:serviceaccount:neighbour:neighbour"
 	cfg, _, err := p.UserConfig(user, "system:serviceaccounts", "system:serviceaccounts:neighbour")

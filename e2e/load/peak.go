@@ -7,7 +7,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// Peak is how much memory a process holds before something is done, and at the most while it is, in bytes.
+// Peak is how much memory a process holds before something is done, and at the most while it is, in
+// bytes.
 func Peak(c *plane.Child, do func() error) (before, most uint64, err error) {
 	// From here on the kernel keeps the highest again (proc_pid_clear_refs(5)).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.Pid()), []byte("5"), 0); err != nil {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Percentile is the highest of the lowest p hundredths of v, by nearest rank (p is above 0 and at most 100); 0 if there are none.
+// Percentile is the highest of the lowest p hundredths of v, by nearest rank (p is above 0 and at
+// most 100); 0 if there are none.
 func Percentile(v []time.Duration, p int) time.Duration {
 	if len(v) == 0 {
 		return 0

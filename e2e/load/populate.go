@@ -75,7 +75,8 @@ func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population
 	return p, nil
 }
 
-// More makes n further objects of a population's kind in its namespace, without an owner, as cfg's user. They are none of its Dependents.
+// More makes n further objects of a population's kind in its namespace, without an owner, as cfg's
+// user. They are none of its Dependents.
 func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels map[string]string) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {

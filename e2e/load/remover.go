@@ -18,10 +18,11 @@ import (
 // ForeignFinalizer is one that no part of Kubernetes nor Weir knows.
 const ForeignFinalizer = "bench.weir.dev/held"
 
-// RemoveFinalizers does what the simplest controller with a finalizer does for a population while act runs: whatever of it terminates is
-// released by one PATCH, from Clients goroutines, with the uid and the resourceVersion that the watch showed. No policy, no graph, no limit:
-// so what an object with a finalizer costs at the least is seen. act has to wait
-// for their end: nothing is removed once it has returned.
+// RemoveFinalizers does what the simplest controller with a finalizer does for a population while
+// act runs: whatever of it terminates is released by one PATCH, from Clients goroutines, with the
+// uid and the resourceVersion that the watch showed. No policy, no graph, no limit: so what an
+// object with a finalizer costs at the least is seen. act has to wait for their end: nothing is
+// removed once it has returned.
 func RemoveFinalizers(ctx context.Context, cfg *rest.Config, p *Population, act func(context.Context) error) error {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -109,8 +110,8 @@ func followed(ctx context.Context, in metadata.ResourceInterface, from string, f
 	return nil
 }
 
-// unhold takes the finalizer off. Where the object has been changed meanwhile, which only a collector does, it is tried without a
-// resourceVersion.
+// unhold takes the finalizer off. Where the object has been changed meanwhile, which only a
+// collector does, it is tried without a resourceVersion.
 func unhold(ctx context.Context, in metadata.ResourceInterface, m *metav1.PartialObjectMetadata) error {
 	left := slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == ForeignFinalizer })
 	for _, version := range []string{m.ResourceVersion, ""} {

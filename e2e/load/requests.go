@@ -70,8 +70,8 @@ func countRequests(ctx context.Context, metrics func(context.Context) (string, e
 	return sumRequests(ctx, metrics, "apiserver_request_total", wanted)
 }
 
-// requestSeconds is for how many seconds these were under way in the API server, all together: divided by the time that has passed, how many were
-// at a time.
+// requestSeconds is for how many seconds these were under way in the API server, all together:
+// divided by the time that has passed, how many were at a time.
 func requestSeconds(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
 	return sumRequests(ctx, metrics, "apiserver_request_duration_seconds_sum", wanted)
 }
@@ -97,7 +97,8 @@ func sumRequests(ctx context.Context, metrics func(context.Context) (string, err
 	return sums, nil
 }
 
-// family leaves of metrics the lines of one family, which is a small part: to parse all takes long, and is done while others are measured.
+// family leaves of metrics the lines of one family, which is a small part: to parse all takes long,
+// and is done while others are measured.
 func family(text, name string) string {
 	var of strings.Builder
 	for line := range strings.Lines(text) {
@@ -133,7 +134,8 @@ func labels(m *dto.Metric) map[string]string {
 	return l
 }
 
-// Lists are how many lists of each kind the API server has answered since it started, as its metrics tell.
+// Lists are how many lists of each kind the API server has answered since it started, as its
+// metrics tell.
 func Lists(ctx context.Context, metrics func(context.Context) (string, error)) (map[string]float64, error) {
 	text, err := metrics(ctx)
 	if err != nil {

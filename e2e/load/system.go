@@ -24,7 +24,8 @@ type Running struct {
 	*plane.Child
 	// Metrics is the system's own /metrics.
 	Metrics func(context.Context) (string, error)
-	// Ready is how long it took from the start of the process to readiness; 0 where that is not known.
+	// Ready is how long it took from the start of the process to readiness; 0 where that is not
+	// known.
 	Ready time.Duration
 	// Stop ends it and returns when it is gone.
 	Stop func() error

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Touch changes the data of every dependent to what it never was, and nothing that a webhook of weir's
-// judges. The objects must be ConfigMaps.
+// Touch changes the data of every dependent to what it never was, and nothing that a webhook of
+// weir's judges. The objects must be ConfigMaps.
 func Touch(ctx context.Context, cfg *rest.Config, p *Population) error {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// kubeletConfig is for a machine that has other things to do and may be a container itself: cgroups v1 or v2, swap or
-// none, a disk that is nearly full, and nothing below /var/lib/kubelet, /var/log/pods or in iptables. Mounted Secrets and
-// ConfigMaps are brought up to date every few seconds instead of every minute, for those who wait for it.
+// kubeletConfig is for a machine that has other things to do and may be a container itself: cgroups
+// v1 or v2, swap or none, a disk that is nearly full, and nothing below /var/lib/kubelet,
+// /var/log/pods or in iptables. Mounted Secrets and ConfigMaps are brought up to date every few
+// seconds instead of every minute, for those who wait for it.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -55,7 +56,8 @@ iptables: {localhostNodePorts: false, minSyncPeriod: 0s}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 
-// kubeletDir has all that kubelet keeps. It makes a mount of its root, whose directory "pods" is another than that of the logs.
+// kubeletDir has all that kubelet keeps. It makes a mount of its root, whose directory "pods" is
+// another than that of the logs.
 var (
 	kubeletDir  = filepath.Join(dir, "kubelet")
 	kubeletRoot = filepath.Join(kubeletDir, "root")

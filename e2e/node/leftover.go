@@ -16,7 +16,8 @@ import (
 // proxyFile is there from before kube-proxy writes its first rule until after its last is gone.
 var proxyFile = filepath.Join(dir, "kube-proxy.yaml")
 
-// othersProxy refuses a machine on which another kube-proxy works: the two would remove one another's rules.
+// othersProxy refuses a machine on which another kube-proxy works: the two would remove one
+// another's rules.
 func othersProxy(ctx context.Context) error {
 	if exec.CommandContext(ctx, "iptables", "-t", "nat", "-S", "KUBE-SERVICES").Run() == nil {
 		return errors.New("start a node: this machine has rules of a kube-proxy (iptables -t nat -S KUBE-SERVICES): is it the node of a cluster?")
@@ -36,7 +37,8 @@ func (n *Node) cleanProxy(ctx context.Context) error {
 	return nil
 }
 
-// removeFirewall removes the chain that kube-proxy --cleanup leaves. It stays where it is used by another's rule.
+// removeFirewall removes the chain that kube-proxy --cleanup leaves. It stays where it is used by
+// another's rule.
 func removeFirewall(ctx context.Context) {
 	for _, iptables := range []string{"iptables", "ip6tables"} {
 		for _, args := range [][]string{
@@ -48,8 +50,8 @@ func removeFirewall(ctx context.Context) {
 	}
 }
 
-// removeTraces removes what programs put where they cannot be told to put it elsewhere. Directories go when they are
-// empty, so nothing goes that is another's.
+// removeTraces removes what programs put where they cannot be told to put it elsewhere. Directories
+// go when they are empty, so nothing goes that is another's.
 func removeTraces() error {
 	links, err := filepath.Glob("/var/log/containers/*.log") // kubelet's, for those who collect logs
 	for _, l := range links {
@@ -74,8 +76,8 @@ func removeTraces() error {
 	return err
 }
 
-// keepLogs copies the logs of all parts out of the directory before it goes. Without them there is still what the tests
-// have said, so nothing that goes wrong here matters.
+// keepLogs copies the logs of all parts out of the directory before it goes. Without them there is
+// still what the tests have said, so nothing that goes wrong here matters.
 func (n *Node) keepLogs() {
 	if n.logs == "" || os.MkdirAll(n.logs, 0o755) != nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// removeTree removes a directory in which there may be mounts: volumes, root file systems, network namespaces.
+// removeTree removes a directory in which there may be mounts: volumes, root file systems, network
+// namespaces.
 func removeTree(path string) error {
 	mounts, err := mountsBelow(path)
 	if err != nil {

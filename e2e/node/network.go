@@ -17,13 +17,15 @@ const (
 	network = "weir-e2e"
 
 	forwarding = "/proc/sys/net/ipv4/ip_forward"
-	// cniResults is where the library that containerd uses keeps what plugins said; it cannot be told otherwise.
+	// cniResults is where the library that containerd uses keeps what plugins said; it cannot be
+	// told otherwise.
 	cniResults = "/var/lib/cni/results"
 )
 
 var networkDir = filepath.Join(dir, "cni")
 
-// cniConfig connects pods with the bridge. No masquerading and no ports of the host: so no rules of iptables.
+// cniConfig connects pods with the bridge. No masquerading and no ports of the host: so no rules of
+// iptables.
 const cniConfig = `{
   "cniVersion": "0.4.0",
   "name": %q,

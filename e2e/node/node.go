@@ -21,7 +21,8 @@ import (
 const (
 	// Name is that of the node.
 	Name = "weir-node"
-	// dir is the same for all nodes, so that one finds what another left behind. Only root writes there.
+	// dir is the same for all nodes, so that one finds what another left behind. Only root writes
+	// there.
 	dir = "/var/lib/weir-e2e"
 
 	pollEvery   = 100 * time.Millisecond
@@ -53,7 +54,8 @@ type Node struct {
 	controllers plane.Controllers
 }
 
-// Start builds what is missing and returns when the node is ready. Stop is to be called in every case but an error.
+// Start builds what is missing and returns when the node is ready. Stop is to be called in every
+// case but an error.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if lacks := Missing(); lacks != "" {
 		return nil, fmt.Errorf("start a node: %s", lacks)
@@ -103,7 +105,8 @@ func (n *Node) start(ctx context.Context, o Options) error {
 	return n.awaitNode(ctx)
 }
 
-// takeMachine makes this process the only one that runs a node here, and cleans up after one that was killed.
+// takeMachine makes this process the only one that runs a node here, and cleans up after one that
+// was killed.
 func (n *Node) takeMachine(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the node: %w", err)

@@ -13,15 +13,17 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// cloud is who deletes the Node of a machine that a cloud does not have any more. It is none of the administrators, whose
-// deletes policies judge.
+// cloud is who deletes the Node of a machine that a cloud does not have any more. It is none of the
+// administrators, whose deletes policies judge.
 const cloud = "system:cloud-controller-manager"
 
-// Lose takes the machine away, with everything that runs on it: nothing is told to stop, and what kubelet kept is gone. Then
-// its Node is deleted, as a cloud does. The pods are left to the control plane, which finds out that their node is gone.
+// Lose takes the machine away, with everything that runs on it: nothing is told to stop, and what
+// kubelet kept is gone. Then its Node is deleted, as a cloud does. The pods are left to the control
+// plane, which finds out that their node is gone.
 //
-// What stays is what the next machine would have to be given, as there is no registry and no other machine: containerd with
-// its images; and kube-proxy, by whose rules the API server calls Services, too.
+// What stays is what the next machine would have to be given, as there is no registry and no other
+// machine: containerd with its images; and kube-proxy, by whose rules the API server calls
+// Services, too.
 func (n *Node) Lose(ctx context.Context) error {
 	if n.kubelet == nil {
 		return errors.New("lose the node: there is none")
@@ -50,8 +52,9 @@ func (n *Node) Lose(ctx context.Context) error {
 	return nil
 }
 
-// Replace starts an empty machine in place of one that was lost, and returns when its node is ready. It has the name of the
-// old one: pods of that which are still there would run on it. Where none was lost there is nothing to do.
+// Replace starts an empty machine in place of one that was lost, and returns when its node is
+// ready. It has the name of the old one: pods of that which are still there would run on it. Where
+// none was lost there is nothing to do.
 func (n *Node) Replace(ctx context.Context) error {
 	if n.kubelet != nil {
 		return nil
@@ -62,7 +65,8 @@ func (n *Node) Replace(ctx context.Context) error {
 	return n.awaitNode(ctx)
 }
 
-// Collect has kube-controller-manager run with its garbage collector and its namespace controller, or without them: it is started again.
+// Collect has kube-controller-manager run with its garbage collector and its namespace controller,
+// or without them: it is started again.
 func (n *Node) Collect(ctx context.Context, on bool) error {
 	controllers := plane.All
 	if !on {

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// PauseImage is what containerd starts first in each pod. The name is of no registry: nothing can be pulled here.
+// PauseImage is what containerd starts first in each pod. The name is of no registry: nothing can
+// be pulled here.
 const PauseImage = "weir.test/pause:1"
 
 var (
@@ -25,9 +26,10 @@ var (
 	containerdSocket = filepath.Join(containerdDir, "sock")
 )
 
-// containerdConfig keeps all of containerd below the node's directory. Two deviations from what is usual:
-// restrict_oom_score_adj, because a machine that may not lower it (no CAP_SYS_RESOURCE) could start nothing, and
-// network namespaces below its own state, because those in /var/run/netns are everybody's.
+// containerdConfig keeps all of containerd below the node's directory. Two deviations from what is
+// usual: restrict_oom_score_adj, because a machine that may not lower it (no CAP_SYS_RESOURCE)
+// could start nothing, and network namespaces below its own state, because those in /var/run/netns
+// are everybody's.
 const containerdConfig = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"

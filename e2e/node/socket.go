@@ -12,13 +12,14 @@ import (
 	"sync"
 )
 
-// SocketVariable is an environment variable that names the socket of Serve, for a command that is run in the cluster.
+// SocketVariable is an environment variable that names the socket of Serve, for a command that is
+// run in the cluster.
 const SocketVariable = "E2E_NODE_SOCKET"
 
 var socket = filepath.Join(dir, "socket")
 
-// Serve lets other processes of root lose and replace the node. It returns the socket to ask at, and what ends it: that
-// waits for what is under way.
+// Serve lets other processes of root lose and replace the node. It returns the socket to ask at,
+// and what ends it: that waits for what is under way.
 func (n *Node) Serve() (path string, stop func() error, err error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {

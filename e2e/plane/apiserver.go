@@ -66,7 +66,8 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	return p.awaitAPIServer(ctx, c)
 }
 
-// apiServerFlags are those of an API server on a port, to an etcd; audit is the file of Options.Audit.
+// apiServerFlags are those of an API server on a port, to an etcd; audit is the file of
+// Options.Audit.
 func (p *Plane) apiServerFlags(port int, etcd, audit string) ([]string, error) {
 	pki := p.pki.file
 	args := []string{

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A Balancer hands connections on to API servers by turns, as a load balancer does that looks into none of them.
+// A Balancer hands connections on to API servers by turns, as a load balancer does that looks into
+// none of them.
 type Balancer struct {
 	listener net.Listener
 
@@ -35,7 +36,8 @@ func NewBalancer(ctx context.Context, hosts ...string) (*Balancer, error) {
 	return b, nil
 }
 
-// Kubeconfig writes one beside another that reaches the API servers by way of the balancer, and returns its path.
+// Kubeconfig writes one beside another that reaches the API servers by way of the balancer, and
+// returns its path.
 func (b *Balancer) Kubeconfig(path string) (string, error) {
 	k, err := clientcmd.LoadFromFile(path)
 	if err != nil {

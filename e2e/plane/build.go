@@ -97,8 +97,8 @@ func (m module) ensure(ctx context.Context, out io.Writer, parts []Part, bins Bi
 	return m.build(ctx, out, dir, goTest, []Part{E2ETest})
 }
 
-// build makes several parts by one go command, which links one while it compiles for another. It writes to a
-// temporary directory and renames: whoever sees a path sees a whole binary.
+// build makes several parts by one go command, which links one while it compiles for another. It
+// writes to a temporary directory and renames: whoever sees a path sees a whole binary.
 func (m module) build(ctx context.Context, out io.Writer, dir string, command []string, parts []Part) error {
 	if len(parts) == 0 {
 		return nil

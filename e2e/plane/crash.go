@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Crash kills etcd or the API server, without a warning, and starts it again on the same data and port. It
-// returns when both answer. What a killed etcd wrote is with the kernel, and is there when it is back: only a
-// machine that dies could lose what was not synced.
+// Crash kills etcd or the API server, without a warning, and starts it again on the same data and
+// port. It returns when both answer. What a killed etcd wrote is with the kernel, and is there when
+// it is back: only a machine that dies could lose what was not synced.
 func (p *Plane) Crash(ctx context.Context, part Part) error {
 	c := p.Child(part)
 	if c == nil || part != Etcd && part != APIServer {

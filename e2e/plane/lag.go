@@ -12,11 +12,13 @@ import (
 	"sync"
 )
 
-// etcdWatch is the call by which an API server learns from etcd what changes, and with it fills its watch caches.
+// etcdWatch is the call by which an API server learns from etcd what changes, and with it fills its
+// watch caches.
 const etcdWatch = "/etcdserverpb.Watch/Watch"
 
-// A Lag stands between an API server and etcd. While it holds, the API server answers reads and takes writes as before, and its
-// watch caches stay as they are: all its watches, its own controllers' too, show nothing that is written from then on.
+// A Lag stands between an API server and etcd. While it holds, the API server answers reads and
+// takes writes as before, and its watch caches stay as they are: all its watches, its own
+// controllers' too, show nothing that is written from then on.
 type Lag struct {
 	server   *http.Server
 	listener net.Listener
@@ -25,7 +27,8 @@ type Lag struct {
 	free chan struct{} // closed while nothing is held back
 }
 
-// newLag stands before the etcd of an address, on a port of loopback. gRPC is HTTP/2, here without TLS.
+// newLag stands before the etcd of an address, on a port of loopback. gRPC is HTTP/2, here without
+// TLS.
 func newLag(etcd string) (*Lag, error) {
 	target, err := url.Parse(etcd)
 	if err != nil {

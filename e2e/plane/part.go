@@ -37,7 +37,8 @@ type recipe struct {
 	pkg    string
 }
 
-// binary is the file name that the go command gives it: the last element of its path that is no version.
+// binary is the file name that the go command gives it: the last element of its path that is no
+// version.
 func (r recipe) binary() string {
 	name := path.Base(r.pkg)
 	if name == "v3" {
@@ -62,8 +63,8 @@ var recipes = map[Part]recipe{
 	E2ETest:           {".", "k8s.io/kubernetes/test/e2e"},
 }
 
-// KubernetesVariable is an environment variable that has the control plane be of another version, as in "v1.34": one of those in
-// versions, which make e2e-versions tests.
+// KubernetesVariable is an environment variable that has the control plane be of another version,
+// as in "v1.34": one of those in versions, which make e2e-versions tests.
 const KubernetesVariable = "E2E_KUBERNETES"
 
 // folder is where the go.mod is that pins a part.

@@ -18,8 +18,9 @@ const (
 	readyWithin = 2 * time.Minute
 )
 
-// Poll asks until something holds: at once, and then less and less often, down to four times a second. What takes long may be noticed a little late, and
-// many who wait side by side leave the machine to those that they wait for.
+// Poll asks until something holds: at once, and then less and less often, down to four times a
+// second. What takes long may be noticed a little late, and many who wait side by side leave the
+// machine to those that they wait for.
 func Poll(ctx context.Context, atMost time.Duration, holds wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()

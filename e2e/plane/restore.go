@@ -59,9 +59,11 @@ func (p *Plane) Snapshot(ctx context.Context, path string) (err error) {
 
 // RestoreOptions say how a backup is restored.
 type RestoreOptions struct {
-	// Bump makes revisions go on so much further, and marks all before as compacted; 0: they go back.
+	// Bump makes revisions go on so much further, and marks all before as compacted; 0: they go
+	// back.
 	Bump uint64
-	// KeepAPIServer lets the API server run while etcd is restored under it. Kubernetes' documentation says not to.
+	// KeepAPIServer lets the API server run while etcd is restored under it. Kubernetes'
+	// documentation says not to.
 	KeepAPIServer bool
 }
 

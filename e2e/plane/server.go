@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Server is an API server beside the plane's own, on the same etcd, with the same certificates and keys. Whatever one
-// writes, the other serves; which kinds it serves, and how late its watches are, is its own.
+// A Server is an API server beside the plane's own, on the same etcd, with the same certificates
+// and keys. Whatever one writes, the other serves; which kinds it serves, and how late its watches
+// are, is its own.
 type Server struct {
 	*Child
 	// Config is the cluster administrator's, to this server.
@@ -25,7 +26,8 @@ type Server struct {
 	plane *Plane
 }
 
-// AddAPIServer starts one more API server, and returns when it is ready. Flags come last, so that they win. It ends with the plane.
+// AddAPIServer starts one more API server, and returns when it is ready. Flags come last, so that
+// they win. It ends with the plane.
 func (p *Plane) AddAPIServer(ctx context.Context, flags ...string) (*Server, error) {
 	path, err := p.binary(ctx, APIServer)
 	if err != nil {
@@ -66,7 +68,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.plane.awaitServer(ctx, s.Child, s.Config)
 }
 
-// tellApart writes the Lease by which API servers are counted. They are named by their hosts, so that two of one machine share one.
+// tellApart writes the Lease by which API servers are counted. They are named by their hosts, so
+// that two of one machine share one.
 func (p *Plane) tellApart(ctx context.Context, name string) error {
 	client, err := kubernetes.NewForConfig(p.Config)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// TestAddedAPIServerServesTheSameAndCanBeBehind: while its watch caches are held back, what is read from them is old, what is
-// read consistently is not, and what it writes is written; and it goes and comes alone.
+// TestAddedAPIServerServesTheSameAndCanBeBehind: while its watch caches are held back, what is read
+// from them is old, what is read consistently is not, and what it writes is written; and it goes
+// and comes alone.
 func TestAddedAPIServerServesTheSameAndCanBeBehind(t *testing.T) {
 	p, err := plane.Start(t.Context(), plane.Options{Out: os.Stderr})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package policies_test proves on a real API server what the schemas of Weir's policies hold: each rule of its own by an object
-// that breaks exactly that one, the defaults, and what kubectl get shows. It knows the policies as their users do, by
-// the YAML of their CustomResourceDefinitions.
+// Package policies_test proves on a real API server what the schemas of Weir's policies hold: each
+// rule of its own by an object that breaks exactly that one, the defaults, and what kubectl get
+// shows. It knows the policies as their users do, by the YAML of their CustomResourceDefinitions.
 package policies_test
 
 import (
@@ -28,7 +28,8 @@ const crdDir = "../../policies/crds"
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// server is the API server that the tests share; each of them writes objects of its own, or with dryRun.
+// server is the API server that the tests share; each of them writes objects of its own, or with
+// dryRun.
 var server struct {
 	config *rest.Config
 	client dynamic.Interface

@@ -196,8 +196,9 @@ func put(in any, path string, value any) any {
 	return m
 }
 
-// rules are the rules of a schema that are Weir's own words, each with its path: "spec.digest pattern". That a list has no more than its
-// maxItems, or a field is one of its enum, is Kubernetes' to hold, and what the numbers are is seen where the schema is changed.
+// rules are the rules of a schema that are Weir's own words, each with its path: "spec.digest
+// pattern". That a list has no more than its maxItems, or a field is one of its enum, is
+// Kubernetes' to hold, and what the numbers are is seen where the schema is changed.
 func rules(path string, s object) []string {
 	var out []string
 	add := func(what string) {

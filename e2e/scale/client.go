@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// A client makes and changes objects with as little work as it can: it shares two cores with what is measured. It reads of an answer what is
-// asked of it later, and has the API server send the metadata alone.
+// A client makes and changes objects with as little work as it can: it shares two cores with what
+// is measured. It reads of an answer what is asked of it later, and has the API server send the
+// metadata alone.
 type client struct{ *rest.RESTClient }
 
 const asMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// A Template is a kind, and the least that the API server takes for an object of it, beside its metadata.
+// A Template is a kind, and the least that the API server takes for an object of it, beside its
+// metadata.
 type Template struct {
 	load.Kind
 	Body map[string]any
@@ -17,10 +18,12 @@ type Template struct {
 // customKinds is how many of the kinds are custom resources.
 const customKinds = 5
 
-// Templates are the twenty kinds of a population. Weir sees the metadata of objects alone, so what they are matters to the API server only, which
-// keeps all of them in its watch caches, on the same machine. A custom resource takes several times what a built-in object takes there, since it is
-// kept as maps; hence five of them, and fifteen built-in kinds of which nothing else makes something: no pods (a scheduler), no Services (addresses),
-// no PersistentVolumeClaims (a finalizer). Leases are left out, since they are no content of a namespace to Weir.
+// Templates are the twenty kinds of a population. Weir sees the metadata of objects alone, so what
+// they are matters to the API server only, which keeps all of them in its watch caches, on the same
+// machine. A custom resource takes several times what a built-in object takes there, since it is
+// kept as maps; hence five of them, and fifteen built-in kinds of which nothing else makes
+// something: no pods (a scheduler), no Services (addresses), no PersistentVolumeClaims (a
+// finalizer). Leases are left out, since they are no content of a namespace to Weir.
 func Templates() []Template {
 	pod := map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "none"}}}}
 	selected := map[string]any{"replicas": 0, "selector": map[string]any{"matchLabels": labels}, "template": pod}

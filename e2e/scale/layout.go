@@ -17,7 +17,8 @@ func TreeOf(n int) Tree {
 // Size is how many objects there are.
 func (t Tree) Size() int { return 1 + t.Middles + t.Leaves }
 
-// OwnerOf is the place of an object's owner, -1 for the root: the root is at 0, and those in the middle come next.
+// OwnerOf is the place of an object's owner, -1 for the root: the root is at 0, and those in the
+// middle come next.
 func (t Tree) OwnerOf(i int) int {
 	switch {
 	case i == 0:

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// A Namespace is one, and the tree in it. The object at place i is of the kind i modulo their number.
+// A Namespace is one, and the tree in it. The object at place i is of the kind i modulo their
+// number.
 type Namespace struct {
 	load.Object
 	Tree    Tree
@@ -27,8 +28,9 @@ func KindOf(i int) load.Kind { return templates[i%len(templates)].Kind }
 
 var templates = Templates()
 
-// Populate makes n namespaces with a tree in each, one of that many objects, and counts those that were made. When until has come the trees stay
-// as they are, with fewer leaves, and no leaves are an error.
+// Populate makes n namespaces with a tree in each, one of that many objects, and counts those that
+// were made. When until has come the trees stay as they are, with fewer leaves, and no leaves are
+// an error.
 func Populate(ctx context.Context, cfg *rest.Config, n, objects int, until time.Time, made *atomic.Int64) ([]*Namespace, error) {
 	typed, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -69,7 +71,8 @@ func Populate(ctx context.Context, cfg *rest.Config, n, objects int, until time.
 	return all, nil
 }
 
-// trim forgets objects past the first that was not made. There are as many more as clients at the most.
+// trim forgets objects past the first that was not made. There are as many more as clients at the
+// most.
 func (ns *Namespace) trim() error {
 	made := slices.IndexFunc(ns.Objects, func(o load.Object) bool { return o.UID == "" })
 	if made < 0 {

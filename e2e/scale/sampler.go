@@ -29,7 +29,8 @@ type Sample struct {
 
 // A Sampler takes a sample each second.
 type Sampler struct {
-	// Made, Changed and Deleted are counted by whoever does that. What weir deletes is read from its metrics.
+	// Made, Changed and Deleted are counted by whoever does that. What weir deletes is read from
+	// its metrics.
 	Made, Changed, Deleted atomic.Int64
 
 	mu      sync.Mutex
@@ -145,8 +146,9 @@ func (s *Sampler) Stop() []Sample {
 	return s.samples
 }
 
-// WriteCSV writes samples as a table, with rates instead of counts: seconds since the first, phase, objects made, changed and deleted a second, and
-// the memory of each process in MB. Where a process did not run, it leaves a field empty.
+// WriteCSV writes samples as a table, with rates instead of counts: seconds since the first, phase,
+// objects made, changed and deleted a second, and the memory of each process in MB. Where a process
+// did not run, it leaves a field empty.
 func WriteCSV(out io.Writer, samples []Sample, processes []string) error {
 	w := csv.NewWriter(out)
 	head := append([]string{"seconds", "phase", "made", "changed", "deleted"}, processes...)

@@ -14,8 +14,9 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// Touch changes n objects of namespaces, all in turn, so many a second at the most, and counts them. After a time it ends, with fewer. It returns how
-// many it has changed, and how long that took.
+// Touch changes n objects of namespaces, all in turn, so many a second at the most, and counts
+// them. After a time it ends, with fewer. It returns how many it has changed, and how long that
+// took.
 func Touch(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n, perSecond int, atMost time.Duration, changed *atomic.Int64) (int, time.Duration, error) {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -52,7 +53,8 @@ func Cascade(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, end
 	return result, nil
 }
 
-// Floor deletes all that is in namespaces by plain requests, dependents before their owners, and measures it in the same way.
+// Floor deletes all that is in namespaces by plain requests, dependents before their owners, and
+// measures it in the same way.
 func Floor(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended func(time.Time)) (load.Result, error) {
 	most := 0
 	for _, ns := range namespaces {
@@ -65,7 +67,8 @@ func Floor(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended
 	return result, nil
 }
 
-// goes deletes the first so many objects in each of the namespaces, the last of them first, and waits until all are gone.
+// goes deletes the first so many objects in each of the namespaces, the last of them first, and
+// waits until all are gone.
 func goes(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended func(time.Time), first int) (load.Result, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -88,7 +91,8 @@ func goes(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, ended 
 	})
 }
 
-// Ask has objects in the middle of trees deleted for a trial, n times one after the other, and returns how long each answer took.
+// Ask has objects in the middle of trees deleted for a trial, n times one after the other, and
+// returns how long each answer took.
 func Ask(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n int) ([]time.Duration, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.WarningHandler = rest.NoWarnings{} // the webhook says of each what would go
@@ -110,7 +114,8 @@ func Ask(ctx context.Context, cfg *rest.Config, namespaces []*Namespace, n int) 
 	return took, nil
 }
 
-// ListAll lists the metadata of all kinds, each in pages, side by side: what a start costs at the least. It returns how many objects it read.
+// ListAll lists the metadata of all kinds, each in pages, side by side: what a start costs at the
+// least. It returns how many objects it read.
 func ListAll(ctx context.Context, cfg *rest.Config) (int, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -135,5 +140,6 @@ func ListAll(ctx context.Context, cfg *rest.Config) (int, error) {
 	return int(read.Load()), nil
 }
 
-// listPage is large: to read from etcd in small pages would take longer than what it is compared with.
+// listPage is large: to read from etcd in small pages would take longer than what it is compared
+// with.
 const listPage = 10000

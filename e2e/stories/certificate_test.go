@@ -21,8 +21,8 @@ import (
 
 const cmModule = "../certs" // it has cert-manager
 
-// certificateRotation: Weir's CA is lost; another is made, trusted, and signs, and no request is refused although the
-// policy says Fail. A new CA is trusted for half a minute before it signs.
+// certificateRotation: Weir's CA is lost; another is made, trusted, and signs, and no request is
+// refused although the policy says Fail. A new CA is trusted for half a minute before it signs.
 func (s *story) certificateRotation() {
 	s.weir()
 	s.keep("Fail")
@@ -35,8 +35,8 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager. Neither the switch, nor that one is lost and issued again, nor
-// the way back refuses a request.
+// certManager: the same chart with certificates of cert-manager. Neither the switch, nor that one
+// is lost and issued again, nor the way back refuses a request.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")
@@ -75,7 +75,8 @@ func (s *story) backToOwnCA() {
 	st.unharmed()
 }
 
-// startCertManager adds cert-manager's kinds, and runs its controllers here until the end of all stories.
+// startCertManager adds cert-manager's kinds, and runs its controllers here until the end of all
+// stories.
 func (s *story) startCertManager() {
 	s.Helper()
 	list := exec.CommandContext(s.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
@@ -104,8 +105,8 @@ func (s *story) startCertManager() {
 
 var port = regexp.MustCompile(`Forwarding from 127\.0\.0\.1:(\d+)`)
 
-// served are the certificates that the webhook's pods serve, by pod. kubectl stands in for the API server: it reaches
-// pods of every cluster.
+// served are the certificates that the webhook's pods serve, by pod. kubectl stands in for the API
+// server: it reaches pods of every cluster.
 func (s *story) served() map[string]*x509.Certificate {
 	s.Helper()
 	out, err := s.certificates(s.Context())

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What clients make has to be less than kube-controller-manager can collect: it sends 20 requests a second, some four for each owner, and some
-// eighty for each namespace.
+// What clients make has to be less than kube-controller-manager can collect: it sends 20 requests a
+// second, some four for each owner, and some eighty for each namespace.
 const (
 	clientGap    = 1500 * time.Millisecond // between what each of them does
 	namespaceGap = 6 * time.Second
@@ -29,7 +29,8 @@ const (
 	either  fate = "either" // a policy is about it that is being switched on or off
 )
 
-// dependent is one whose owner was deleted: in its own namespace, or with its namespace, which then must go.
+// dependent is one whose owner was deleted: in its own namespace, or with its namespace, which then
+// must go.
 type dependent struct {
 	name  string
 	owner types.UID
@@ -37,8 +38,9 @@ type dependent struct {
 	fate  fate
 }
 
-// clients make owners with dependents and delete the owners, in each way there is, edit owner references, and make and delete namespaces, all
-// the time. They note what was refused, and what has to become of what they have made.
+// clients make owners with dependents and delete the owners, in each way there is, edit owner
+// references, and make and delete namespaces, all the time. They note what was refused, and what
+// has to become of what they have made.
 type clients struct {
 	*story
 	cancel context.CancelFunc
@@ -129,7 +131,8 @@ func (c *clients) make(ctx context.Context, namespace, name, role string, owners
 	return out, err
 }
 
-// drop deletes an owner, and notes what must become of its dependent. policed is what held when the owner was made.
+// drop deletes an owner, and notes what must become of its dependent. policed is what held when the
+// owner was made.
 func (c *clients) drop(ctx context.Context, owner, of *corev1.ConfigMap, how *metav1.DeletionPropagation, f fate, policed bool) {
 	err := c.ask("delete "+owner.Name, func() error {
 		return cluster.client.CoreV1().ConfigMaps(c.namespace).Delete(ctx, owner.Name, metav1.DeleteOptions{PropagationPolicy: how})
@@ -146,14 +149,16 @@ func (c *clients) drop(ctx context.Context, owner, of *corev1.ConfigMap, how *me
 	c.dependents = append(c.dependents, dependent{of.Name, owner.UID, of.UID, f})
 }
 
-// police says whether the policy holds for certain: what is deleted while it comes or goes may stay or fall.
+// police says whether the policy holds for certain: what is deleted while it comes or goes may stay
+// or fall.
 func (c *clients) police(holds bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.policed = holds
 }
 
-// comeIntoForce makes the policy, if there is none yet, and waits until all of the webhook goes by it.
+// comeIntoForce makes the policy, if there is none yet, and waits until all of the webhook goes by
+// it.
 func (c *clients) comeIntoForce() {
 	c.Helper()
 	if c.made {
@@ -183,7 +188,8 @@ func (c *clients) cascade(ctx context.Context, name, role string, how *metav1.De
 	}
 }
 
-// move gives a dependent to an owner that lives, or has both from the beginning, and deletes the other.
+// move gives a dependent to an owner that lives, or has both from the beginning, and deletes the
+// other.
 func (c *clients) move(ctx context.Context, name string, both bool) {
 	owner, err := c.make(ctx, c.namespace, name, "owner")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 const coldStart = "cold-start"
 
-// Policies about everything, without a selector: of what is deleted, and of what says whom it belongs to.
+// Policies about everything, without a selector: of what is deleted, and of what says whom it
+// belongs to.
 const (
 	deletesOfEverything = `  failurePolicy: Fail
   match:
@@ -31,8 +32,9 @@ const (
 		"[{apiVersion: apps/v0, kind: Deployment, name: none, uid: 00000000-0000-4000-8000-000000000000}]}\n"
 )
 
-// coldStart: the only node is lost with all that runs on it, Weir too, while policies about everything say Fail; then there is
-// an empty one. Kubernetes' own controllers bring everything back, and what the policies are about is refused all the time.
+// coldStart: the only node is lost with all that runs on it, Weir too, while policies about
+// everything say Fail; then there is an empty one. Kubernetes' own controllers bring everything
+// back, and what the policies are about is refused all the time.
 func (s *story) coldStart() {
 	s.weir()
 	s.policy("DeletionPolicy", deletesOfEverything)
@@ -123,7 +125,8 @@ func (s *story) noneOf(old map[types.UID]string) func(context.Context) error {
 	}
 }
 
-// refusedByPolicies: Weir answers, and each policy refuses what it does not allow, and nothing else.
+// refusedByPolicies: Weir answers, and each policy refuses what it does not allow, and nothing
+// else.
 func (s *story) refusedByPolicies(context.Context) error {
 	file := s.file(mistaken)
 	return errors.Join(
@@ -136,7 +139,8 @@ func (s *story) refusedByPolicies(context.Context) error {
 // noAnswer is what the API server says of a webhook that it cannot call.
 const noAnswer = "failed calling webhook"
 
-// refusedWithoutWebhook: the API server does not get an answer from Weir, and refuses by itself whatever the policies are about.
+// refusedWithoutWebhook: the API server does not get an answer from Weir, and refuses by itself
+// whatever the policies are about.
 func (s *story) refusedWithoutWebhook(context.Context) error {
 	file := s.file(mistaken)
 	return errors.Join(
@@ -154,8 +158,8 @@ func (s *story) says(words string, args ...string) error {
 	return nil
 }
 
-// enforced waits until Weir says that a policy is. What it said before it was gone is still there: so the policy is changed,
-// and it has to be said of the policy as it is now.
+// enforced waits until Weir says that a policy is. What it said before it was gone is still there:
+// so the policy is changed, and it has to be said of the policy as it is now.
 func (s *story) enforced(kind string) {
 	s.Helper()
 	s.must("patch", kind, "story-"+s.name, "--type=merge", "-p", `{"spec":{"validationActions":["Deny","Audit"]}}`)

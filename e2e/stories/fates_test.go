@@ -103,8 +103,8 @@ func conditions(ns *corev1.Namespace) (out []string) {
 	return out
 }
 
-// settled waits until of all that was deleted until now nothing is left that has to go, and what has to stay is there. It says how much was
-// open in the beginning.
+// settled waits until of all that was deleted until now nothing is left that has to go, and what
+// has to stay is there. It says how much was open in the beginning.
 func (c *clients) settled() (open int) {
 	c.Helper()
 	c.mu.Lock()

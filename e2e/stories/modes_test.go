@@ -18,9 +18,11 @@ const (
 	replaceMode   = "replace"
 )
 
-// modes: helm upgrade goes from each mode to each, as docs/adoption.md says, while clients make and delete owners and namespaces: none of their
-// requests is refused, what belongs to something alive stays, what was deleted ends, and of the mode before nothing remains. Replace mode takes
-// a kube-controller-manager whose controllers can be switched off: in clusters of others it is left out.
+// modes: helm upgrade goes from each mode to each, as docs/adoption.md says, while clients make and
+// delete owners and namespaces: none of their requests is refused, what belongs to something alive
+// stays, what was deleted ends, and of the mode before nothing remains. Replace mode takes a
+// kube-controller-manager whose controllers can be switched off: in clusters of others it is left
+// out.
 func (s *story) modes() {
 	cycle := []string{companionMode, replaceMode, companionMode, shadowMode, replaceMode, shadowMode}
 	if cluster.machine == nil {
@@ -52,7 +54,8 @@ func (s *story) mode(to string) {
 	if to == shadowMode { // in which no policy may be on
 		s.helm("upgrade", "--install", "weir", chart, "--create-namespace", "--reset-values", "--wait", "--timeout", "3m", "--set", "mode=shadow")
 	} else {
-		// The shipped protection is not what this is about: it asks for a confirmation of each namespace.
+		// The shipped protection is not what this is about: it asks for a confirmation of each
+		// namespace.
 		s.helm(upgrade(chart, "mode="+to, "policies.protection=false")...)
 	}
 	release.installed, release.failed, release.extra = true, false, []string{"mode=" + to}

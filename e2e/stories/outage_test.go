@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rollingRestart: while all of Weir is replaced, pod by pod, no request is refused and nothing is lost.
+// rollingRestart: while all of Weir is replaced, pod by pod, no request is refused and nothing is
+// lost.
 func (s *story) rollingRestart() {
 	s.weir()
 	s.keep("Ignore")
@@ -42,8 +43,9 @@ func (s *story) down() (up func()) {
 	return up
 }
 
-// webhookDownUnderIgnore: nothing is refused; what got the finalizer before is carried out as the policy says by the controller
-// alone, and what is made meanwhile is as safe as the rest when the webhook is back.
+// webhookDownUnderIgnore: nothing is refused; what got the finalizer before is carried out as the
+// policy says by the controller alone, and what is made meanwhile is as safe as the rest when the
+// webhook is back.
 func (s *story) webhookDownUnderIgnore() {
 	s.weir()
 	s.keep("Ignore")
@@ -64,13 +66,14 @@ func (s *story) webhookDownUnderIgnore() {
 	s.family("meanwhile")
 	up()
 	s.awaitFinalizers()
-	// It has no finalizer yet. The first delete puts it there, and is answered that it is to come again, which it does.
+	// It has no finalizer yet. The first delete puts it there, and is answered that it is to come
+	// again, which it does.
 	s.until("what was made meanwhile is deleted", func(ctx context.Context) error { return s.remove(ctx, "meanwhile") })
 	s.kept([]string{"meanwhile"})
 }
 
-// webhookDownUnderFail: what the policy is about is refused, with the webhook's name, and nothing else is; afterwards all is
-// as it was.
+// webhookDownUnderFail: what the policy is about is refused, with the webhook's name, and nothing
+// else is; afterwards all is as it was.
 func (s *story) webhookDownUnderFail() {
 	s.weir()
 	s.keep("Fail")

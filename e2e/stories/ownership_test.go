@@ -13,8 +13,8 @@ import (
 
 var errNotRefused = errors.New("it was not refused")
 
-// blockOwnerDeletion: who may not hold up the deletion of an owner is refused, with the rule of RBAC that is missing; with
-// that rule it is allowed.
+// blockOwnerDeletion: who may not hold up the deletion of an owner is refused, with the rule of
+// RBAC that is missing; with that rule it is allowed.
 func (s *story) blockOwnerDeletion() {
 	s.weir()
 	s.apply("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: owner}\n" +

@@ -36,14 +36,16 @@ func (s *story) define(plural, group, kind string) {
 	})
 }
 
-// protection: what takes much with it is refused, with what would be lost and the command that confirms it, which works.
+// protection: what takes much with it is refused, with what would be lost and the command that
+// confirms it, which works.
 func (s *story) protection() {
 	s.weir()
 	s.define("teams", "stories.weir.dev", "Team")
 	s.apply("apiVersion: stories.weir.dev/v1\nkind: Team\nmetadata: {name: blue}\n")
 	s.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\n")
 
-	// Weir learns of the new kind and its objects by watching; until then it does not know what would also be deleted.
+	// Weir learns of the new kind and its objects by watching; until then it does not know what
+	// would also be deleted.
 	s.until("the definition is protected", func(context.Context) error {
 		_, err := s.kubectl("delete", "crd", "teams.stories.weir.dev", "--dry-run=server")
 		if err == nil {
@@ -59,7 +61,8 @@ func (s *story) protection() {
 // confirmation is the command in a refusal.
 var confirmation = regexp.MustCompile(`kubectl (annotate .*weir\.dev/confirm-delete=[0-9a-f-]+)`)
 
-// confirm runs a kubectl delete that is refused, then what the refusal says, and then the same again.
+// confirm runs a kubectl delete that is refused, then what the refusal says, and then the same
+// again.
 func (s *story) confirm(says []string, args ...string) {
 	s.Helper()
 	out := s.refused(says, args...)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// values are what the stories set: everything that comes with Weir is on. The arming window is shorter than what is safe
-// with requests that take long, because the stories wait for it.
+// values are what the stories set: everything that comes with Weir is on. The arming window is
+// shorter than what is safe with requests that take long, because the stories wait for it.
 var values = []string{
 	"webhook.armingWindow=10s", "log.verbosity=1",
 	"policies.defaultPropagation=true", "policies.protection=true", "policies.ownerLint=true",
@@ -56,8 +56,8 @@ func (s *story) helm(args ...string) string {
 	return string(out)
 }
 
-// installed: helm install ends when Weir works: policies hold, and the API server reaches the webhook through its Service; helm test
-// says so, too.
+// installed: helm install ends when Weir works: policies hold, and the API server reaches the
+// webhook through its Service; helm test says so, too.
 func (s *story) installed() {
 	s.weir()
 	for _, kind := range []string{"validatingwebhookconfiguration", "mutatingwebhookconfiguration"} {

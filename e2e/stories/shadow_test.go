@@ -11,8 +11,9 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// shadow: before anything is handed to Weir it only looks on, and kubectl weir shadow tells what it has found, to who may have a port of
-// its pod forwarded and to no other user. It is told first: the next story upgrades to companion mode.
+// shadow: before anything is handed to Weir it only looks on, and kubectl weir shadow tells what it
+// has found, to who may have a port of its pod forwarded and to no other user. It is told first:
+// the next story upgrades to companion mode.
 func (s *story) shadow() {
 	plugin, err := weir.Plugin(s.Context(), s.TempDir())
 	if err != nil {

@@ -15,7 +15,8 @@ type told struct {
 	full bool // told in the full ring only
 }
 
-// stories are all of them, in the order in which they are told: later ones change how Weir is installed, the last uninstalls it.
+// stories are all of them, in the order in which they are told: later ones change how Weir is
+// installed, the last uninstalls it.
 var stories = []told{
 	{"shadow", (*story).shadow, true},
 	{"modes", (*story).modes, true},

@@ -136,7 +136,8 @@ func (s *story) refused(says []string, args ...string) string {
 	return out
 }
 
-// apply makes what YAML says, in the story's namespace: STORY stands for the story's name, WORKER for the image.
+// apply makes what YAML says, in the story's namespace: STORY stands for the story's name, WORKER
+// for the image.
 func (s *story) apply(yaml string) {
 	s.Helper()
 	s.must("apply", "-f", s.file(yaml))
@@ -177,7 +178,8 @@ func (s *story) said(want string, args ...string) func(context.Context) error {
 	}
 }
 
-// established waits until kinds are served. kubectl alone does not wait for a definition that has no conditions yet: it fails.
+// established waits until kinds are served. kubectl alone does not wait for a definition that has
+// no conditions yet: it fails.
 func (s *story) established(definitions ...string) {
 	s.Helper()
 	for _, name := range definitions {
@@ -191,8 +193,8 @@ func (s *story) established(definitions ...string) {
 	}
 }
 
-// policy makes a policy for the story's namespace, to be removed at its end, and waits until it is in force in the
-// controller; the webhook's replicas learn of it by themselves.
+// policy makes a policy for the story's namespace, to be removed at its end, and waits until it is
+// in force in the controller; the webhook's replicas learn of it by themselves.
 func (s *story) policy(kind, spec string) {
 	s.Helper()
 	s.apply("apiVersion: weir.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: story-STORY}\nspec:\n" + spec)

@@ -19,8 +19,8 @@ const (
 	streamGap = 100 * time.Millisecond // between the pairs of one of them: a busy cluster, not a benchmark
 )
 
-// keeps is a policy by which deletes of parents keep their children, also where a delete asks for nothing: it is Weir
-// alone that keeps them, because the API server would have them deleted.
+// keeps is a policy by which deletes of parents keep their children, also where a delete asks for
+// nothing: it is Weir alone that keeps them, because the API server would have them deleted.
 const keeps = `  failurePolicy: %s
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
@@ -29,8 +29,9 @@ const keeps = `  failurePolicy: %s
   propagation: {default: Orphan}
 `
 
-// stream creates parents with a child each and deletes the parents, all the time, and notes what is refused. The deletes ask
-// for nothing, like those of most programs, and come again where the API server says so (429), as client-go does.
+// stream creates parents with a child each and deletes the parents, all the time, and notes what is
+// refused. The deletes ask for nothing, like those of most programs, and come again where the API
+// server says so (429), as client-go does.
 type stream struct {
 	*story
 	cancel context.CancelFunc
@@ -48,8 +49,8 @@ func (s *story) keep(failurePolicy string) {
 	s.awaitFinalizers()
 }
 
-// awaitFinalizers waits until all of the webhook is at work: the API server reaches it, and each replica knows the policy. The
-// Service chooses one at a time.
+// awaitFinalizers waits until all of the webhook is at work: the API server reaches it, and each
+// replica knows the policy. The Service chooses one at a time.
 func (s *story) awaitFinalizers() {
 	s.Helper()
 	s.until("new parents are stamped, twenty times in a row", func(ctx context.Context) error {
@@ -141,7 +142,8 @@ func (st *stream) flowing(more int) {
 	})
 }
 
-// unharmed ends the stream: nothing was refused, all parents go, and all of their children are there and belong to no owner.
+// unharmed ends the stream: nothing was refused, all parents go, and all of their children are
+// there and belong to no owner.
 func (st *stream) unharmed() {
 	st.Helper()
 	st.cancel()

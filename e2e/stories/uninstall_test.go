@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// uninstallWithHeldObjects: helm uninstall, with objects that carry Weir's finalizer and one whose deletion is being held,
-// leaves no finalizer and no webhook behind, and nothing that cannot be deleted.
+// uninstallWithHeldObjects: helm uninstall, with objects that carry Weir's finalizer and one whose
+// deletion is being held, leaves no finalizer and no webhook behind, and nothing that cannot be
+// deleted.
 func (s *story) uninstallWithHeldObjects() {
 	s.weir()
 	s.keep("Ignore")

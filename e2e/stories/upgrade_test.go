@@ -9,8 +9,9 @@ import (
 // previous is a version of the chart that is older than the one under test.
 const previous = "0.0.1"
 
-// upgradeAndRollBack: from the chart of an earlier version to this one, back, and up again, while policies say Fail: no
-// request is refused. There is no release yet, so the earlier version is this chart under another number.
+// upgradeAndRollBack: from the chart of an earlier version to this one, back, and up again, while
+// policies say Fail: no request is refused. There is no release yet, so the earlier version is this
+// chart under another number.
 func (s *story) upgradeAndRollBack() {
 	dir := s.TempDir()
 	s.helm("package", chart, "--version", previous, "--destination", dir)

@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// operator is a pod that must take a finalizer off custom resources of its own namespace, with a ServiceAccount, a Role
-// and a Secret of that namespace. In Kubernetes' own order, pods first, they would stay for ever.
+// operator is a pod that must take a finalizer off custom resources of its own namespace, with a
+// ServiceAccount, a Role and a Secret of that namespace. In Kubernetes' own order, pods first, they
+// would stay for ever.
 const operator = `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: operator}
@@ -52,8 +53,8 @@ spec:
       - {name: worker, image: WORKER, imagePullPolicy: IfNotPresent, env: [{name: SERVES, value: rabbitmq.com/v1/clusters}, {name: HOSTNAME, value: operator}]}
 `
 
-// namespaceDrainsInWaves: the shipped order lets an operator work until its resources are gone, then goes its pod, and its
-// permissions last.
+// namespaceDrainsInWaves: the shipped order lets an operator work until its resources are gone,
+// then goes its pod, and its permissions last.
 func (s *story) namespaceDrainsInWaves() {
 	s.weir()
 	s.define("clusters", "rabbitmq.com", "Cluster")
@@ -89,7 +90,8 @@ func (s *story) namespaceDrainsInWaves() {
 // terminating is what becomes of an object that is being deleted and still there.
 const terminating watch.EventType = "TERMINATING"
 
-// history is what happened to the objects of a kind, in the order that the API server gave it: revisions of its one store.
+// history is what happened to the objects of a kind, in the order that the API server gave it:
+// revisions of its one store.
 type history struct {
 	*story
 	done chan struct{}
@@ -133,7 +135,8 @@ func (h *history) read() {
 	}
 }
 
-// settled waits until as many objects are gone as there were: events come a little later than kubectl returns.
+// settled waits until as many objects are gone as there were: events come a little later than
+// kubectl returns.
 func (h *history) settled() {
 	h.Helper()
 	h.until("all deletions are reported", func(context.Context) error {

@@ -30,7 +30,8 @@ spec:
       - {name: worker, image: WORKER, imagePullPolicy: IfNotPresent, env: [{name: LINGER, value: 4s}]}
 `
 
-// works starts a Deployment of two pods that take their time to leave, and waits for both and for Weir's finalizer.
+// works starts a Deployment of two pods that take their time to leave, and waits for both and for
+// Weir's finalizer.
 func (s *story) works() []corev1.Pod {
 	s.Helper()
 	s.apply(deployment)
@@ -58,7 +59,8 @@ func (s *story) pods() []corev1.Pod {
 	return list.Items
 }
 
-// foregroundWaitsForContainers: kubectl delete, with its default flags, returns when the containers have ended.
+// foregroundWaitsForContainers: kubectl delete, with its default flags, returns when the containers
+// have ended.
 func (s *story) foregroundWaitsForContainers() {
 	s.weir()
 	pods := s.works()
@@ -115,7 +117,8 @@ func containersEnded(w watch.Interface, n int) map[string]bool {
 	return out
 }
 
-// orphanedPodsRunOn: who asks for it keeps the pods, and the containers in them are not even restarted.
+// orphanedPodsRunOn: who asks for it keeps the pods, and the containers in them are not even
+// restarted.
 func (s *story) orphanedPodsRunOn() {
 	s.weir()
 	before := containers(s.works())

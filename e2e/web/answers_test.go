@@ -22,7 +22,8 @@ const gate = `
 		return plain(what, ...more);
 	};`
 
-// TestAPlanIsShownBelowItsButton: what is asked for while an answer is on its way is not what that answer is about.
+// TestAPlanIsShownBelowItsButton: what is asked for while an answer is on its way is not what that
+// answer is about.
 func TestAPlanIsShownBelowItsButton(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -45,7 +46,8 @@ func TestAPlanIsShownBelowItsButton(t *testing.T) {
 	p.see("3 objects are deleted")
 }
 
-// TestAListWhosePlanIsGoneTakesAnother: the server keeps a few plans, for all the pages that are open.
+// TestAListWhosePlanIsGoneTakesAnother: the server keeps a few plans, for all the pages that are
+// open.
 func TestAListWhosePlanIsGoneTakesAnother(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -64,7 +66,8 @@ func TestAListWhosePlanIsGoneTakesAnother(t *testing.T) {
 	p.see("configmaps/below")
 }
 
-// TestWhyItIsStillThereIsAskedAgain: what tells why changes without a change of any object that the page follows.
+// TestWhyItIsStillThereIsAskedAgain: what tells why changes without a change of any object that the
+// page follows.
 func TestWhyItIsStillThereIsAskedAgain(t *testing.T) {
 	w := newFixture(t)
 	w.hold("stuck")

@@ -29,8 +29,8 @@ func (w *fixture) hold(name string) (told string) {
 	return "configmaps/" + w.namespace + "/" + name
 }
 
-// TestAPageWhoseServerIsSilentSaysSo: a server that hangs keeps its connections open, and is as good as one that has ended. When it goes on,
-// so does the page.
+// TestAPageWhoseServerIsSilentSaysSo: a server that hangs keeps its connections open, and is as
+// good as one that has ended. When it goes on, so does the page.
 func TestAPageWhoseServerIsSilentSaysSo(t *testing.T) {
 	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)
@@ -71,8 +71,8 @@ func (p *tab) look(away bool) {
 	eval[bool](p, `Object.defineProperty(document, "hidden", { configurable: true, get: () => `+hidden+` }); document.dispatchEvent(new Event("visibilitychange"))`)
 }
 
-// TestHiddenTabsHoldUpNoOther: a browser has about six connections to a server, and a page keeps one only while it is seen. When it
-// is seen again, it shows what is there by then.
+// TestHiddenTabsHoldUpNoOther: a browser has about six connections to a server, and a page keeps
+// one only while it is seen. When it is seen again, it shows what is there by then.
 func TestHiddenTabsHoldUpNoOther(t *testing.T) {
 	w := newFixture(t)
 	u := serve(t, shared.plane.Kubeconfig)

@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestOnlyWhoHasTheAddress is answered, and no one by way of another page, another name of this machine, or another address.
+// TestOnlyWhoHasTheAddress is answered, and no one by way of another page, another name of this
+// machine, or another address.
 func TestOnlyWhoHasTheAddress(t *testing.T) {
 	u := serve(t, shared.plane.Kubeconfig)
 	at, err := url.Parse(u.url)
@@ -104,7 +105,8 @@ func others(t *testing.T) (out []string) {
 	return out
 }
 
-// TestShowsWhatTheUserMayList: who may list a namespace only sees that, and is told what is left out.
+// TestShowsWhatTheUserMayList: who may list a namespace only sees that, and is told what is left
+// out.
 func TestShowsWhatTheUserMayList(t *testing.T) {
 	w := newFixture(t)
 	w.make("mine", nil)

@@ -1,8 +1,8 @@
 //go:build web
 
-// Package web_test opens the page of kubectl weir ui in a real browser, before a real control plane: every view, what moves while
-// it is open, what it costs with 100,000 objects, and who may not open it. Nothing collects in this cluster, so that what is held
-// stays.
+// Package web_test opens the page of kubectl weir ui in a real browser, before a real control
+// plane: every view, what moves while it is open, what it costs with 100,000 objects, and who may
+// not open it. Nothing collects in this cluster, so that what is held stays.
 package web_test
 
 import (

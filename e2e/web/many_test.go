@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// longTasks keeps how many milliseconds each task took that held up the browser, and of what frames that took long were busy with.
+// longTasks keeps how many milliseconds each task took that held up the browser, and of what frames
+// that took long were busy with.
 const longTasks = `
 	window.long = []; window.busy = [];
 	const tasks = new PerformanceObserver((l) => keep(l.getEntries())), frames = new PerformanceObserver((l) => keepFrames(l.getEntries()));
@@ -37,8 +38,9 @@ func (h *heldUp) add(more heldUp) {
 	h.Long, h.Busy = append(h.Long, more.Long...), append(h.Busy, more.Busy...)
 }
 
-// TestManyDependents: an object with so many dependents that they can be neither drawn nor kept in a page. The first paint does
-// not wait for them, nothing holds up the browser, and the last of them is a key away.
+// TestManyDependents: an object with so many dependents that they can be neither drawn nor kept in
+// a page. The first paint does not wait for them, nothing holds up the browser, and the last of
+// them is a key away.
 func TestManyDependents(t *testing.T) {
 	population, err := load.Populate(t.Context(), shared.plane.Config, load.Flat(*objects))
 	if err != nil {

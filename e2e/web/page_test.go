@@ -75,7 +75,8 @@ func (w *fixture) place(name, more string) string {
 
 type owners = []*unstructured.Unstructured
 
-// TestViews opens each view: it says what is there, has no fault that axe finds, light or dark, and fits a narrow screen.
+// TestViews opens each view: it says what is there, has no fault that axe finds, light or dark, and
+// fits a narrow screen.
 func TestViews(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -125,7 +126,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestPlanIsThatOfTheCommand: for each propagation the page says what kubectl weir plan says, and prints the command that does it.
+// TestPlanIsThatOfTheCommand: for each propagation the page says what kubectl weir plan says, and
+// prints the command that does it.
 func TestPlanIsThatOfTheCommand(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -167,8 +169,8 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 	p.until("document.querySelector('button[data-choice=foreground]')?.getAttribute('aria-pressed') === 'true'")
 }
 
-// TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes it runs nothing else. What a terminal would act
-// on is written out.
+// TestCommandsCanBePasted: whoever may make a Role chooses its name, and the command that deletes
+// it runs nothing else. What a terminal would act on is written out.
 func TestCommandsCanBePasted(t *testing.T) {
 	w := newFixture(t)
 	for name, word := range map[string]string{
@@ -186,7 +188,8 @@ func TestCommandsCanBePasted(t *testing.T) {
 	}
 }
 
-// TestKeyboard: the list is walked, unfolded and followed without a mouse, and the back button comes back.
+// TestKeyboard: the list is walked, unfolded and followed without a mouse, and the back button
+// comes back.
 func TestKeyboard(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -214,7 +217,8 @@ func TestKeyboard(t *testing.T) {
 	p.see("configmaps/" + w.namespace + "/below")
 }
 
-// TestMoves: what changes in the cluster is on the screen within a second, and what was unfolded stays so.
+// TestMoves: what changes in the cluster is on the screen within a second, and what was unfolded
+// stays so.
 func TestMoves(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)
@@ -244,8 +248,8 @@ func TestMoves(t *testing.T) {
 	p.until(fmt.Sprintf("!document.body.innerText.includes(%s)", quoted(w.namespace+"/below")))
 }
 
-// TestSaysWhenItIsNotConnected: to the cluster, and to the server of the page. What was there stays on the screen, and the page
-// follows again when the cluster is back.
+// TestSaysWhenItIsNotConnected: to the cluster, and to the server of the page. What was there stays
+// on the screen, and the page follows again when the cluster is back.
 func TestSaysWhenItIsNotConnected(t *testing.T) {
 	w := newFixture(t)
 	boss := w.make("boss", nil)

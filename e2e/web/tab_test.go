@@ -37,8 +37,8 @@ type tab struct {
 	lost   bool     // errors of the network are expected
 }
 
-// open opens an address, with scripts that run before the page's. What the page asks of any other host, and what fails in it,
-// fails the test.
+// open opens an address, with scripts that run before the page's. What the page asks of any other
+// host, and what fails in it, fails the test.
 func open(t *testing.T, address string, scripts ...string) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(shared.chromium), chromedp.NoSandbox,

@@ -9,12 +9,13 @@ import (
 	"runtime"
 )
 
-// Binary returns the weir binary to test: the one that the environment variable
-// WEIR names, or one that is built into dir from the module around this one. Whoever runs it asks for Races at
-// the end.
+// Binary returns the weir binary to test: the one that the environment variable WEIR names, or one
+// that is built into dir from the module around this one. Whoever runs it asks for Races at the
+// end.
 func Binary(ctx context.Context, dir string) (string, error) { return binary(ctx, "WEIR", dir) }
 
-// RacingBinary is Binary for tests that kill and compare: one with the race detector where WEIR_RACE names it.
+// RacingBinary is Binary for tests that kill and compare: one with the race detector where
+// WEIR_RACE names it.
 func RacingBinary(ctx context.Context, dir string) (string, error) {
 	if os.Getenv("WEIR_RACE") == "" {
 		return Binary(ctx, dir)

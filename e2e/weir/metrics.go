@@ -71,7 +71,8 @@ func matches(series *dto.Metric, labels []string) bool {
 	return true
 }
 
-// mostBusy is how long a process may have work without a pause: tests share clusters, and the machine may have other things to do.
+// mostBusy is how long a process may have work without a pause: tests share clusters, and the
+// machine may have other things to do.
 const mostBusy = 3 * time.Minute
 
 // AwaitIdle waits until nothing that it has seen is left to do. What the API

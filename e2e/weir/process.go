@@ -62,10 +62,12 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-// NoBrake is a flag for a weir that is to collect much whose owners never were, as in tests: more than a cluster has in an hour.
+// NoBrake is a flag for a weir that is to collect much whose owners never were, as in tests: more
+// than a cluster has in an hour.
 const NoBrake = "--brake-most=0"
 
-// canaryTime is short: where no other collector works, as in most tests, there is nothing to wait for.
+// canaryTime is short: where no other collector works, as in most tests, there is nothing to wait
+// for.
 const canaryTime = "100ms"
 
 // Launch is Start for those who do not want to wait.
@@ -155,7 +157,8 @@ func (p *Process) Ready(ctx context.Context) error {
 	return err
 }
 
-// Enforced is what one of the conditions of /readyz says: whether the API server has asked the webhook.
+// Enforced is what one of the conditions of /readyz says: whether the API server has asked the
+// webhook.
 func (p *Process) Enforced(ctx context.Context) error {
 	_, err := p.get(ctx, p.health+"/readyz/enforced", "")
 	return err

@@ -8,15 +8,16 @@ import (
 	"sync"
 )
 
-// races is where a binary that was built with the race detector writes what it finds. Processes are many, they
-// are killed and started again, and their logs go with the planes that they ran on: so it is one place for all.
+// races is where a binary that was built with the race detector writes what it finds. Processes are
+// many, they are killed and started again, and their logs go with the planes that they ran on: so
+// it is one place for all.
 var races struct {
 	sync.Mutex
 	dir string
 }
 
-// gatherRaces tells all processes that this one will start where to write reports. They go on after one: what
-// they were started for is still tested.
+// gatherRaces tells all processes that this one will start where to write reports. They go on after
+// one: what they were started for is still tested.
 func gatherRaces() error {
 	races.Lock()
 	defer races.Unlock()
@@ -31,8 +32,8 @@ func gatherRaces() error {
 	return os.Setenv("GORACE", "halt_on_error=0 log_path="+filepath.Join(dir, "report"))
 }
 
-// Races returns an error with what the race detector has reported in any weir that this process started since
-// Binary named it. To be called when they have ended, once for each call of Binary.
+// Races returns an error with what the race detector has reported in any weir that this process
+// started since Binary named it. To be called when they have ended, once for each call of Binary.
 func Races() error {
 	races.Lock()
 	defer races.Unlock()

@@ -19,7 +19,8 @@ type Shadow struct {
 	late           time.Duration
 }
 
-// StartShadow runs one, which calls a decision a difference when the cluster has not carried it out for a time.
+// StartShadow runs one, which calls a decision a difference when the cluster has not carried it out
+// for a time.
 func StartShadow(ctx context.Context, o Options, late time.Duration) (*Shadow, error) {
 	s := &Shadow{binary: o.Binary, report: filepath.Join(o.Dir, "shadow.json"), late: late}
 	o.Name = "shadow"
@@ -29,10 +30,12 @@ func StartShadow(ctx context.Context, o Options, late time.Duration) (*Shadow, e
 	return s, err
 }
 
-// End waits until what was decided is carried out or counts as a difference, ends it, and returns what it has found, as users read it. It fails
-// if there is a difference that is not one on purpose, or one on purpose that deletes, and is not accepted by its name.
+// End waits until what was decided is carried out or counts as a difference, ends it, and returns
+// what it has found, as users read it. It fails if there is a difference that is not one on
+// purpose, or one on purpose that deletes, and is not accepted by its name.
 func (s *Shadow) End(ctx context.Context, accept ...string) (string, error) {
-	// What the cluster leaves undone on purpose stays open. It is a difference after that time, as all else is, and the next look shows it.
+	// What the cluster leaves undone on purpose stays open. It is a difference after that time, as
+	// all else is, and the next look shows it.
 	within, cancel := context.WithTimeout(ctx, s.late+10*time.Second)
 	defer cancel()
 	told := false

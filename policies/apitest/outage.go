@@ -24,8 +24,9 @@ func (s *Server) Up() {
 	s.down = false
 }
 
-// Snapshot takes a backup, and returns what restores it: everything is as it was then, and resourceVersions go on from
-// where they were then. With a bump they go on so much later, and no client can watch from before. Watches are not told.
+// Snapshot takes a backup, and returns what restores it: everything is as it was then, and
+// resourceVersions go on from where they were then. With a bump they go on so much later, and no
+// client can watch from before. Watches are not told.
 func (s *Server) Snapshot() (restore func(bump int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +51,8 @@ func (s *Server) refused() error {
 	return nil
 }
 
-// tooNew is the answer to who asks for more than there is yet; nil for others. A watch that is not to begin with a list
-// waits instead.
+// tooNew is the answer to who asks for more than there is yet; nil for others. A watch that is not
+// to begin with a list waits instead.
 func (s *Server) tooNew(r *http.Request) *Reply {
 	query := r.URL.Query()
 	from, _ := strconv.Atoi(query.Get("resourceVersion"))

@@ -1,9 +1,9 @@
-// Package apitest is an API server in memory for unit tests: a transport without sockets, so that it works within a
-// bubble of testing/synctest, on the bubble's clock.
+// Package apitest is an API server in memory for unit tests: a transport without sockets, so that
+// it works within a bubble of testing/synctest, on the bubble's clock.
 //
-// It knows no kinds: what is put into it, or created, can be read, listed, watched, updated, patched and deleted, with the preconditions,
-// conflicts and finalizers of the real one as far as Weir rests on them. It does not replace the end-to-end tests, which
-// run against the real one.
+// It knows no kinds: what is put into it, or created, can be read, listed, watched, updated,
+// patched and deleted, with the preconditions, conflicts and finalizers of the real one as far as
+// Weir rests on them. It does not replace the end-to-end tests, which run against the real one.
 //
 // One lock guards all that is stored. A watch has two goroutines, which end with its request.
 package apitest
@@ -79,19 +79,22 @@ func New() *Server {
 	return &Server{version: 1, objects: map[string]object{}, kinds: map[string]string{}}
 }
 
-// Config is how clients reach the server: typed ones, too, speak JSON with it. Their rate is not limited.
+// Config is how clients reach the server: typed ones, too, speak JSON with it. Their rate is not
+// limited.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://api.test", QPS: -1, Transport: s, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
-// Intercept lets f answer in the server's place from now on; nil, from it, leaves the answer to the server.
+// Intercept lets f answer in the server's place from now on; nil, from it, leaves the answer to the
+// server.
 func (s *Server) Intercept(f func(Request) *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = f
 }
 
-// Put creates or replaces an object, written in YAML. A uid, a generation and a resourceVersion are added.
+// Put creates or replaces an object, written in YAML. A uid, a generation and a resourceVersion are
+// added.
 func (s *Server) Put(resource, text string) {
 	var o object
 	if json.Unmarshal([]byte(text), &o) != nil { // which takes a tenth of the time, where tests put thousands
@@ -109,7 +112,8 @@ func (s *Server) Put(resource, text string) {
 	s.storeLocked(p, o)
 }
 
-// Get is an object as it is now, or nil. key is RESOURCE.GROUP/NAMESPACE/NAME, or RESOURCE.GROUP/NAME.
+// Get is an object as it is now, or nil. key is RESOURCE.GROUP/NAMESPACE/NAME, or
+// RESOURCE.GROUP/NAME.
 func (s *Server) Get(key string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +134,8 @@ func (s *Server) Forget(key string) {
 	delete(s.objects, parse(key).key())
 }
 
-// Cut ends all watches. What was seen before is then too old to watch from, so everybody has to list again.
+// Cut ends all watches. What was seen before is then too old to watch from, so everybody has to
+// list again.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +211,8 @@ func (s *Server) roundTrip(r *http.Request) (*http.Response, error) {
 	return s.answer(r, p, in.Body).response(r), nil
 }
 
-// placeOf reads a path: /api/v1 or /apis/GROUP/VERSION, then [namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]].
+// placeOf reads a path: /api/v1 or /apis/GROUP/VERSION, then
+// [namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]].
 func placeOf(path string) (place, bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	var p place

@@ -61,7 +61,8 @@ func (s *Server) watch(r *http.Request, p place) *http.Response {
 	}
 }
 
-// bookmarkEvery is how often a watch that asks for them is told how far it has come, as on the real one.
+// bookmarkEvery is how often a watch that asks for them is told how far it has come, as on the real
+// one.
 const bookmarkEvery = time.Minute
 
 func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(object) object, seen, cuts, from int) {
@@ -119,7 +120,8 @@ func (s *Server) stream(r *http.Request, p place, to *json.Encoder, as func(obje
 	}
 }
 
-// kindLocked is the kind of a bookmark: that of the objects, if there ever were any. Typed clients take no other.
+// kindLocked is the kind of a bookmark: that of the objects, if there ever were any. Typed clients
+// take no other.
 func (s *Server) kindLocked(p place) string {
 	return cmp.Or(s.kinds[p.kind()], "Unknown")
 }

@@ -1,8 +1,10 @@
-// Package casefile is the format of weir policy test: policies, requests, and the decisions that they should have.
+// Package casefile is the format of weir policy test: policies, requests, and the decisions that
+// they should have.
 //
-// It is pure: a file comes in as bytes, the policies that it names through a function that reads them, and what became of each
-// case goes out. It keeps nothing, and has no lock and no goroutine. A case is asked of the same Set as a request to the webhook;
-// what the cluster knows stands in the case.
+// It is pure: a file comes in as bytes, the policies that it names through a function that reads
+// them, and what became of each case goes out. It keeps nothing, and has no lock and no goroutine.
+// A case is asked of the same Set as a request to the webhook; what the cluster knows stands in the
+// case.
 //
 // It imports policies, and nothing else of ours.
 package casefile
@@ -38,8 +40,8 @@ type File struct {
 // Case is a request and the decision it should have.
 type Case struct {
 	Name string `json:"name"`
-	// Request is an AdmissionRequest. Kind, resource, namespace and name may be left out: they are then those of the
-	// object, with the usual plural.
+	// Request is an AdmissionRequest. Kind, resource, namespace and name may be left out: they are
+	// then those of the object, with the usual plural.
 	Request admissionv1.AdmissionRequest `json:"request"`
 	// NamespaceObject is the live namespace; left out, one with the request's name and no labels.
 	NamespaceObject *runtime.RawExtension `json:"namespaceObject,omitempty"`
@@ -53,8 +55,8 @@ type Case struct {
 
 // Facts are what the cluster knows.
 type Facts struct {
-	// Dependents, Instances and Content are what would be deleted with an object, a CustomResourceDefinition, a Namespace. Left out,
-	// nothing does.
+	// Dependents, Instances and Content are what would be deleted with an object, a
+	// CustomResourceDefinition, a Namespace. Left out, nothing does.
 	Dependents []policies.KindCount `json:"falls,omitempty"`
 	Instances  []policies.KindCount `json:"instances,omitempty"`
 	Content    []policies.KindCount `json:"content,omitempty"`
@@ -89,12 +91,14 @@ type Kind struct {
 	Unserved   bool     `json:"unserved,omitempty"`
 }
 
-// Expect is the decision that a request should have. What is left out is not compared, but for Allowed.
+// Expect is the decision that a request should have. What is left out is not compared, but for
+// Allowed.
 type Expect struct {
 	Allowed bool `json:"allowed"`
 	// Code is that of a refusal.
 	Code int32 `json:"code,omitempty"`
-	// Message and Warnings are parts of what the user is told; an empty list of warnings says that there are none.
+	// Message and Warnings are parts of what the user is told; an empty list of warnings says that
+	// there are none.
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Audit are parts of audit annotations, by their key.
@@ -102,7 +106,8 @@ type Expect struct {
 	Propagation string            `json:"propagation,omitempty"`
 	// By is the DeletionPolicy whose propagation holds.
 	By string `json:"by,omitempty"`
-	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more than it lets go would also be deleted; a warning says whether that is so.
+	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more than it lets go would
+	// also be deleted; a warning says whether that is so.
 	BrakedBy string `json:"brakedBy,omitempty"`
 	// AddsFinalizer is Put, Take or Keep.
 	AddsFinalizer string `json:"stamp,omitempty"`
@@ -118,8 +123,9 @@ type Result struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// HasCases tells whether a file is one of cases, and not, for instance, of policies. One that cannot be read, or that has them after something
-// else, is one as well, if it looks like that: Run says what is wrong, and no case is left out unnoticed.
+// HasCases tells whether a file is one of cases, and not, for instance, of policies. One that
+// cannot be read, or that has them after something else, is one as well, if it looks like that: Run
+// says what is wrong, and no case is left out unnoticed.
 func HasCases(data []byte) bool {
 	var f struct {
 		Cases []any `json:"cases"`
@@ -129,8 +135,8 @@ func HasCases(data []byte) bool {
 
 var looksLikeCases = regexp.MustCompile(`(?m)^cases:`)
 
-// Run runs the cases of a file. read reads a file of policies by the path that stands in the file. An error means
-// that the cases could not be run.
+// Run runs the cases of a file. read reads a file of policies by the path that stands in the file.
+// An error means that the cases could not be run.
 func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Result, error) {
 	if documents(data) > 1 { // all but the first would be left out
 		return nil, fmt.Errorf("read cases of %s: it has more than one document: each needs a file of its own", file)

@@ -25,10 +25,12 @@ type Condition struct {
 	countable    bool
 }
 
-// MetadataOnly tells that it looks at nothing of objects but their metadata, without managedFields, and what names their kind.
+// MetadataOnly tells that it looks at nothing of objects but their metadata, without managedFields,
+// and what names their kind.
 func (c *Condition) MetadataOnly() bool { return c.metadataOnly }
 
-// The compiler is the API server's own for admission policies: its variables, libraries and limit per expression.
+// The compiler is the API server's own for admission policies: its variables, libraries and limit
+// per expression.
 var compiler = sync.OnceValue(func() admissioncel.Compiler {
 	return admissioncel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
@@ -44,7 +46,8 @@ func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType}
 
 // Compile compiles an expression for a policy whose field is at. An error is one line.
 func Compile(name, text, at string) (Condition, error) {
-	// The stored environment is that of configuration files: everything this version of Kubernetes knows.
+	// The stored environment is that of configuration files: everything this version of Kubernetes
+	// knows.
 	r := compiler().CompileCELExpression(expression(text), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
 	if r.Error != nil {
 		return Condition{}, errors.New(oneLine(r.Error.Detail))
@@ -59,9 +62,11 @@ func Compile(name, text, at string) (Condition, error) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Variables are what conditions are about. An Evaluation asks for what an expression names, and not before.
+// Variables are what conditions are about. An Evaluation asks for what an expression names, and not
+// before.
 type Variables interface {
-	// Object and OldObject are those of the request, nil for null. Where full is false, a condition that is MetadataOnly asks.
+	// Object and OldObject are those of the request, nil for null. Where full is false, a condition
+	// that is MetadataOnly asks.
 	Object(full bool) (map[string]any, error)
 	OldObject(full bool) (map[string]any, error)
 	// NamespaceObject is nil for what is in no namespace.
@@ -72,8 +77,8 @@ type Variables interface {
 
 // Evaluation asks conditions about the same variables.
 type Evaluation struct {
-	// Quotes has errors in CEL's own words, which quote what an object holds. It is for who wrote the
-	// object; everybody else is told of which class an error is.
+	// Quotes has errors in CEL's own words, which quote what an object holds. It is for who wrote
+	// the object; everybody else is told of which class an error is.
 	Quotes bool
 
 	variables Variables
@@ -84,7 +89,8 @@ type Evaluation struct {
 	outcomes []*outcome // of the shared expressions that were asked
 }
 
-// Shared are the expressions that several conditions have, each with its number. An Evaluation asks such a one once.
+// Shared are the expressions that several conditions have, each with its number. An Evaluation asks
+// such a one once.
 type Shared map[string]int
 
 // Evaluate gives an Evaluation that is asked by one goroutine.
@@ -99,7 +105,8 @@ type outcome struct {
 	cost  uint64
 }
 
-// All tells whether all conditions are true. One that is false decides, whatever the others would say.
+// All tells whether all conditions are true. One that is false decides, whatever the others would
+// say.
 func (e *Evaluation) All(conditions []Condition) (bool, error) {
 	var failed error
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
@@ -146,7 +153,8 @@ func (e *Evaluation) run(c *Condition) outcome {
 	return o
 }
 
-// ErrCost is a condition that costs too much. How much it costs the object decides, and so does whoever wrote that.
+// ErrCost is a condition that costs too much. How much it costs the object decides, and so does
+// whoever wrote that.
 var ErrCost = errors.New("the object is too large for it")
 
 // The other classes of errors.

@@ -105,8 +105,8 @@ func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
 	}
 }
 
-// Who is told of an error may not be allowed to read the object: of CEL's words, which quote it, the
-// class is told.
+// Who is told of an error may not be allowed to read the object: of CEL's words, which quote it,
+// the class is told.
 func TestErrorsQuoteNothingOfTheObject(t *testing.T) {
 	const secret = "hunter2"
 	v := values{oldObject: map[string]any{"kind": secret, "metadata": map[string]any{"name": secret}, "data": map[string]any{"password": secret}}}
@@ -135,7 +135,8 @@ func TestErrorsQuoteNothingOfTheObject(t *testing.T) {
 	}
 }
 
-// How much a condition costs the object decides; the conditions of a policy share what they may cost.
+// How much a condition costs the object decides; the conditions of a policy share what they may
+// cost.
 func TestWhatCostsTooMuchIsToldApart(t *testing.T) {
 	list := make([]any, 65)
 	for i := range list {

@@ -11,8 +11,8 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
-// Most conditions are about labels, annotations and names: for those an object's metadata is decoded, and the rest of it
-// never is.
+// Most conditions are about labels, annotations and names: for those an object's metadata is
+// decoded, and the rest of it never is.
 
 // ManagedFields is what is left out of metadata: it is long, and hardly ever asked about.
 const ManagedFields = "managedFields"
@@ -25,8 +25,8 @@ var parser = sync.OnceValue(func() *cel.Env {
 	return env
 })
 
-// metadataOnly tells whether an expression looks at nothing of objects but their metadata. Of one that it does not
-// understand it says no.
+// metadataOnly tells whether an expression looks at nothing of objects but their metadata. Of one
+// that it does not understand it says no.
 func metadataOnly(expression string) bool {
 	parsed, issues := parser().Parse(expression)
 	return issues.Err() == nil && onlyMetadata(parsed.NativeRep().Expr())
@@ -68,7 +68,8 @@ func namesObject(e ast.Expr) bool {
 	return name == admissioncel.ObjectVarName || name == admissioncel.OldObjectVarName
 }
 
-// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels, object.metadata.?labels.
+// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels,
+// object.metadata.?labels.
 func selectsMetadata(e ast.Expr) bool {
 	of, field := selected(e)
 	if of == nil {
@@ -81,7 +82,8 @@ func selectsMetadata(e ast.Expr) bool {
 	return object != nil && namesObject(object) && metadata == "metadata" && field != ManagedFields
 }
 
-// selected is what an expression selects a field of, with the field's name: of a.b, has(a.b) and a.?b. It is nil for any other expression.
+// selected is what an expression selects a field of, with the field's name: of a.b, has(a.b) and
+// a.?b. It is nil for any other expression.
 func selected(e ast.Expr) (of ast.Expr, field string) {
 	switch {
 	case e.Kind() == ast.SelectKind:

@@ -6,9 +6,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// A condition about object in a DeletionPolicy compiles, and never holds: object is null at a DELETE. CEL finds that out
-// request by request, and the policy would be Ready and protect nothing. So it is found in the syntax tree what an
-// expression can come to while a variable is null; whatever is not understood can come to anything.
+// A condition about object in a DeletionPolicy compiles, and never holds: object is null at a
+// DELETE. CEL finds that out request by request, and the policy would be Ready and protect nothing.
+// So it is found in the syntax tree what an expression can come to while a variable is null;
+// whatever is not understood can come to anything.
 
 // outcomes are what an expression can come to.
 type outcomes uint8
@@ -166,8 +167,8 @@ func outcomesOfCall(c ast.CallExpr, of func(ast.Expr) outcomes) outcomes {
 	return anything
 }
 
-// logical is && where both and one are true and false, and || the other way round: one of them decides by itself, and
-// whatever the other is, or that it failed, does not matter then.
+// logical is && where both and one are true and false, and || the other way round: one of them
+// decides by itself, and whatever the other is, or that it failed, does not matter then.
 func logical(a, b, both, one outcomes) outcomes {
 	var out outcomes
 	if a.can(both) && b.can(both) {

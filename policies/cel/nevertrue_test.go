@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// What never holds is an error, and nothing else is: each verdict is checked against what CEL makes of the expression
-// with objects of all sorts.
+// What never holds is an error, and nothing else is: each verdict is checked against what CEL makes
+// of the expression with objects of all sorts.
 func TestConditionsThatNeverHold(t *testing.T) {
 	for expression, never := range map[string]bool{
 		"object.spec.replicas > 1":                                true,

@@ -9,12 +9,14 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
-// Half of the time that CEL takes for a short expression goes into setting up its meter. An expression that cannot come
-// near the limits needs none: one without loops, in which whatever is compared is compared with a literal. Each of its
-// steps costs at most what its literal is long, so all of it costs at most what the expression is long, and the longest
-// that the schema lets through costs less than a hundredth of the limit. Its answers, and its errors, are the same.
+// Half of the time that CEL takes for a short expression goes into setting up its meter. An
+// expression that cannot come near the limits needs none: one without loops, in which whatever is
+// compared is compared with a literal. Each of its steps costs at most what its literal is long, so
+// all of it costs at most what the expression is long, and the longest that the schema lets through
+// costs less than a hundredth of the limit. Its answers, and its errors, are the same.
 
-// unmeteredEnv is the part of CEL that bounded knows; whatever passed the API server's compiler and bounded means the same in it.
+// unmeteredEnv is the part of CEL that bounded knows; whatever passed the API server's compiler and
+// bounded means the same in it.
 var unmeteredEnv = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(
 		cel.Variable(admissioncel.ObjectVarName, cel.DynType), cel.Variable(admissioncel.OldObjectVarName, cel.DynType),

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
-// page is how many objects' metadata is read at once, and fullPage how many whole objects: an object may have more than a megabyte, and takes several times
-// as much when it is decoded.
+// page is how many objects' metadata is read at once, and fullPage how many whole objects: an
+// object may have more than a megabyte, and takes several times as much when it is decoded.
 const page, fullPage = 500, 20
 
 // Lister reads stored objects as policies judge them.
@@ -30,8 +30,9 @@ type Lister struct {
 	send         Sender // nil: at once
 }
 
-// Sender makes a request about a kind, when it is that request's turn; it returns the request's error, or why it was not made. The verb is
-// get or list; a list that takes several requests asks for each.
+// Sender makes a request about a kind, when it is that request's turn; it returns the request's
+// error, or why it was not made. The verb is get or list; a list that takes several requests asks
+// for each.
 type Sender func(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error
 
 // NewLister makes a Lister. Its requests are bounded by config's rate limits.
@@ -64,14 +65,16 @@ func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupV
 	return answer, err
 }
 
-// Each calls f with every object of a resource in a namespace, or in all if that is empty: the whole of it, or only its
-// metadata. It ends early with f's error. A list that grows too old on the way goes on behind what f has seen, with objects as they
-// are by then; of an API that does not offer that it begins again, and f may see an object twice.
+// Each calls f with every object of a resource in a namespace, or in all if that is empty: the
+// whole of it, or only its metadata. It ends early with f's error. A list that grows too old on the
+// way goes on behind what f has seen, with objects as they are by then; of an API that does not
+// offer that it begins again, and f may see an object twice.
 func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	return l.each(ctx, gvr, namespace, "", full, nil, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects. Again is called when the list begins again.
+// EachOf is Each for the objects with labels that a selector selects. Again is called when the list
+// begins again.
 func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	return l.each(ctx, gvr, namespace, selector, full, again, f)
 }
@@ -90,8 +93,8 @@ func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, name
 	})
 }
 
-// Some is Each for at most so many pages of so many objects, of those that a selector selects, nil being all. False: there are
-// more. f ends it by saying that it has seen enough.
+// Some is Each for at most so many pages of so many objects, of those that a selector selects, nil
+// being all. False: there are more. f ends it by saying that it has seen enough.
 func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
 	options := metav1.ListOptions{Limit: size}
 	if selector != nil {
@@ -133,11 +136,12 @@ func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, 
 	})
 }
 
-// readPage reads one page: where the next begins, its first object, nil if it has none, and what uses it.
+// readPage reads one page: where the next begins, its first object, nil if it has none, and what
+// uses it.
 type readPage func(context.Context, metav1.ListOptions) (next string, first *metav1.ObjectMeta, use func() error, err error)
 
-// eachPage reads one page after the other, and uses each before the next. One is read ahead, while the page before it is used: it may
-// be some time until that is done, and no more are held.
+// eachPage reads one page after the other, and uses each before the next. One is read ahead, while
+// the page before it is used: it may be some time until that is done, and no more are held.
 func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, again func(), read readPage) error {
 	type answer struct {
 		next  string
@@ -183,8 +187,8 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options meta
 	}
 }
 
-// goesOn is where a list goes on that grew too old, as the API server offers: behind the last object that it gave. Empty if it does
-// not, and then the list begins again.
+// goesOn is where a list goes on that grew too old, as the API server offers: behind the last
+// object that it gave. Empty if it does not, and then the list begins again.
 func goesOn(err error) string {
 	status := apierrors.APIStatus(nil)
 	if errors.As(err, &status) {
@@ -210,8 +214,9 @@ func (it items) first() *metav1.ObjectMeta {
 	return nil
 }
 
-// each calls f with one after the other, until it has seen enough. Metadata becomes an object only when its turn comes: managedFields, of which there may
-// be a megabyte, take many times as much as one.
+// each calls f with one after the other, until it has seen enough. Metadata becomes an object only
+// when its turn comes: managedFields, of which there may be a megabyte, take many times as much as
+// one.
 func (it items) each(f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (enough bool, err error) {
 	for i := range it.whole {
 		if enough, err = f(it.whole[i].Object, metaOf(&it.whole[i])); enough || err != nil {
@@ -278,7 +283,8 @@ func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
 	}
 }
 
-// MetaOf is the metadata of an object as a review holds it, as far as adding the finalizer needs it.
+// MetaOf is the metadata of an object as a review holds it, as far as adding the finalizer needs
+// it.
 func MetaOf(object map[string]any) *metav1.ObjectMeta {
 	return metaOf(&unstructured.Unstructured{Object: object})
 }

@@ -85,7 +85,8 @@ func TestOnePageIsReadAhead(t *testing.T) {
 	})
 }
 
-// TestEachRequestIsMadeWhenItIsSent: each page of a list by itself, and what is not sent is an error.
+// TestEachRequestIsMadeWhenItIsSent: each page of a list by itself, and what is not sent is an
+// error.
 func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 	api, l := many(t)
 	var asked atomic.Int32
@@ -194,7 +195,8 @@ func TestGetReadsTheWholeOrTheMetadata(t *testing.T) {
 	}
 }
 
-// TestAListWithoutAnEndIsAnError: an API gives another token with each page, and nothing with it, or the same object over and over.
+// TestAListWithoutAnEndIsAnError: an API gives another token with each page, and nothing with it,
+// or the same object over and over.
 func TestAListWithoutAnEndIsAnError(t *testing.T) {
 	for name, items := range map[string][]any{
 		"nothing":      {},

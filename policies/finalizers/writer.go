@@ -1,7 +1,8 @@
-// Package finalizers puts Weir's finalizer on stored objects and takes it off them, one request an object, and never on
-// another object than the one that was looked at.
+// Package finalizers puts Weir's finalizer on stored objects and takes it off them, one request an
+// object, and never on another object than the one that was looked at.
 //
-// It has no locks. A list reads its next page on a goroutine while a page is used, and joins it before it returns.
+// It has no locks. A list reads its next page on a goroutine while a page is used, and joins it
+// before it returns.
 package finalizers
 
 import (
@@ -24,13 +25,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// mostTries is how often an object that changes while it gets the finalizer is read and tried again.
+// mostTries is how often an object that changes while it gets the finalizer is read and tried
+// again.
 const mostTries = 5
 
 // Result is what became of the finalizer.
 type Result string
 
-// The results. Gone objects, and those that terminate, can no longer get it: nothing can be added to them (RB 6.33).
+// The results. Gone objects, and those that terminate, can no longer get it: nothing can be added
+// to them (RB 6.33).
 const (
 	Done    Result = "done"
 	Already Result = "already" // it was as wanted
@@ -45,8 +48,8 @@ type Writer struct {
 	now    func() time.Time
 }
 
-// New makes a Writer. Its requests are bounded by config's rate limits. now is the API server's time:
-// when a finalizer was added is written for other processes. Without it nothing can be added.
+// New makes a Writer. Its requests are bounded by config's rate limits. now is the API server's
+// time: when a finalizer was added is written for other processes. Without it nothing can be added.
 func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -55,14 +58,14 @@ func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 	return &Writer{client: client, now: now}, nil
 }
 
-// Put adds finalizers to an object, and says when: a DELETE that is under way now does not honour it (RB 6.24). A time that
-// cannot be believed is written again.
+// Put adds finalizers to an object, and says when: a DELETE that is under way now does not honour
+// it (RB 6.24). A time that cannot be believed is written again.
 func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
 	return s.change(ctx, gvr, m, s.adding(add), mostTries)
 }
 
-// PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is left alone. For whoever
-// judged the object before.
+// PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is
+// left alone. For whoever judged the object before.
 func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
 	return unchanged(s.change(ctx, gvr, m, s.adding(add), 1))
 }
@@ -83,14 +86,14 @@ func (s *Writer) adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string
 	}
 }
 
-// Take removes what Put has added, be the object terminating or not; of one that is, only Weir's own finalizer: by
-// then the other says how the deletion goes.
+// Take removes what Put has added, be the object terminating or not; of one that is, only Weir's
+// own finalizer: by then the other says how the deletion goes.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
 	return s.change(ctx, gvr, m, removing(gvr.GroupResource()), mostTries)
 }
 
-// TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or terminates by now, is
-// left alone. For whoever judged the object before.
+// TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or
+// terminates by now, is left alone. For whoever judged the object before.
 func (s *Writer) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
 	return unchanged(s.change(ctx, gvr, m, removing(gvr.GroupResource()), 1))
 }
@@ -102,8 +105,8 @@ func unchanged(result Result, err error) (Result, error) {
 	return result, err
 }
 
-// removing is the change that removes what Put has added. Of a permission only the finalizer: Put adds nothing there, and with an annotation
-// the API server may refuse the rest.
+// removing is the change that removes what Put has added. Of a permission only the finalizer: Put
+// adds nothing there, and with an annotation the API server may refuse the rest.
 func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
@@ -135,8 +138,8 @@ func without(list, gone []string) any {
 	return left
 }
 
-// change patches the metadata of one object as wanted says, which is asked again of what the object has become if it
-// changes meanwhile.
+// change patches the metadata of one object as wanted says, which is asked again of what the object
+// has become if it changes meanwhile.
 func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any, tries int) (Result, error) {
 	client := s.client.Resource(gvr).Namespace(m.Namespace)
 	uid := m.UID
@@ -176,8 +179,9 @@ func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m 
 	}
 }
 
-// CannotCarry tells whether the finalizer cannot be added because of what the object is: it is invalid, or with the finalizer too large. That
-// stays so until a client edits it. etcd's word for it comes as an error of the API server.
+// CannotCarry tells whether the finalizer cannot be added because of what the object is: it is
+// invalid, or with the finalizer too large. That stays so until a client edits it. etcd's word for
+// it comes as an error of the API server.
 func CannotCarry(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
 }

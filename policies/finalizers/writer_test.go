@@ -245,8 +245,9 @@ func TestWhichObjectsCannotCarryTheFinalizer(t *testing.T) {
 	}
 }
 
-// TestWhatWasJudgedIsChangedAsItWas: a decision about an object as it was is carried out on nothing else: an object that has changed since is
-// left alone, without a read and a second try, as is one that has gone.
+// TestWhatWasJudgedIsChangedAsItWas: a decision about an object as it was is carried out on nothing
+// else: an object that has changed since is left alone, without a read and a second try, as is one
+// that has gone.
 func TestWhatWasJudgedIsChangedAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		had       string // what the object has at the judgement

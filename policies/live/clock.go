@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// clockSamples is how often the API server's clock is looked at, and clockNoise what is no difference: the
-	// Date of an answer has seconds, and answers take time.
+	// clockSamples is how often the API server's clock is looked at, and clockNoise what is no
+	// difference: the Date of an answer has seconds, and answers take time.
 	clockSamples = 10 * time.Second
 	clockNoise   = 2 * time.Second
 )
 
-// Clock is the API server's, as the Date of its answers tells it: what is written into objects for others, and
-// compared with times that the API server wrote. Everything else counts from what was seen, by the process's
-// own monotonic clock. The zero value is ours, until there is an answer.
+// Clock is the API server's, as the Date of its answers tells it: what is written into objects for
+// others, and compared with times that the API server wrote. Everything else counts from what was
+// seen, by the process's own monotonic clock. The zero value is ours, until there is an answer.
 type Clock struct {
 	ahead atomic.Int64 // of ours, in nanoseconds
 	next  atomic.Int64 // when to look again, in nanoseconds of ours

@@ -13,14 +13,15 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// readEvery is how often files are looked at. A mounted ConfigMap changes by a link that is swapped, which asking finds
-// for certain, and notifications do not.
+// readEvery is how often files are looked at. A mounted ConfigMap changes by a link that is
+// swapped, which asking finds for certain, and notifications do not.
 const readEvery = 2 * time.Second
 
 var suffixes = []string{".yaml", ".yml", ".json"}
 
-// ReadDir reads the policies of a directory's files, in the order of their names. Files that begin with a dot are left
-// alone. What is wrong within a file is a problem; that the directory, or a file, cannot be read is an error.
+// ReadDir reads the policies of a directory's files, in the order of their names. Files that begin
+// with a dot are left alone. What is wrong within a file is a problem; that the directory, or a
+// file, cannot be read is an error.
 func ReadDir(dir string) ([]policies.Source, []policies.Problem, error) {
 	files, err := contents(dir)
 	if err != nil {
@@ -66,9 +67,9 @@ func parse(files []file) (sources []policies.Source, problems []policies.Problem
 	return sources, problems
 }
 
-// parseKeeping is parse for files that change under way. One that can no longer be read as policies, which is a slip while it
-// is edited, says what it said before: its policies are likely meant to hold. good are the files that could be read, as
-// they were then.
+// parseKeeping is parse for files that change under way. One that can no longer be read as
+// policies, which is a slip while it is edited, says what it said before: its policies are likely
+// meant to hold. good are the files that could be read, as they were then.
 func parseKeeping(files []file, good map[string][]policies.Source) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
 	nowGood = map[string][]policies.Source{}
 	for _, f := range files {
@@ -97,8 +98,8 @@ func digest(files []file) []byte {
 	return h.Sum(nil)
 }
 
-// followFiles reads the directory now and whenever it has changed, and is the same at two looks: a file that is being written in place may be
-// empty at one. A read that fails changes nothing.
+// followFiles reads the directory now and whenever it has changed, and is the same at two looks: a
+// file that is being written in place may be empty at one. A read that fails changes nothing.
 func (s *State) followFiles(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// gather is how long changes are gathered into one compilation: kubectl apply -f DIR is many of them.
+// gather is how long changes are gathered into one compilation: kubectl apply -f DIR is many of
+// them.
 const gather = 50 * time.Millisecond
 
 // resources are those of the policies' kinds.
@@ -198,7 +199,8 @@ func (s *State) missing() error {
 	return nil
 }
 
-// Ready says why the policies are not in force yet; nil once they are. From then on they always are.
+// Ready says why the policies are not in force yet; nil once they are. From then on they always
+// are.
 func (s *State) Ready() error {
 	if s.compiled.Load() {
 		return nil
@@ -218,8 +220,8 @@ func (s *State) Now() time.Time { return s.clock.Now() }
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
 
-// Relabelled returns a channel that is closed when the labels of a namespace change and policies may be about other objects for it. A namespace
-// that is new holds nothing yet.
+// Relabelled returns a channel that is closed when the labels of a namespace change and policies
+// may be about other objects for it. A namespace that is new holds nothing yet.
 func (s *State) Relabelled() <-chan struct{} { return s.labelled.Next() }
 
 // Namespace is a Namespace as last seen, or nil. It must not be written to.
@@ -233,8 +235,8 @@ func (s *State) Namespaces() (all []map[string]any, known bool) {
 	return s.namespaces.all(), true
 }
 
-// NamespaceNow is a Namespace as last seen or, if it has not been seen yet, as the API server has it; nil if there is
-// none. It must not be written to.
+// NamespaceNow is a Namespace as last seen or, if it has not been seen yet, as the API server has
+// it; nil if there is none. It must not be written to.
 func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, error) {
 	if ns := s.Namespace(name); ns != nil {
 		return ns, nil
@@ -249,7 +251,8 @@ func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, 
 	return ns.Object, nil
 }
 
-// Object is a policy as the API server has it, with its status; nil for one that is not there. It must not be written to.
+// Object is a policy as the API server has it, with its status; nil for one that is not there. It
+// must not be written to.
 func (s *State) Object(key policies.PolicyKey) map[string]any {
 	if kind := s.objects[key.Kind]; kind != nil {
 		return kind.get(key.Name)
@@ -264,7 +267,8 @@ func (s *State) Problems() []policies.Problem {
 	return slices.Concat(s.problems, s.set.Load().Problems())
 }
 
-// Unreadable is how many documents of policy files are no policies at all, so that nothing can be said of them but that.
+// Unreadable is how many documents of policy files are no policies at all, so that nothing can be
+// said of them but that.
 func (s *State) Unreadable() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

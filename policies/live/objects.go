@@ -25,8 +25,8 @@ import (
 
 // objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
 type objects struct {
-	// seen is told of what changes: the zero entry is that of an object that is not there. That all are listed for the first time, or again
-	// since the history went back, is told without a name.
+	// seen is told of what changes: the zero entry is that of an object that is not there. That all
+	// are listed for the first time, or again since the history went back, is told without a name.
 	seen func(name string, was, is entry)
 
 	mu     sync.RWMutex
@@ -47,7 +47,8 @@ func (e entry) there() bool { return e.object != nil }
 
 // respecified and relabelled tell whether something changed that selects, or is selected by.
 //
-// A generation alone does not tell: an object that was made again, or restored from a backup, may have another spec under the same one.
+// A generation alone does not tell: an object that was made again, or restored from a backup, may
+// have another spec under the same one.
 func (e entry) respecified(was entry) bool {
 	return e.there() != was.there() || e.generation != was.generation || !equality.Semantic.DeepEqual(e.object["spec"], was.object["spec"])
 }
@@ -151,7 +152,8 @@ func (s *objects) rewind() {
 	}
 }
 
-// begins notes what ends the list and watch that begins, and tells whether everything that was seen before is void.
+// begins notes what ends the list and watch that begins, and tells whether everything that was seen
+// before is void.
 func (s *objects) begins(end context.CancelFunc) (void bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,10 +199,11 @@ func (s *objects) Transformer() cache.TransformFunc {
 	}
 }
 
-// follow lists and watches until ctx ends. A kind that the API server does not know has no objects: the CRDs need not be
-// installed where policies are files.
+// follow lists and watches until ctx ends. A kind that the API server does not know has no objects:
+// the CRDs need not be installed where policies are files.
 //
-// Who may not list such objects is told so before it is told that there are none; served then asks discovery.
+// Who may not list such objects is told so before it is told that there are none; served then asks
+// discovery.
 func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, served func(schema.GroupVersionResource) (bool, error), log logr.Logger) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -242,8 +245,9 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 	}
 }
 
-// reflector makes one that begins with a list. One that has watched before resumes that at the resourceVersion that it has come to: after the
-// history went back that is still to come, and no change is shown until then.
+// reflector makes one that begins with a list. One that has watched before resumes that at the
+// resourceVersion that it has come to: after the history went back that is still to come, and no
+// change is shown until then.
 func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVersionResource) *cache.Reflector {
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
 		cache.ReflectorOptions{Name: gvr.Resource, TypeDescription: gvr.String()})

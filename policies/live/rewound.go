@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// probeEvery is how often it is asked whether the API server's history goes on. Whoever follows the graph asks more often, and tells Rewound; a
-	// webhook whose policies ask for no graph has nothing else.
+	// probeEvery is how often it is asked whether the API server's history goes on. Whoever follows
+	// the graph asks more often, and tells Rewound; a webhook whose policies ask for no graph has
+	// nothing else.
 	probeEvery   = 15 * time.Second
 	probeTimeout = 10 * time.Second
 )
 
-// Rewound is told that the history of the API server went back, as after a restore from a backup: policies and namespaces are listed again. What
-// is in force stays so until then, because without policies all requests would pass.
+// Rewound is told that the history of the API server went back, as after a restore from a backup:
+// policies and namespaces are listed again. What is in force stays so until then, because without
+// policies all requests would pass.
 func (s *State) Rewound(string) {
 	for _, o := range s.objects {
 		o.rewind()
@@ -29,8 +31,8 @@ func (s *State) Rewound(string) {
 	s.rewinds.Add(1)
 }
 
-// Current says why the policies in force may not be those that the API server has: its history went back, and not everything has been listed
-// again.
+// Current says why the policies in force may not be those that the API server has: its history went
+// back, and not everything has been listed again.
 func (s *State) Current() error {
 	if s.rewinds.Load() == s.compiledOf.Load() {
 		return nil
@@ -51,7 +53,8 @@ func (s *State) probe(ctx context.Context) {
 	}
 }
 
-// wentBack says why the history must have gone back, if it is known: the list, which is consistent, is not as far as the watch was before.
+// wentBack says why the history must have gone back, if it is known: the list, which is consistent,
+// is not as far as the watch was before.
 func (s *State) wentBack(ctx context.Context) string {
 	seen := s.namespaces.reached()
 	if seen == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestPoliciesAreThoseOfTheBackupAfterARestore: a watch that is resumed waits for a resourceVersion that is still to come, and shows no change
-// until then.
+// TestPoliciesAreThoseOfTheBackupAfterARestore: a watch that is resumed waits for a resourceVersion
+// that is still to come, and shows no change until then.
 func TestPoliciesAreThoseOfTheBackupAfterARestore(t *testing.T) {
 	team := func(name string) string {
 		return fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: %s}}}", name)
@@ -59,7 +59,8 @@ func TestPoliciesAreThoseOfTheBackupAfterARestore(t *testing.T) {
 	}
 }
 
-// TestAHistoryThatGoesOnHasNothingListedAgain: what is in force is compiled once, however long it is looked.
+// TestAHistoryThatGoesOnHasNothingListedAgain: what is in force is compiled once, however long it
+// is looked.
 func TestAHistoryThatGoesOnHasNothingListedAgain(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) { s.Put("deletionpolicies", policy("one", "0")) }, func(b *fixture) {
 		b.settle()

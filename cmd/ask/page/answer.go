@@ -34,7 +34,8 @@ func bad(format string, args ...any) error {
 // errUnchanged says that whoever asks has the answer.
 var errUnchanged = errors.New("unchanged")
 
-// settled answers when every kind has been listed that can be. Those whose lists hang are waited for only when the page is young.
+// settled answers when every kind has been listed that can be. Those whose lists hang are waited
+// for only when the page is young.
 func (p *Page) settled(ask func(context.Context, url.Values) (any, error)) http.HandlerFunc {
 	return answer(func(ctx context.Context, q url.Values) (any, error) {
 		listing, stop := context.WithDeadline(ctx, p.begun.Add(listTime))

@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	// pause is between two events at least: many changes are one. After a time without any the first is told once it has had gather for
-	// what comes with it.
+	// pause is between two events at least: many changes are one. After a time without any the
+	// first is told once it has had gather for what comes with it.
 	pause  = 200 * time.Millisecond
 	gather = 20 * time.Millisecond
-	// beat is between two at most, and told with each: a page that hears nothing for longer says that it is not connected.
+	// beat is between two at most, and told with each: a page that hears nothing for longer says
+	// that it is not connected.
 	beat = 5 * time.Second
 	// sendTime is what sending one may take.
 	sendTime = 10 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/apitest"
 )
 
-// TestListsThatHangHoldUpNoAnswer: a kind whose list never comes is left out, and said to be. Questions wait for it only when the
-// page is young.
+// TestListsThatHangHoldUpNoAnswer: a kind whose list never comes is left out, and said to be.
+// Questions wait for it only when the page is young.
 func TestListsThatHangHoldUpNoAnswer(t *testing.T) {
 	over := make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

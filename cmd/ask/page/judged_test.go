@@ -20,7 +20,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// governed is a town with a policy that refuses a delete by which more than one object would also be deleted, and whose API server says who asks.
+// governed is a town with a policy that refuses a delete by which more than one object would also
+// be deleted, and whose API server says who asks.
 func governed(t *testing.T) *town {
 	t.Helper()
 	down := &atomic.Bool{}
@@ -48,8 +49,8 @@ func governed(t *testing.T) *town {
 	return w
 }
 
-// TestAPlanThatCouldNotAskPoliciesIsMadeAgain: that they could not be read for a moment is no answer for the next one, nor is the question of who
-// went away.
+// TestAPlanThatCouldNotAskPoliciesIsMadeAgain: that they could not be read for a moment is no
+// answer for the next one, nor is the question of who went away.
 func TestAPlanThatCouldNotAskPoliciesIsMadeAgain(t *testing.T) {
 	w := governed(t)
 	verdicts := func() string {
@@ -76,8 +77,8 @@ func TestAPlanThatCouldNotAskPoliciesIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestPlansSayWhatPoliciesSay: what is refused is said beside what would go, and one that policies judged is made again when it is asked for, since
-// they may look at what no watch shows.
+// TestPlansSayWhatPoliciesSay: what is refused is said beside what would go, and one that policies
+// judged is made again when it is asked for, since they may look at what no watch shows.
 func TestPlansSayWhatPoliciesSay(t *testing.T) {
 	w := governed(t)
 	plan := func(name string) (id, verdicts string) {
@@ -97,7 +98,8 @@ func TestPlansSayWhatPoliciesSay(t *testing.T) {
 	w.ask(http.StatusNoContent, "plan", append([]string{"cascade", "background", "have", last(w).id}, boss...)...) // until the user asks
 }
 
-// TestPlansDoubtWhatIsNotFollowed: where one namespace is followed, what is in others may be more than policies accept.
+// TestPlansDoubtWhatIsNotFollowed: where one namespace is followed, what is in others may be more
+// than policies accept.
 func TestPlansDoubtWhatIsNotFollowed(t *testing.T) {
 	w := governed(t)
 	w.api.Put("namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: prod, uid: prod}}`)
@@ -116,7 +118,8 @@ func TestPlansDoubtWhatIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestPlansDoubtWhatPoliciesCannotBeAskedAbout: that an object cannot be read is said, and is not taken for a yes.
+// TestPlansDoubtWhatPoliciesCannotBeAskedAbout: that an object cannot be read is said, and is not
+// taken for a yes.
 func TestPlansDoubtWhatPoliciesCannotBeAskedAbout(t *testing.T) {
 	w := governed(t)
 	w.reads = func() (*unstructured.Unstructured, error) { return nil, errors.New("you may not read it") }
@@ -130,7 +133,8 @@ func TestPlansDoubtWhatPoliciesCannotBeAskedAbout(t *testing.T) {
 	w.ask(http.StatusNotFound, "plan", append([]string{"cascade", "background"}, boss...)...)
 }
 
-// TestFactsAreAskedOfWhatWasRead: why an object is as it is rests on the object as it is now, in the namespace that it is in.
+// TestFactsAreAskedOfWhatWasRead: why an object is as it is rests on the object as it is now, in
+// the namespace that it is in.
 func TestFactsAreAskedOfWhatWasRead(t *testing.T) {
 	w := newTown(t)
 	var asked []string

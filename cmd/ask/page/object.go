@@ -46,7 +46,8 @@ func (p *Page) named(q url.Values) (*named, error) {
 	}}, nil
 }
 
-// world is an insight.World, how far the Follower was at least when it was made, and why it does not show all; empty: it does.
+// world is an insight.World, how far the Follower was at least when it was made, and why it does
+// not show all; empty: it does.
 type world struct {
 	*insight.World
 	version int64

@@ -1,12 +1,14 @@
-// Package page serves the page of kubectl weir ui: what insight says about a cluster, kept up to date, to one user on this
-// machine.
+// Package page serves the page of kubectl weir ui: what insight says about a cluster, kept up to
+// date, to one user on this machine.
 //
-// It changes nothing in the cluster: there is no request by which it could. Who may open it is who has the address: it listens
-// on the loopback interface only, and the path begins with a random token. Browsers send requests of other pages, too, so Host,
-// Origin and Sec-Fetch-Site are checked, and nothing on the page comes from, or goes to, anywhere else.
+// It changes nothing in the cluster: there is no request by which it could. Who may open it is who
+// has the address: it listens on the loopback interface only, and the path begins with a random
+// token. Browsers send requests of other pages, too, so Host, Origin and Sec-Fetch-Site are
+// checked, and nothing on the page comes from, or goes to, anywhere else.
 //
-// Questions come on goroutines of the server, a few at the same time; one more closes it at the end, joined by Serve. One lock guards the plans
-// that are remembered; nothing is answered under it.
+// Questions come on goroutines of the server, a few at the same time; one more closes it at the
+// end, joined by Serve. One lock guards the plans that are remembered; nothing is answered under
+// it.
 package page
 
 import (
@@ -38,12 +40,13 @@ var assets embed.FS
 
 // Options say what the page shows.
 type Options struct {
-	// Cluster names the cluster to the user, and Flags to kubectl, for commands that are shown: a page stays with its cluster while the current
-	// context becomes another.
+	// Cluster names the cluster to the user, and Flags to kubectl, for commands that are shown: a
+	// page stays with its cluster while the current context becomes another.
 	Cluster, Flags string
 	Follower       *snapshot.Follower
-	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies say. Heard has a World know who refuses
-	// what Weir's controller asks for, in a namespace or in all; nil: that is not read.
+	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies
+	// say. Heard has a World know who refuses what Weir's controller asks for, in a namespace or in
+	// all; nil: that is not read.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)

@@ -12,7 +12,8 @@ import (
 // mostCompressed is how large all of the page may be, compressed.
 const mostCompressed = 100 << 10
 
-// TestAssets: the page is small, each file has a type, each vendored one its licence, and nothing is loaded from anywhere else.
+// TestAssets: the page is small, each file has a type, each vendored one its licence, and nothing
+// is loaded from anywhere else.
 func TestAssets(t *testing.T) {
 	var compressed bytes.Buffer
 	z := gzip.NewWriter(&compressed)

@@ -26,7 +26,8 @@ type outline struct {
 	cascade string
 	scope   string // the namespace that it rests on; empty: all of the cluster
 	version int64
-	// judged says that policies were asked, which may look at what no Follower knows, or that they could not be: it is made again when the user asks.
+	// judged says that policies were asked, which may look at what no Follower knows, or that they
+	// could not be: it is made again when the user asks.
 	judged bool
 }
 

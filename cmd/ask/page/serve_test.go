@@ -178,7 +178,8 @@ func (w *town) ask(status int, question string, parameters ...string) map[string
 
 var boss = []string{"kind", "configmaps", "namespace", "shop", "name", "boss"}
 
-// TestWhoMayAsk: who has the address may, and no other page of the same browser, be it one that has a name of its own for this machine.
+// TestWhoMayAsk: who has the address may, and no other page of the same browser, be it one that has
+// a name of its own for this machine.
 func TestWhoMayAsk(t *testing.T) {
 	w := newTown(t)
 	_, port, _ := strings.Cut(w.listener.Addr().String(), ":")
@@ -293,7 +294,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownIsNotSentAgain: who has the answer is told so, until something changes that it rests on.
+// TestWhatIsKnownIsNotSentAgain: who has the answer is told so, until something changes that it
+// rests on.
 func TestWhatIsKnownIsNotSentAgain(t *testing.T) {
 	w := newTown(t)
 	for _, question := range [][]string{append([]string{"object"}, boss...), {"pending", "namespace", "shop"}, {"orphans"}} {
@@ -309,7 +311,8 @@ func TestWhatIsKnownIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestObjectThatCannotBeRead: what metadata says is told all the same, and of one that is not the same any more nothing is.
+// TestObjectThatCannotBeRead: what metadata says is told all the same, and of one that is not the
+// same any more nothing is.
 func TestObjectThatCannotBeRead(t *testing.T) {
 	w := newTown(t)
 	w.reads = func() (*unstructured.Unstructured, error) { return nil, errors.New("you may not read it") }
@@ -332,7 +335,8 @@ func TestObjectThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestPlansAreKept: the last ones, for their lines to be asked for; the same question has the same plan for as long as nothing changes.
+// TestPlansAreKept: the last ones, for their lines to be asked for; the same question has the same
+// plan for as long as nothing changes.
 func TestPlansAreKept(t *testing.T) {
 	w := newTown(t)
 	plan := func(name, cascade, have string) (id string) {
@@ -375,7 +379,8 @@ func TestPlansAreKept(t *testing.T) {
 	}
 }
 
-// TestQuestionsWaitForTheirTurn: no more are answered at once than may be, and one whose asker has gone takes no turn.
+// TestQuestionsWaitForTheirTurn: no more are answered at once than may be, and one whose asker has
+// gone takes no turn.
 func TestQuestionsWaitForTheirTurn(t *testing.T) {
 	w := newTown(t)
 	for range atOnce {
@@ -398,8 +403,8 @@ func TestQuestionsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestChangesAreToldAsTheyCome: a page that is open hears of each change, as many pages may be open as there is room for, and all of them end with
-// the server.
+// TestChangesAreToldAsTheyCome: a page that is open hears of each change, as many pages may be open
+// as there is room for, and all of them end with the server.
 func TestChangesAreToldAsTheyCome(t *testing.T) {
 	w := newTown(t)
 	ctx, stop := context.WithCancel(t.Context())

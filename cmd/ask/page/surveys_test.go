@@ -30,7 +30,8 @@ func (w *town) survey(question, field, by string, parameters ...string) map[stri
 	return found
 }
 
-// TestSurveysSendABoundedShare: of ten thousand objects that wait, a page needs to know how many there are, and some.
+// TestSurveysSendABoundedShare: of ten thousand objects that wait, a page needs to know how many
+// there are, and some.
 func TestSurveysSendABoundedShare(t *testing.T) {
 	w := newTown(t)
 	const many = mostListed + 30
@@ -78,7 +79,8 @@ func TestOrphansOfEachFate(t *testing.T) {
 	}
 }
 
-// TestKindThatCannotBeListedIsSaid: a page that shows nothing of a kind says so, rather than that there is nothing.
+// TestKindThatCannotBeListedIsSaid: a page that shows nothing of a kind says so, rather than that
+// there is nothing.
 func TestKindThatCannotBeListedIsSaid(t *testing.T) {
 	w := newTownOf(t, func(r apitest.Request) *apitest.Reply {
 		if strings.HasSuffix(r.Path, "/configmaps") {
@@ -98,7 +100,8 @@ func TestKindThatCannotBeListedIsSaid(t *testing.T) {
 	}
 }
 
-// TestOwnersInAnotherNamespaceAreNamed: they own nothing here, and who wonders why an object goes is told where they are.
+// TestOwnersInAnotherNamespaceAreNamed: they own nothing here, and who wonders why an object goes
+// is told where they are.
 func TestOwnersInAnotherNamespaceAreNamed(t *testing.T) {
 	w := newTown(t)
 	w.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: back-office, name: far, uid: far}}`)

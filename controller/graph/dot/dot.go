@@ -1,5 +1,6 @@
-// Package dot draws objects and their owners for Graphviz: what the leader serves at the path of kube-controller-manager's debug page, what kubectl
-// weir prints with -o dot, and the drawings of the scripts. It is pure, and keeps nothing.
+// Package dot draws objects and their owners for Graphviz: what the leader serves at the path of
+// kube-controller-manager's debug page, what kubectl weir prints with -o dot, and the drawings of
+// the scripts. It is pure, and keeps nothing.
 package dot
 
 import (
@@ -20,9 +21,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Write draws objects and their owners in the format of kube-controller-manager's
-// debug page (RB 9.8): edges lead from dependents to owners; objects that own nothing and that nothing
-// owns are left out; owners that are not among the views are drawn as missing.
+// Write draws objects and their owners in the format of kube-controller-manager's debug page (RB
+// 9.8): edges lead from dependents to owners; objects that own nothing and that nothing owns are
+// left out; owners that are not among the views are drawn as missing.
 func Write(w io.Writer, views []graph.View) error {
 	text, err := encoder.Marshal(newDrawing(views), "full", "", "  ")
 	if err != nil {
@@ -97,8 +98,8 @@ func vertexOf(v *graph.View) *vertex {
 	}
 }
 
-// missing is an owner as a reference has it. Virtual, unless it is known not to be there: no watch has
-// seen it, and it may exist.
+// missing is an owner as a reference has it. Virtual, unless it is known not to be there: no watch
+// has seen it, and it may exist.
 func missing(o graph.OwnerView) *vertex {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
@@ -107,8 +108,8 @@ func missing(o graph.OwnerView) *vertex {
 	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !o.Gone()}
 }
 
-// DOTID and Attributes quote all there is: what the encoder leaves as it is may look like HTML, or like
-// quoted already.
+// DOTID and Attributes quote all there is: what the encoder leaves as it is may look like HTML, or
+// like quoted already.
 
 // DOTID is the name of the vertex in the drawing.
 func (v *vertex) DOTID() string { return strconv.Quote(string(v.uid)) }

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph/dot"
 )
 
-// TestDrawingIsReadBackAsItWas draws an object, its dependent and an owner that is not there under hostile
-// names, and reads the drawing with a parser of the language.
+// TestDrawingIsReadBackAsItWas draws an object, its dependent and an owner that is not there under
+// hostile names, and reads the drawing with a parser of the language.
 func TestDrawingIsReadBackAsItWas(t *testing.T) {
 	for _, name := range hostileNames {
 		drawAndRead(t, name, "uid-"+name)
@@ -119,7 +119,8 @@ func (v *drawnVertex) SetAttribute(a encoding.Attribute) error {
 	return nil
 }
 
-// asHTML is what the parser takes for quoted HTML, and leaves quoted: after it, <b> and "<b>" are the same.
+// asHTML is what the parser takes for quoted HTML, and leaves quoted: after it, <b> and "<b>" are
+// the same.
 func asHTML(s string) bool { return strings.HasPrefix(s, `"<`) && strings.HasSuffix(s, `>"`) }
 
 // unquoted undoes what the parser leaves.

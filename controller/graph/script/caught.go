@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// caught answers what of some kinds goes with an object, or of which of them a namespace holds something.
+// caught answers what of some kinds goes with an object, or of which of them a namespace holds
+// something.
 func (r *Runner) caught(words []string) (string, error) {
 	a, err := newArgs(words, "kept", "wanted", "namespace", "most")
 	if err != nil {

@@ -64,11 +64,13 @@
 // version is the preferred one.
 //
 // OWNER is KIND/NAME/UID with an optional !block, !unblock (false, spelled out), *controller,
-// *uncontroller. Its KIND is the singular with a capital letter: a usual one, or KIND.VERSION[.GROUP].
+// *uncontroller. Its KIND is the singular with a capital letter: a usual one, or
+// KIND.VERSION[.GROUP].
 //
-// An rv that is not given counts up. LABEL is the uid if it is not given; looking and answering, sending
-// and accepting are apart because the cluster goes on in between. A WORD is escaped as in a URL query
-// where it has to be: a name may contain anything.
+// An rv that is not given counts up. LABEL is the uid if it is not given; looking and answering,
+// sending and accepting are apart because the cluster goes on in between. A WORD is escaped as in a
+// URL query where it has to be: a name may contain anything.
 //
-// Each line answers with the objects that it made dirty, sorted by uid, and what is decided about them.
+// Each line answers with the objects that it made dirty, sorted by uid, and what is decided about
+// them.
 package script

@@ -80,7 +80,8 @@ func words(list []string) string {
 	return "(" + strings.Join(out, ", ") + ")"
 }
 
-// marks are the optional booleans of a reference: spelled out, because unset is not the same as false.
+// marks are the optional booleans of a reference: spelled out, because unset is not the same as
+// false.
 var marks = []struct {
 	word    string
 	set     func(*metav1.OwnerReference) **bool

@@ -17,7 +17,8 @@ import (
 // Runner plays lines on a graph. The zero value is not ready: use New.
 type Runner struct {
 	Graph *graph.Graph
-	// Each, if set, takes the place of Graph.Apply: it applies the event, and can look before and after.
+	// Each, if set, takes the place of Graph.Apply: it applies the event, and can look before and
+	// after.
 	Each func(graph.Event) []types.UID
 
 	version uint64 // the last resourceVersion
@@ -31,7 +32,8 @@ func New() *Runner {
 	return &Runner{Graph: graph.New(), looks: map[string]graph.Claim{}, sent: map[string]graph.Action{}}
 }
 
-// Run plays one line, with the lines below it where the verb takes any, and returns what it answers.
+// Run plays one line, with the lines below it where the verb takes any, and returns what it
+// answers.
 func (r *Runner) Run(line string, below ...string) (string, error) {
 	words := split(line)
 	if len(words) == 0 {

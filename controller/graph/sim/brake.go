@@ -12,16 +12,19 @@ import (
 
 // Brake limits what one process deletes by inference, until a person decides. Moments are ticks.
 type Brake interface {
-	// Allows tells whether an object may be deleted now; if not, after how many ticks that is to be asked again, or 0 for when a person has decided.
+	// Allows tells whether an object may be deleted now; if not, after how many ticks that is to be
+	// asked again, or 0 for when a person has decided.
 	Allows(now int, a graph.Action, g *graph.Graph) (yes bool, again int)
 	Deleted(a graph.Action)
 	Rewound(now int)
-	// Signs tells whether Allows wants to know who wrote the references for which an object is to go.
+	// Signs tells whether Allows wants to know who wrote the references for which an object is to
+	// go.
 	Signs(a graph.Action) bool
 	// Hold holds what the process before held, and Held are the causes for which something is held.
 	Hold(now int, c graph.Cause)
 	Held() []graph.Cause
-	// Waits are the objects that wait for a decision. open: there may be more, once lookups are answered.
+	// Waits are the objects that wait for a decision. open: there may be more, once lookups are
+	// answered.
 	Waits(g *graph.Graph, c graph.Cause) (uids []types.UID, open bool)
 	Decide(c graph.Cause, uids []types.UID)
 	Ends(c graph.Cause)
@@ -36,8 +39,9 @@ type Braking struct {
 	Deaf bool
 }
 
-// RunBraked is Run where each process has a brake. Besides what must hold there: what is not inherited goes past no limit before a person has
-// decided, and when all decisions were made nothing is held, and nothing is left that should go.
+// RunBraked is Run where each process has a brake. Besides what must hold there: what is not
+// inherited goes past no limit before a person has decided, and when all decisions were made
+// nothing is held, and nothing is left that should go.
 func RunBraked(seed uint64, steps int, b Braking) (Stats, error) {
 	w := newCluster(seed)
 	w.braking = &persons{Braking: b, written: map[graph.Cause]bool{}, decided: map[types.UID]bool{}, seen: map[graph.Cause][][]types.UID{}}
@@ -59,7 +63,8 @@ type let struct {
 	kept int // since when nothing is held any more; 0: something is
 }
 
-// resume gives a process that begins to lead a brake, which holds what the one before it has written down.
+// resume gives a process that begins to lead a brake, which holds what the one before it has
+// written down.
 func (w *cluster) resume(c *collector) {
 	if w.braking == nil {
 		return
@@ -78,7 +83,8 @@ func sortedCauses(of map[graph.Cause]bool) (all []graph.Cause) {
 	return all
 }
 
-// holds asks the brake of a process about an object that a worker has taken, and puts it off if it may not go.
+// holds asks the brake of a process about an object that a worker has taken, and puts it off if it
+// may not go.
 func (w *cluster) holds(c *collector, a graph.Action) (held bool, err error) {
 	if c.brake == nil || a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked {
 		return false, nil
@@ -109,7 +115,8 @@ func (w *cluster) holds(c *collector, a graph.Action) (held bool, err error) {
 	return false, w.withinLimit(c, a)
 }
 
-// withinLimit tells whether an object may go by what the cluster knows: of what is inherited, a part goes with what it depends on.
+// withinLimit tells whether an object may go by what the cluster knows: of what is inherited, a
+// part goes with what it depends on.
 func (w *cluster) withinLimit(c *collector, a graph.Action) error {
 	if w.braking.decided[a.Object.UID] {
 		w.stats["went by decision"]++
@@ -142,7 +149,8 @@ func (w *cluster) withinLimit(c *collector, a graph.Action) error {
 	return nil
 }
 
-// sign has a process know who wrote the reference for which an object is to go, as the server has it; false if that is not there any more.
+// sign has a process know who wrote the reference for which an object is to go, as the server has
+// it; false if that is not there any more.
 func (w *cluster) sign(c *collector, a *graph.Action) bool {
 	for _, o := range w.server.all() {
 		if writer := o.signed[a.Inferred.Reference]; o.UID == a.Object.UID && writer != "" {
@@ -155,7 +163,8 @@ func (w *cluster) sign(c *collector, a *graph.Action) bool {
 	return false
 }
 
-// missed tells the graph of an object that is not there any more, of whose end its watch may never tell.
+// missed tells the graph of an object that is not there any more, of whose end its watch may never
+// tell.
 func (w *cluster) missed(c *collector, ref graph.Ref) error {
 	if k := w.server.kind(ref.Kind); !k.served || k.forbidden || k.objects[ref.UID] != nil {
 		return nil
@@ -164,7 +173,8 @@ func (w *cluster) missed(c *collector, ref graph.Ref) error {
 	return c.apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: c.graph.History()}, ref.UID, "")
 }
 
-// keep is what a leader does for what it holds once in a while: it writes that down, and ends what holds nothing any more.
+// keep is what a leader does for what it holds once in a while: it writes that down, and ends what
+// holds nothing any more.
 func (w *cluster) keep(c *collector) {
 	if c.brake == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// temper is how unkind a cluster is: each seed has its own, because faults hide each other. In thousandths
-// of the steps, but for the last three: in hundredths of the deletions that a watch tells of, and of the
-// requests.
+// temper is how unkind a cluster is: each seed has its own, because faults hide each other. In
+// thousandths of the steps, but for the last three: in hundredths of the deletions that a watch
+// tells of, and of the requests.
 type temper struct {
 	users, breaks, restarts, failovers, restores, ticks, revisions int
 	ghosts, refusals, losses                                       int
@@ -54,8 +54,8 @@ type cluster struct {
 	braking          *persons     // nil: what is inferred has no limit
 }
 
-// Run plays one seed: so many steps of chaos, and then as many as it takes to settle. An error names what
-// did not hold, and tells it as a script.
+// Run plays one seed: so many steps of chaos, and then as many as it takes to settle. An error
+// names what did not hold, and tells it as a script.
 func Run(seed uint64, steps int) (Stats, error) {
 	w, err := played(seed, steps)
 	return w.stats, err
@@ -264,9 +264,9 @@ func (w *cluster) failover() error {
 	return nil
 }
 
-// restore puts the server back to a backup that was made a while ago, and makes the next one. The collectors
-// know of it before anything is sent again: contact was lost, and no request is made after that until it is
-// known that history did not go back.
+// restore puts the server back to a backup that was made a while ago, and makes the next one. The
+// collectors know of it before anything is sent again: contact was lost, and no request is made
+// after that until it is known that history did not go back.
 func (w *cluster) restore() error {
 	if w.saved == nil || w.chance(30) {
 		w.saved = w.server.backup()

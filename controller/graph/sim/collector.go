@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// collector is one process: a graph, the watches that feed it, and, while it leads, a queue and workers.
+// collector is one process: a graph, the watches that feed it, and, while it leads, a queue and
+// workers.
 type collector struct {
 	name    string
 	graph   *graph.Graph
@@ -22,8 +23,8 @@ type collector struct {
 	queue   map[types.UID]*item
 	workers int // busy ones
 
-	// orphaning are the objects that it saw orphaning and did not see ending foreground after that: what
-	// they left, it may not delete.
+	// orphaning are the objects that it saw orphaning and did not see ending foreground after that:
+	// what they left, it may not delete.
 	orphaning map[types.UID]bool
 	unruled   map[types.UID]schema.GroupResource // held, and policies are to be asked
 	passes    map[string]*pass                   // by namespace
@@ -63,8 +64,8 @@ func newCollector(name string, s *server) *collector {
 	return c
 }
 
-// unfollowed are the kinds that may hide objects: as far as the collector knows they are served, and
-// it may list them, and their watches have not brought everything. The graph is not asked.
+// unfollowed are the kinds that may hide objects: as far as the collector knows they are served,
+// and it may list them, and their watches have not brought everything. The graph is not asked.
 func (c *collector) unfollowed() map[schema.GroupResource]bool {
 	kinds := map[schema.GroupResource]bool{}
 	for _, w := range c.watches {
@@ -80,7 +81,8 @@ func (c *collector) knows(k *kind) bool {
 	return slices.ContainsFunc(c.served, func(r graph.Resource) bool { return r.GroupResource() == k.GroupResource() })
 }
 
-// overrated finds a kind of which the graph says that it has everything, and its watch has not brought that.
+// overrated finds a kind of which the graph says that it has everything, and its watch has not
+// brought that.
 func (c *collector) overrated() error {
 	for kind := range c.unfollowed() {
 		if _, complete := c.graph.Instances(kind); complete {
@@ -181,8 +183,8 @@ func (c *collector) discover(s *server) error {
 	return nil
 }
 
-// leave ends the watches of kinds that are no longer served: some time after discovery, and whether or
-// not they have shown all.
+// leave ends the watches of kinds that are no longer served: some time after discovery, and whether
+// or not they have shown all.
 func (c *collector) leave() error {
 	for _, w := range c.watches {
 		if w.running && !c.knows(w.kind) {

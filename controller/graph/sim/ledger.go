@@ -13,8 +13,8 @@ import (
 type ledger struct {
 	// real are those of its references whose owner was there when they were written.
 	real map[string]bool
-	// left are the references that it had after an orphaning owner let it go, its last that was there, and whose
-	// owners were absent by then; nil if none did.
+	// left are the references that it had after an orphaning owner let it go, its last that was
+	// there, and whose owners were absent by then; nil if none did.
 	left map[string]bool
 }
 
@@ -36,8 +36,8 @@ func (s *server) note(o *object) {
 	}
 }
 
-// tookOff notes that a collector took the references of an object to orphaning owners off. unknown tells of an
-// owner that is gone, and of whose end the collector had not been told when it decided.
+// tookOff notes that a collector took the references of an object to orphaning owners off. unknown
+// tells of an owner that is gone, and of whose end the collector had not been told when it decided.
 func (s *server) tookOff(o *object, before []metav1.OwnerReference, unknown func(types.UID) bool) {
 	orphaned := false
 	for _, r := range before {
@@ -70,9 +70,9 @@ func (s *server) tookOff(o *object, before []metav1.OwnerReference, unknown func
 	}
 }
 
-// owedLife tells whether an object is left with nothing but references to owners that never were, by a
-// collector that let it go from an owner that was deleted with orphan: whoever asked for that wants it to
-// live.
+// owedLife tells whether an object is left with nothing but references to owners that never were,
+// by a collector that let it go from an owner that was deleted with orphan: whoever asked for that
+// wants it to live.
 func (o *object) owedLife() bool {
 	if o.ledger.left == nil || len(o.Owners) == 0 {
 		return false
@@ -82,9 +82,10 @@ func (o *object) owedLife() bool {
 	})
 }
 
-// lost finds an object that would be in danger if an orphaning owner went now: it refers to the owner, and is
-// of a kind that a collector knew that it did not follow when it decided, or had been told so by then. nil if
-// there is none. One that the watch had not come to yet is no process's fault: it is released when it is seen.
+// lost finds an object that would be in danger if an orphaning owner went now: it refers to the
+// owner, and is of a kind that a collector knew that it did not follow when it decided, or had been
+// told so by then. nil if there is none. One that the watch had not come to yet is no process's
+// fault: it is released when it is seen.
 func (s *server) lost(owner *object, unfollowed map[schema.GroupResource]bool, told map[schema.GroupResource]int) *object {
 	for _, o := range s.all() {
 		k := s.kind(o.Kind)
@@ -124,8 +125,8 @@ func (s *server) backup() *server {
 	return c
 }
 
-// restore makes the server what it was at a backup. Versions go back, or jump far ahead; uids do not come
-// again.
+// restore makes the server what it was at a backup. Versions go back, or jump far ahead; uids do
+// not come again.
 func (s *server) restore(b *server, bump bool) {
 	b = b.backup() // it may be restored again
 	s.buried, s.ending = b.buried, b.ending

@@ -22,11 +22,12 @@ type pass struct {
 	refused    map[schema.GroupResource]bool
 }
 
-// mostWaits is after how many passes that ended in waiting a drainer compares what it waits for with the
-// server.
+// mostWaits is after how many passes that ended in waiting a drainer compares what it waits for
+// with the server.
 const mostWaits = 20
 
-// drain lets a process that believes that it leads take one step with a namespace that is being deleted.
+// drain lets a process that believes that it leads take one step with a namespace that is being
+// deleted.
 func (w *cluster) drain() error {
 	if len(w.server.ending) == 0 {
 		return nil

@@ -21,8 +21,8 @@ type task struct {
 	action graph.Action
 	// orphaning is what the collector had seen when it decided
 	orphaning map[types.UID]bool
-	// unfollowed are the kinds of which it knew that they could hide objects, when it decided, and told is how
-	// much of the log of the others it had seen.
+	// unfollowed are the kinds of which it knew that they could hide objects, when it decided, and
+	// told is how much of the log of the others it had seen.
 	unfollowed map[schema.GroupResource]bool
 	told       map[schema.GroupResource]int
 	ruled      metav1.DeletionPropagation // by policies, about the object
@@ -155,7 +155,8 @@ func (w *cluster) respond(t *task) error {
 	return nil
 }
 
-// verify is the edge's second look at an object that it cannot find: the watch may never tell of its end.
+// verify is the edge's second look at an object that it cannot find: the watch may never tell of
+// its end.
 func (w *cluster) verify(c *collector, t *task) error {
 	ref := t.action.Object
 	if t.outcome != notFound && t.outcome != conflict || c.queue[t.uid].tries == 0 {
@@ -168,8 +169,8 @@ func (w *cluster) verify(c *collector, t *task) error {
 	return c.apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: t.history}, t.uid, t.label)
 }
 
-// sameButNewer is the second try of a request whose only fault was an old resourceVersion: the object as
-// it is now carries the same decision.
+// sameButNewer is the second try of a request whose only fault was an old resourceVersion: the
+// object as it is now carries the same decision.
 func (w *cluster) sameButNewer(t *task) *task {
 	if t.tries == 2 {
 		return nil

@@ -13,8 +13,8 @@ import (
 // ours is the finalizer that holds objects until policies were asked how their deletion goes on.
 const ours = "weir.example/held"
 
-// propagation is what policies say of an object now; "" while they cannot be judged. They change their minds (revision), but
-// not when all is to settle.
+// propagation is what policies say of an object now; "" while they cannot be judged. They change
+// their minds (revision), but not when all is to settle.
 func (w *cluster) propagation(uid types.UID) metav1.DeletionPropagation {
 	n, _ := strconv.ParseUint(strings.TrimLeft(string(uid[max(0, len(uid)-4):]), "u"), 16, 64)
 	c := propagations[(n*7+w.revision)%4]
@@ -90,7 +90,8 @@ func (w *cluster) rule() error {
 	return nil
 }
 
-// orphans and waits tell how an object on the server ends when policies have been asked for the last time.
+// orphans and waits tell how an object on the server ends when policies have been asked for the
+// last time.
 func (w *cluster) orphans(o *object) bool {
 	return o.orphaning() || w.heldFor(o) == metav1.DeletePropagationOrphan
 }

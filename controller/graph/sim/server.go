@@ -53,7 +53,8 @@ type object struct {
 	lingers bool // deleted gracefully, not finished yet
 	// What it ever was: a collector that is behind may still act on it.
 	wasForeground, wasOrphaning bool
-	// Held by a finalizer of ours, it does not go foreground before policies were asked, and then as it ever was.
+	// Held by a finalizer of ours, it does not go foreground before policies were asked, and then
+	// as it ever was.
 	askedForeground, ruled bool
 	ledger                 ledger
 	signed                 map[types.UID]string // who wrote the reference to an owner; never changed, but replaced
@@ -260,8 +261,8 @@ func (o *object) sign(writer string) {
 	o.signed = signed
 }
 
-// setFinalizers is a patch of the finalizers; a terminating object gets no new ones (RB 6.33), and none
-// may have both of the garbage collector's (RB 6.4).
+// setFinalizers is a patch of the finalizers; a terminating object gets no new ones (RB 6.33), and
+// none may have both of the garbage collector's (RB 6.4).
 func (s *server) setFinalizers(o *object, finalizers []string) {
 	if slices.Contains(finalizers, orphan) && slices.Contains(finalizers, foreground) {
 		return

@@ -51,15 +51,16 @@ func (w *cluster) settle() error {
 			return w.tell(w.leader, err, w.busy()...)
 		}
 	}
-	// Each object may ask for a few things: references go, unblock, delete, finalizer; some earn a conflict.
+	// Each object may ask for a few things: references go, unblock, delete, finalizer; some earn a
+	// conflict.
 	if most := 20 * (len(w.server.buried) + mostObjects); w.stats["requests"]-requests > most {
 		return w.tell(w.leader, fmt.Errorf("%d requests to settle, %d are enough", w.stats["requests"]-requests, most))
 	}
 	return nil
 }
 
-// compare tells the collectors of objects that they have and the server has not: the watch lost the news. It
-// is what the edge does once in a while, all kinds one after the other.
+// compare tells the collectors of objects that they have and the server has not: the watch lost the
+// news. It is what the edge does once in a while, all kinds one after the other.
 func (w *cluster) compare() error {
 	for found := true; found; {
 		found = false

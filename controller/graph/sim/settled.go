@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph/script"
 )
 
-// settled says what on the server a collector would still have to do something about, or nothing. It is
-// the meaning of ownership, written without the graph:
+// settled says what on the server a collector would still have to do something about, or nothing.
+// It is the meaning of ownership, written without the graph:
 //
 //	an object with references lives if one of them is to an owner that is there and not waiting, or if
 //	one can never be resolved; in the first case it has no reference to an owner that waits or is absent;
@@ -96,8 +96,8 @@ func (w *cluster) stuck(o *object, seen map[*object]bool) bool {
 	return false
 }
 
-// idle tells what the leader would still do about an object that is not in its queue: a decision that
-// changed and was not told.
+// idle tells what the leader would still do about an object that is not in its queue: a decision
+// that changed and was not told.
 func (w *cluster) idle() error {
 	for _, uid := range w.leader.graph.UIDs() {
 		if a := w.leader.graph.Decide(uid); a.Request() && w.leader.queue[uid] == nil {
@@ -130,8 +130,8 @@ func (w *cluster) agrees() error {
 	return nil
 }
 
-// replays tells whether the script that a failure would print does what happened: a report that does
-// not reproduce is none.
+// replays tells whether the script that a failure would print does what happened: a report that
+// does not reproduce is none.
 func (w *cluster) replays() error {
 	r := script.New()
 	for _, line := range w.leader.script(w.leader.seen()...) {

@@ -24,8 +24,8 @@ var (
 	seed   = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )
 
-// TestSimulatedClusters lets collectors work on clusters that are as unkind as they can be. What must
-// hold is in the package comment of sim.
+// TestSimulatedClusters lets collectors work on clusters that are as unkind as they can be. What
+// must hold is in the package comment of sim.
 func TestSimulatedClusters(t *testing.T) {
 	var mu sync.Mutex
 	all, begun, n := sim.Stats{}, time.Now(), 0
@@ -57,7 +57,8 @@ func TestSimulatedClusters(t *testing.T) {
 	t.Logf("%d clusters: %s", n, all)
 }
 
-// TestSimulationFollowsFromItsSeed: a seed that is printed is of use only if it does the same again.
+// TestSimulationFollowsFromItsSeed: a seed that is printed is of use only if it does the same
+// again.
 func TestSimulationFollowsFromItsSeed(t *testing.T) {
 	for seed := range uint64(5) {
 		once, err := sim.Run(seed, *steps)

@@ -23,7 +23,8 @@ func (w *cluster) busy() (uids []types.UID) {
 	return uids
 }
 
-// tell turns what did not hold into a message with the server's view and the script of the collector.
+// tell turns what did not hold into a message with the server's view and the script of the
+// collector.
 func (w *cluster) tell(c *collector, err error, uids ...types.UID) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s, after %d steps)\n\non the server:\n", err, c.name, w.stats["steps"]+w.stats["steps to settle"])

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// watch is one kind as one collector follows it: a list, event by event, then the kind's log from where
-// the list was taken.
+// watch is one kind as one collector follows it: a list, event by event, then the kind's log from
+// where the list was taken.
 type watch struct {
 	kind    *kind
 	running bool
@@ -31,8 +31,8 @@ func (w *watch) level() bool {
 	return w.running && w.synced && !w.broken && !w.paused && len(w.list) == 0
 }
 
-// relist takes a list: as the kind is now or, from a server that lags, was at some time since the watch
-// saw it last.
+// relist takes a list: as the kind is now or, from a server that lags, was at some time since the
+// watch saw it last.
 func (w *watch) relist(d dice) {
 	from := max(w.next, w.kind.restored)
 	at := from + d.IntN(len(w.kind.log)-from+1)
@@ -60,7 +60,8 @@ func (w *watch) pending() bool {
 	return w.running && (w.broken || w.paused || len(w.list) > 0 || w.next < len(w.kind.log))
 }
 
-// deliver returns the next event, or nil if the watch was busy with itself. lose: a deletion is not told.
+// deliver returns the next event, or nil if the watch was busy with itself. lose: a deletion is not
+// told.
 func (w *watch) deliver(d dice, lose bool) graph.Event {
 	switch {
 	case w.broken && (w.kind.forbidden || !w.kind.served):
@@ -101,8 +102,8 @@ func (w *watch) deliver(d dice, lose bool) graph.Event {
 	return graph.Observed{Object: &c.object.clone().Object}
 }
 
-// fail breaks the watch, perhaps in the middle of a list: what happens until the next list is only seen in
-// that, or it goes on where it was.
+// fail breaks the watch, perhaps in the middle of a list: what happens until the next list is only
+// seen in that, or it goes on where it was.
 func (w *watch) fail(d dice) graph.Event {
 	if !w.running || w.broken || w.paused {
 		return nil

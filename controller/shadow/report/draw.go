@@ -120,7 +120,8 @@ func (d *Difference) told() string {
 	return "Weir would " + verb + " it, and the cluster has not"
 }
 
-// printer keeps the first error. What others have chosen, such as the names of owners, stays in its line.
+// printer keeps the first error. What others have chosen, such as the names of owners, stays in its
+// line.
 type printer struct {
 	out io.Writer
 	err error

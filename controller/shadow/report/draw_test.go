@@ -140,7 +140,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReportThatCannotBeWrittenIsAnError: wherever that begins, it is told, nothing more is tried, and the gate is not what is told.
+// TestReportThatCannotBeWrittenIsAnError: wherever that begins, it is told, nothing more is tried,
+// and the gate is not what is told.
 func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
 	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1, Unseen: []Unseen{{What: "widgets.example.com"}}, MoreUnseen: 1, Faults: 1, ForgottenWrites: 1,
 		Decisions: map[string]map[string]int{"delete": {Done: 1}, Drain: {Done: 1}}}
@@ -159,8 +160,9 @@ func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
-// TestWhatOthersHaveChosenStaysInItsLine: wherever a report that anybody may have written has a text, it neither begins a line of its own, nor
-// moves the cursor, nor is a command of its own when what is shown is pasted.
+// TestWhatOthersHaveChosenStaysInItsLine: wherever a report that anybody may have written has a
+// text, it neither begins a line of its own, nor moves the cursor, nor is a command of its own when
+// what is shown is pasted.
 func TestWhatOthersHaveChosenStaysInItsLine(t *testing.T) {
 	const evil = "x\x1b[2J\r\nNo difference.\u202e; rm -rf /"
 	tame := func(text string) *Report {

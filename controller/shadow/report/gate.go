@@ -15,8 +15,9 @@ import (
 type Gate struct {
 	// Lasted is for how long nothing was different; 0: there is no gate.
 	Lasted time.Duration
-	// Accept are differences on purpose that delete, by their OnPurpose, and what is not seen, by its name. Who names one of the first knows that
-	// objects go for it which the cluster keeps; of the others, that nothing about them is compared.
+	// Accept are differences on purpose that delete, by their OnPurpose, and what is not seen, by
+	// its name. Who names one of the first knows that objects go for it which the cluster keeps; of
+	// the others, that nothing about them is compared.
 	Accept []string
 }
 

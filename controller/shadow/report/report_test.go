@@ -90,7 +90,8 @@ func TestReadTakesNothingThatIsNoReport(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownIsWhatWasWritten as JSON, and in lines of text in which nothing that others chose moves the cursor.
+// TestWhatIsShownIsWhatWasWritten as JSON, and in lines of text in which nothing that others chose
+// moves the cursor.
 func TestWhatIsShownIsWhatWasWritten(t *testing.T) {
 	ended := start.Add(time.Minute)
 	want := Report{

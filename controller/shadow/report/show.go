@@ -14,7 +14,8 @@ const Path = "/shadow"
 // Address is where a weir in shadow mode serves its report to this machine, unless told otherwise.
 const Address = "127.0.0.1:8089"
 
-// Most is how many bytes of a report are read. A weir in shadow mode writes less: it names a thousand differences at most, and cuts long names.
+// Most is how many bytes of a report are read. A weir in shadow mode writes less: it names a
+// thousand differences at most, and cuts long names.
 const Most = 16 << 20
 
 // Read reads a report of a weir in shadow mode.

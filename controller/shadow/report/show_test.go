@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestOnlyAReportIsReadAsOne: what is mangled, cut off, empty or endless is an error, and never a report in which nothing was different.
+// TestOnlyAReportIsReadAsOne: what is mangled, cut off, empty or endless is an error, and never a
+// report in which nothing was different.
 func TestOnlyAReportIsReadAsOne(t *testing.T) {
 	const since, at = `"since": "2026-11-23T08:00:00Z"`, `"at": "2026-11-23T09:00:00Z"`
 	pad := func(n int) string { return strings.Repeat(" ", n) }
@@ -67,7 +68,8 @@ func TestAcceptIsForAGate(t *testing.T) {
 	}
 }
 
-// TestReportIsShownWhetherTheGateIsOpenOrNot: who sees that it is closed sees why, in both outputs; and without a gate nothing fails.
+// TestReportIsShownWhetherTheGateIsOpenOrNot: who sees that it is closed sees why, in both outputs;
+// and without a gate nothing fails.
 func TestReportIsShownWhetherTheGateIsOpenOrNot(t *testing.T) {
 	r := Report{Since: start, At: start.Add(time.Hour), Ready: true, More: 1}
 	for output, shows := range map[string]string{Text: "1 difference:\n", JSON: "\n  \"more\": 1\n"} {
@@ -106,7 +108,8 @@ func TestTheGateNamesAllThatStandsInTheWay(t *testing.T) {
 			t.Errorf("an open gate, as %s: %v", output, err)
 		}
 	}
-	// Of a process whose clock is ahead a report would look fresh for as long as that, be it that it runs no more.
+	// Of a process whose clock is ahead a report would look fresh for as long as that, be it that
+	// it runs no more.
 	if err := clean.Gate(clean.At.Add(-time.Minute), Gate{Lasted: time.Hour}); err != nil {
 		t.Errorf("a minute ahead: %v", err)
 	}

@@ -21,7 +21,8 @@ func (r *Report) missing(accepted []string) (out []Unseen) {
 	return out
 }
 
-// compared is for how long everything was seen and compared, but for what is accepted. The time without what is not seen now does not count.
+// compared is for how long everything was seen and compared, but for what is accepted. The time
+// without what is not seen now does not count.
 func (r *Report) compared(accepted []string) time.Duration {
 	if r.ComparedSeconds == nil {
 		return 0

@@ -1,4 +1,5 @@
-// Package certmanager runs the controllers of cert-manager that issue certificates from Issuers, in this process.
+// Package certmanager runs the controllers of cert-manager that issue certificates from Issuers, in
+// this process.
 package certmanager
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	"github.com/go-logr/logr"
 
-	// The controllers of cert-manager that a Certificate of an Issuer takes. Each makes itself known.
+	// The controllers of cert-manager that a Certificate of an Issuer takes. Each makes itself
+	// known.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
@@ -26,7 +28,8 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 )
 
-// controllers is how many of them there are to be: one that an update of cert-manager renames must not go missing.
+// controllers is how many of them there are to be: one that an update of cert-manager renames must
+// not go missing.
 const controllers = 10
 
 // Start runs cert-manager's own controllers until ctx ends; wait returns once they have.

@@ -24,8 +24,8 @@ type admitting struct {
 	selected     map[string]string
 	// spared: the API server is not to ask, and so there is nothing to compare with.
 	spared bool
-	// patch is what weir's webhook answers with, of the shortest kind: one that answers with nothing else is measured, too. Empty: weir
-	// changes nothing.
+	// patch is what weir's webhook answers with, of the shortest kind: one that answers with
+	// nothing else is measured, too. Empty: weir changes nothing.
 	patch string
 	act   func(ctx context.Context, cfg *rest.Config, p *load.Population, n int) error
 }
@@ -63,8 +63,8 @@ func touch(ctx context.Context, cfg *rest.Config, p *load.Population, _ int) err
 	return load.Touch(ctx, cfg, p)
 }
 
-// admitted is one round: without a webhook, before and after; with one that allows
-// everything unseen; with one that answers with the same patch always, where weir's patches; and with weir's.
+// admitted is one round: without a webhook, before and after; with one that allows everything
+// unseen; with one that answers with the same patch always, where weir's patches; and with weir's.
 type admitted struct {
 	before, empty, constant, weir, after guarded
 }
@@ -78,7 +78,8 @@ type guarded struct {
 
 func (a admitted) share() float64 { return a.weir.rate / a.empty.rate }
 
-// ofConstant is what weir's rate is of that of a webhook that answers with a patch which is always the same.
+// ofConstant is what weir's rate is of that of a webhook that answers with a patch which is always
+// the same.
 func (a admitted) ofConstant() float64 { return a.weir.rate / a.constant.rate }
 
 // ofWithout is what is left of the rate without a webhook.

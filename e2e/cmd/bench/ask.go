@@ -24,13 +24,15 @@ const askingName = "asking"
 // askedTimes is how often each question is asked; the median is told.
 const askedTimes = 5
 
-// smallNamespace is how many objects there are in the namespace of the question that people ask most.
+// smallNamespace is how many objects there are in the namespace of the question that people ask
+// most.
 const smallNamespace = 1000
 
 // mostToolTime is how long another tool may take for an answer.
 const mostToolTime = 3 * time.Minute
 
-// measureAsking asks about a small namespace in a cluster that is full, and about what takes all of that along.
+// measureAsking asks about a small namespace in a cluster that is full, and about what takes all of
+// that along.
 func (b *bench) measureAsking(ctx context.Context, r *report) error {
 	if err := b.fill(ctx, r); err != nil {
 		return err

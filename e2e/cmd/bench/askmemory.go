@@ -19,11 +19,12 @@ type askedCost struct {
 	lists         map[string]float64 // lists of each kind, pages counted one by one, when it is asked once
 }
 
-// calmTime is how long the API server is left alone after it has started: it reads what it keeps in memory.
+// calmTime is how long the API server is left alone after it has started: it reads what it keeps in
+// memory.
 const calmTime = 15 * time.Second
 
-// measureAskedCosts asks about all of the cluster, each time of an API server that was started a moment ago: what it took for an earlier answer it does
-// not give back.
+// measureAskedCosts asks about all of the cluster, each time of an API server that was started a
+// moment ago: what it took for an earlier answer it does not give back.
 func (b *bench) measureAskedCosts(ctx context.Context, r *report) error {
 	for _, q := range []struct {
 		question string

@@ -10,20 +10,24 @@ import (
 	"github.com/weir-dev/weir/e2e/load"
 )
 
-// backFilled is how long it takes to add the finalizer to what was there before a policy, and what others notice of it.
+// backFilled is how long it takes to add the finalizer to what was there before a policy, and what
+// others notice of it.
 type backFilled struct {
 	objects int
 	load.FinalizersAdded
-	// another client's GET, the highest hundredth: alone, from the start of Weir to its first change, and from there to the last
+	// another client's GET, the highest hundredth: alone, from the start of Weir to its first
+	// change, and from there to the last
 	idle, starting, during time.Duration
-	// floor is what plain clients patch of the same objects in a second, and plainly another client's GET meanwhile
+	// floor is what plain clients patch of the same objects in a second, and plainly another
+	// client's GET meanwhile
 	floor   float64
 	plainly time.Duration
 }
 
 const backFillName = "back-fill"
 
-// floorPatches is how many objects are patched for the floor: all are there still, without the finalizer.
+// floorPatches is how many objects are patched for the floor: all are there still, without the
+// finalizer.
 const floorPatches = 10000
 
 // idleTime is for how long the other client is measured alone.
@@ -74,7 +78,8 @@ func (b *bench) measureBackFill(ctx context.Context, r *report) (err error) {
 	return nil
 }
 
-// measurePatches measures what the API server takes of the same requests from plain clients, before anything asks it about them.
+// measurePatches measures what the API server takes of the same requests from plain clients, before
+// anything asks it about them.
 func (b *bench) measurePatches(ctx context.Context, p *load.Population, x *backFilled) error {
 	some := *p
 	some.Dependents = p.Dependents[:min(floorPatches, len(p.Dependents))]

@@ -18,8 +18,8 @@ const braked = "background cascade of the built-in collector, whose deletes the 
 // brakedSample is one round: without Weir, and with it.
 type brakedSample struct{ plain, with turn }
 
-// measureBrake has the built-in collector, whose limits are lifted, collect what its owner's delete asks for: all of it goes, and the API server asks
-// the webhook before each delete.
+// measureBrake has the built-in collector, whose limits are lifted, collect what its owner's delete
+// asks for: all of it goes, and the API server asks the webhook before each delete.
 func (b *bench) measureBrake(ctx context.Context, r *report) error {
 	for round := range b.inTime(b.roundsOf(false)) {
 		x, err := b.braking(ctx)

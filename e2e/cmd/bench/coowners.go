@@ -21,8 +21,9 @@ const coOwnersName = "start, co-owners"
 // coOwnersTime is for how long requests are counted.
 const coOwnersTime = 30 * time.Second
 
-// measureCoOwners starts each system in a cluster in which every object has an owner that is there, and names
-// another that never was: they are to be looked up, and to come off, but nothing waits for it.
+// measureCoOwners starts each system in a cluster in which every object has an owner that is there,
+// and names another that never was: they are to be looked up, and to come off, but nothing waits
+// for it.
 func (b *bench) measureCoOwners(ctx context.Context, r *report) error {
 	b.say("making %d objects, each with an owner that never was", b.coOwners)
 	p, err := load.Populate(ctx, b.plane.Config, load.CoOwned(b.coOwners))

@@ -19,14 +19,16 @@ import (
 // An enforcing is deletions that go as a policy says, by its default.
 type enforcing struct {
 	name string
-	// propagation is the default of the policy, and more of its propagation, which is about what carries the label enforced.
+	// propagation is the default of the policy, and more of its propagation, which is about what
+	// carries the label enforced.
 	propagation string
 	layout      func(int) load.Layout
 	act         func(context.Context, *bench, *rest.Config, *load.Population) (load.Result, error)
-	// plainly is what the rate is compared with: the floor, if it is nil, or the same without a policy.
+	// plainly is what the rate is compared with: the floor, if it is nil, or the same without a
+	// policy.
 	plainly func(context.Context, *bench, *load.Population) (load.Result, error)
-	// byHand does without Weir what two writes an object are: they carry a finalizer that nothing knows, and the simplest controller removes
-	// it. nil: it is not measured.
+	// byHand does without Weir what two writes an object are: they carry a finalizer that nothing
+	// knows, and the simplest controller removes it. nil: it is not measured.
 	byHand func(ctx context.Context, b *bench, mode string, user *rest.Config, p *load.Population) (load.Result, error)
 	// once: one round says enough of it.
 	once bool
@@ -39,7 +41,8 @@ var enforced = map[string]string{"enforced": "yes"}
 var enforcings = []enforcing{
 	{name: "enforced Foreground, no dependents", propagation: "Foreground", layout: looseEnforced, act: deleteEach, byHand: unheldEach},
 	{name: "enforced Orphan, no dependents", propagation: "Orphan", layout: looseEnforced, act: deleteEach, byHand: unheldEach},
-	// Alone it asks for nothing that has to be enforced; with dependents that are kept it does, be there some or none.
+	// Alone it asks for nothing that has to be enforced; with dependents that are kept it does, be
+	// there some or none.
 	{name: "enforced Background, no dependents", propagation: `Background, dependents: [{apiGroups: [""], resources: [podtemplates], action: Orphan}]`, layout: looseEnforced, act: deleteEach, byHand: unheldEach, once: true},
 	{name: "enforced Foreground, in a background cascade", propagation: "Foreground", layout: func(n int) load.Layout {
 		s := load.Flat(n)
@@ -79,7 +82,8 @@ func unheldEach(ctx context.Context, b *bench, _ string, user *rest.Config, p *l
 	return result, err
 }
 
-// unheldCascade has the built-in collector delete them, beside which Weir is measured; where Weir replaces it, the user.
+// unheldCascade has the built-in collector delete them, beside which Weir is measured; where Weir
+// replaces it, the user.
 func unheldCascade(ctx context.Context, b *bench, mode string, user *rest.Config, p *load.Population) (result load.Result, err error) {
 	if mode == "replace" {
 		return unheldEach(ctx, b, mode, user, p)
@@ -91,12 +95,14 @@ func unheldCascade(ctx context.Context, b *bench, mode string, user *rest.Config
 	return result, err
 }
 
-// modes are in which weir runs, in the place of the built-in collector or beside it, without limits and at its defaults.
+// modes are in which weir runs, in the place of the built-in collector or beside it, without limits
+// and at its defaults.
 var modes = []string{"replace", "companion", atDefaults}
 
 const atDefaults = "companion, the collector at its defaults"
 
-// modesOf are those in which a round is measured. The defaults are 20 requests a second: one round of a few objects takes long enough.
+// modesOf are those in which a round is measured. The defaults are 20 requests a second: one round
+// of a few objects takes long enough.
 func (b *bench) modesOf(e enforcing, round int) []string {
 	if e.collected && round == 0 && b.defaultN > 0 {
 		return modes
@@ -108,7 +114,8 @@ func (b *bench) modesOf(e enforcing, round int) []string {
 type enforcedSample struct {
 	mode                string
 	plain, byHand, with turn
-	// alone is how long an object terminates that is deleted when nothing else is, where objects without dependents are: the median.
+	// alone is how long an object terminates that is deleted when nothing else is, where objects
+	// without dependents are: the median.
 	alone time.Duration
 }
 
@@ -143,7 +150,8 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 	return nil
 }
 
-// inMode is how a round goes in a mode: how weir runs, with how many objects, and beside which collector, if any.
+// inMode is how a round goes in a mode: how weir runs, with how many objects, and beside which
+// collector, if any.
 func (b *bench) inMode(e enforcing, mode string) (in enforcing, weir string, n int, collector load.System) {
 	if mode != atDefaults {
 		return e, mode, b.n, b.lifted

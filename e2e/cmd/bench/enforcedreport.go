@@ -52,7 +52,8 @@ func writeEnforcing(s *strings.Builder, e enforcing, mode string, rounds []enfor
 		median(of(func(x enforcedSample) float64 { return x.with.server })))
 }
 
-// verbsEach are the requests for an object, by verb: the medians, each verb for itself, of those of which there is one for a hundred objects.
+// verbsEach are the requests for an object, by verb: the medians, each verb for itself, of those of
+// which there is one for a hundred objects.
 func verbsEach(rounds []enforcedSample) string {
 	sent := load.Counts{}
 	for _, x := range rounds {

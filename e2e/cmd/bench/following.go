@@ -16,8 +16,8 @@ const (
 	touches = 9
 )
 
-// following is what a process takes of CPU, in microseconds: for each update of an object that owns nothing, and for each object that is
-// made while it runs, and collected.
+// following is what a process takes of CPU, in microseconds: for each update of an object that owns
+// nothing, and for each object that is made while it runs, and collected.
 type following struct{ update, life float64 }
 
 // measureFollowing has systems take turns.

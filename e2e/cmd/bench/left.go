@@ -13,14 +13,17 @@ import (
 
 const (
 	leftName = "memory, made and deleted again"
-	// leftAfter is how long a system is left alone when all has been made, and when all has been deleted.
+	// leftAfter is how long a system is left alone when all has been made, and when all has been
+	// deleted.
 	leftAfter = time.Minute
 )
 
-// left is what a process takes before, with, and after objects that came and went while it ran. With them that is when the last was made, and at rest.
+// left is what a process takes before, with, and after objects that came and went while it ran.
+// With them that is when the last was made, and at rest.
 type left struct{ before, with, rest, after load.Footprint }
 
-// measureLeft makes objects while a system runs, leaves it alone for a minute, has it delete them, and leaves it alone for another.
+// measureLeft makes objects while a system runs, leaves it alone for a minute, has it delete them,
+// and leaves it alone for another.
 func (b *bench) measureLeft(ctx context.Context, r *report) error {
 	for _, s := range b.systems {
 		l, err := b.leftBy(ctx, s)

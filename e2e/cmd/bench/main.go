@@ -115,7 +115,8 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(err, b.plane.Stop(), tell(r.text(), o.out))
 }
 
-// tell says what was measured, and writes it to a file, if one is named. Where nothing was, the file stays as it is.
+// tell says what was measured, and writes it to a file, if one is named. Where nothing was, the
+// file stays as it is.
 func tell(text, file string) error {
 	fmt.Print(text)
 	if text == "" || file == "" {

@@ -17,7 +17,8 @@ import (
 
 const (
 	neighbourName = "another client beside cascades"
-	// apartName is about an API server that takes few requests at a time, so that it is its priority levels that say who waits.
+	// apartName is about an API server that takes few requests at a time, so that it is its
+	// priority levels that say who waits.
 	apartName = "another client, priority levels apart"
 )
 
@@ -28,11 +29,13 @@ const (
 	besideLevel   = "weir, with the chart's priority level"
 )
 
-// fewInFlight is what the API server of apartName takes at a time, of reads and of writes: less than Weir sends (64), where the
-// defaults of 400 and 200 are never reached on a machine that the server has to itself.
+// fewInFlight is what the API server of apartName takes at a time, of reads and of writes: less
+// than Weir sends (64), where the defaults of 400 and 200 are never reached on a machine that the
+// server has to itself.
 const fewInFlight = 20
 
-// beside is what another client had to wait for its answers, and the rate of what went on meanwhile.
+// beside is what another client had to wait for its answers, and the rate of what went on
+// meanwhile.
 type beside struct {
 	what       string
 	rate       float64 // objects a second
@@ -68,7 +71,8 @@ func (b *bench) measureNeighbour(ctx context.Context, r *report) error {
 	return nil
 }
 
-// measureApart does so on a plane of its own, whose API server is full, with the chart's priority level for Weir and without.
+// measureApart does so on a plane of its own, whose API server is full, with the chart's priority
+// level for Weir and without.
 func (b *bench) measureApart(ctx context.Context, r *report) (err error) {
 	full := *b
 	if full.plane, err = plane.Start(ctx, plane.Options{Out: os.Stderr, APIServerFlags: []string{

@@ -42,7 +42,8 @@ func TestReportTellsMediansAndShareOfTheFloorsAround(t *testing.T) {
 	}
 }
 
-// TestEachRowIsOfOneTargetOfTheMakefile: a row of none is never measured, and a row of two is measured twice.
+// TestEachRowIsOfOneTargetOfTheMakefile: a row of none is never measured, and a row of two is
+// measured twice.
 func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "..", "Makefile"))
 	if err != nil {

@@ -14,8 +14,8 @@ type row struct {
 	measure func(context.Context, *report) error
 }
 
-// rows are all that can be measured with these options, in the order in which they are: what fills the cluster comes late, and what changes it
-// for good is the last.
+// rows are all that can be measured with these options, in the order in which they are: what fills
+// the cluster comes late, and what changes it for good is the last.
 func (b *bench) rows() (rows []row) {
 	add := func(when bool, name string, measure func(context.Context, *report) error) {
 		if when {
@@ -69,7 +69,8 @@ func (b *bench) runRows(ctx context.Context, r *report, rows []row) error {
 	return nil
 }
 
-// inTime counts rounds from 0: the first, and others while there is time for one more that takes as long as the last did.
+// inTime counts rounds from 0: the first, and others while there is time for one more that takes as
+// long as the last did.
 func (b *bench) inTime(rounds int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for round := range rounds {

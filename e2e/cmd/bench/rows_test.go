@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestRowsShareTheTime: each is measured once at least while there is time, what one leaves the next may use, and the report names what had fewer
-// rounds than were asked for.
+// TestRowsShareTheTime: each is measured once at least while there is time, what one leaves the
+// next may use, and the report names what had fewer rounds than were asked for.
 func TestRowsShareTheTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit time.Duration

@@ -18,7 +18,8 @@ type shadowed struct {
 	weight weight // of b.memory objects; zero: that was not measured
 }
 
-// measureShadow has a Weir in replace mode and one in shadow mode take turns. Beside the latter the reference collects.
+// measureShadow has a Weir in replace mode and one in shadow mode take turns. Beside the latter the
+// reference collects.
 func (b *bench) measureShadow(ctx context.Context, r *report) error {
 	loose, err := load.Populate(ctx, b.plane.Config, load.Loose(b.n))
 	if err != nil {

@@ -84,8 +84,9 @@ func (b *bench) roundsOf(slow bool) int {
 	return b.rounds
 }
 
-// inRound are the systems that are measured in a round, which counts from 0. A slow work takes the reference two or three times as long as Weir,
-// so the reference does it in the first round only, unless it is measured alone. An older Weir does it in all. In every second round the last is the
+// inRound are the systems that are measured in a round, which counts from 0. A slow work takes the
+// reference two or three times as long as Weir, so the reference does it in the first round only,
+// unless it is measured alone. An older Weir does it in all. In every second round the last is the
 // first: who comes first finds the control plane in another state than who comes after it.
 func inRound(systems []load.System, round int, slow bool) []load.System {
 	if slow && round > 0 && systems[len(systems)-1].Name != weirBefore {

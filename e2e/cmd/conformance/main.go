@@ -3,9 +3,11 @@
 //
 //	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--shadow] [--api-servers=2]
 //
-// With --api-servers=2 Weir and the tests reach two API servers on one etcd, connection by connection.
+// With --api-servers=2 Weir and the tests reach two API servers on one etcd, connection by
+// connection.
 //
-// With --shadow the built-in collectors are on, and Weir looks on in shadow mode: there must be no difference but those on purpose.
+// With --shadow the built-in collectors are on, and Weir looks on in shadow mode: there must be no
+// difference but those on purpose.
 //
 // Of namespaces: --focus='\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)' --want=9
 package main
@@ -117,7 +119,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	return nil
 }
 
-// balanced starts the API servers that are missing, and returns the kubeconfig by which all of them are reached by turns.
+// balanced starts the API servers that are missing, and returns the kubeconfig by which all of them
+// are reached by turns.
 func (o options) balanced(ctx context.Context, p *plane.Plane) (string, error) {
 	hosts := []string{p.Config.Host}
 	for len(hosts) < o.servers {
@@ -137,7 +140,8 @@ func (o options) balanced(ctx context.Context, p *plane.Plane) (string, error) {
 	return b.Kubeconfig(p.Kubeconfig)
 }
 
-// start runs weir. The tests are to use its kubeconfig; end is to be called when they are over, and says what shadow mode has found.
+// start runs weir. The tests are to use its kubeconfig; end is to be called when they are over, and
+// says what shadow mode has found.
 func (o options) start(ctx context.Context, binary string, p *plane.Plane) (w *weir.Process, kubeconfig string, end func(context.Context) (string, error), err error) {
 	if kubeconfig, err = o.balanced(ctx, p); err != nil {
 		return nil, "", nil, err

@@ -14,7 +14,8 @@ import (
 
 var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "heldcollections"}
 
-// uninstalled: an operator is uninstalled together with its definition. What its 600 widgets own is held until a person decides.
+// uninstalled: an operator is uninstalled together with its definition. What its 600 widgets own is
+// held until a person decides.
 func uninstalled(ctx context.Context, c *cluster) error {
 	const n = 600
 	if err := defineWidgets(ctx, c); err != nil {
@@ -92,7 +93,8 @@ func (c *cluster) countOwned(ctx context.Context) (int, error) {
 	return len(list.Items), nil
 }
 
-// held waits until all configmaps that are left are held, and returns what says so, and how many they are.
+// held waits until all configmaps that are left are held, and returns what says so, and how many
+// they are.
 func (c *cluster) held(ctx context.Context) (held *unstructured.Unstructured, left int, err error) {
 	err = until(ctx, "the configmaps are held", func(ctx context.Context) (bool, error) {
 		if left, err = c.countOwned(ctx); err != nil {

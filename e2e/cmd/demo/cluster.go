@@ -108,8 +108,8 @@ func (c *cluster) running(ctx context.Context, app string, n int) error {
 	})
 }
 
-// delete deletes as kubectl does, with an explicit propagation policy, and waits until the objects are
-// gone: the named one, and the others that are expected to be deleted with it.
+// delete deletes as kubectl does, with an explicit propagation policy, and waits until the objects
+// are gone: the named one, and the others that are expected to be deleted with it.
 func (c *cluster) delete(ctx context.Context, r schema.GroupVersionResource, name string, policy metav1.DeletionPropagation, alsoDeleted ...object) error {
 	fmt.Printf("\n$ kubectl -n %s delete %s %s --cascade=%s\n", namespace, strings.TrimSuffix(r.Resource, "s"), name, strings.ToLower(string(policy)))
 	began := time.Now()
@@ -155,9 +155,9 @@ type entry struct {
 	Propagation string    `json:"propagation"`
 }
 
-// narrate prints what Weir did since began, with its reasons. expected: it must have done something; the
-// log may be written a moment after the effect is seen. What it tried again, because the object had
-// changed meanwhile, is told once.
+// narrate prints what Weir did since began, with its reasons. expected: it must have done
+// something; the log may be written a moment after the effect is seen. What it tried again, because
+// the object had changed meanwhile, is told once.
 func (c *cluster) narrate(ctx context.Context, began time.Time, expected bool) (int, error) {
 	told := map[entry]bool{}
 	err := until(ctx, "weir says what it did", func(context.Context) (bool, error) {

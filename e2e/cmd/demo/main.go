@@ -1,5 +1,5 @@
-// Command demo shows Weir at work: it starts a control plane without the built-in collectors, lets Weir
-// collect in it, and plays a story of deletions with real controllers and running pods.
+// Command demo shows Weir at work: it starts a control plane without the built-in collectors, lets
+// Weir collect in it, and plays a story of deletions with real controllers and running pods.
 package main
 
 import (

@@ -14,7 +14,8 @@ import (
 
 var deletionPolicies = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"}
 
-// installPolicies installs the kinds of policies as a user would: weir policy crds | kubectl apply -f -.
+// installPolicies installs the kinds of policies as a user would: weir policy crds | kubectl apply
+// -f -.
 func (c *cluster) installPolicies(ctx context.Context, binary string) error {
 	out, err := exec.CommandContext(ctx, binary, "policy", "crds").Output()
 	if err != nil {
@@ -45,7 +46,8 @@ func (c *cluster) policy(ctx context.Context, name, spec string) error {
 	return err
 }
 
-// defaultForeground: a delete as kubectl sends it, which asks for Background, is carried out foreground.
+// defaultForeground: a delete as kubectl sends it, which asks for Background, is carried out
+// foreground.
 func defaultForeground(ctx context.Context, c *cluster) error {
 	if err := c.policy(ctx, "workloads", `
   match: {resources: [{apiGroups: [apps], resources: [deployments]}]}

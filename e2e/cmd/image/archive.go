@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// archive is a tar that is two things at once. As an OCI image layout it holds the index with all platforms: containerd
-// takes it so (ctr images import, and with it kind load image-archive, which imports all platforms). With the
-// manifest.json of docker save it also holds the image of the first platform, for docker load without containerd's
-// store. Who knows both prefers the layout.
+// archive is a tar that is two things at once. As an OCI image layout it holds the index with all
+// platforms: containerd takes it so (ctr images import, and with it kind load image-archive, which
+// imports all platforms). With the manifest.json of docker save it also holds the image of the
+// first platform, for docker load without containerd's store. Who knows both prefers the layout.
 type archive struct {
 	name    string
 	created time.Time
@@ -74,7 +74,8 @@ func (a archive) layout(dir string) error {
 		return err
 	}
 	if err := p.AppendIndex(a.index, layout.WithAnnotations(map[string]string{
-		// containerd takes it as it is, and the kubelet asks for a name without a registry as docker.io/NAME.
+		// containerd takes it as it is, and the kubelet asks for a name without a registry as
+		// docker.io/NAME.
 		"io.containerd.image.name":          full.String(),
 		"org.opencontainers.image.ref.name": a.name,
 	})); err != nil {

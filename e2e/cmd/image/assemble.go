@@ -25,8 +25,9 @@ type platformImage struct {
 
 // about is what the image says of itself.
 type about struct {
-	// program is a file in the root directory. There is nothing else: no shell, no user database, no CA certificates
-	// (Weir speaks with the API server alone, whose CA comes with the ServiceAccount).
+	// program is a file in the root directory. There is nothing else: no shell, no user database,
+	// no CA certificates (Weir speaks with the API server alone, whose CA comes with the
+	// ServiceAccount).
 	program                 string
 	name, version, revision string
 	created                 time.Time

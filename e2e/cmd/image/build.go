@@ -14,8 +14,9 @@ type program struct {
 	dir, pkg, os, arch, version string
 }
 
-// compile returns the binary. Nothing of this machine goes into it: no path, no build id, no state of the work tree
-// (-buildvcs), no C library. So the same source and the same Go give the same bytes.
+// compile returns the binary. Nothing of this machine goes into it: no path, no build id, no state
+// of the work tree (-buildvcs), no C library. So the same source and the same Go give the same
+// bytes.
 func compile(ctx context.Context, p program) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "weir-image-")
 	if err != nil {

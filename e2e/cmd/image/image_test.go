@@ -199,7 +199,8 @@ func owner(h *tar.Header) string {
 	return strings.ReplaceAll(strings.Trim(string(b), "[]"), ",", ":")
 }
 
-// What ctr images import does, and with it kind load image-archive, which runs it with --all-platforms in its nodes.
+// What ctr images import does, and with it kind load image-archive, which runs it with
+// --all-platforms in its nodes.
 func TestContainerdImportsAllPlatforms(t *testing.T) {
 	ctx := context.Background()
 	f, err := os.Open(made(t))

@@ -1,8 +1,10 @@
-// Command image writes Weir's container image, without Docker and the same every time: a static binary on an empty base,
-// for several platforms, in one archive that containerd, kind, docker and podman load. It does the same for other programs
-// of one package, such as those that the tests run in a cluster.
+// Command image writes Weir's container image, without Docker and the same every time: a static
+// binary on an empty base, for several platforms, in one archive that containerd, kind, docker and
+// podman load. It does the same for other programs of one package, such as those that the tests run
+// in a cluster.
 //
-// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and no one who builds Weir needs this.
+// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and no one who
+// builds Weir needs this.
 package main
 
 import (

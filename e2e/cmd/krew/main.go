@@ -1,6 +1,8 @@
-// Command krew builds the archives of the kubectl plugin for each platform, and the manifest by which krew installs them.
+// Command krew builds the archives of the kubectl plugin for each platform, and the manifest by
+// which krew installs them.
 //
-// The same sources and version come to the same archives, byte by byte: who builds them can compare.
+// The same sources and version come to the same archives, byte by byte: who builds them can
+// compare.
 package main
 
 import (

@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestManifestIsTrue: what it names is there, is what it says, and runs as the version that it says. Built twice, it is the same.
+// TestManifestIsTrue: what it names is there, is what it says, and runs as the version that it
+// says. Built twice, it is the same.
 func TestManifestIsTrue(t *testing.T) {
 	o := options{source: "../../..", out: t.TempDir(), version: "v1.2.3", url: "https://example.com/weir/v1.2.3/", platforms: []string{runtime.GOOS + "/" + runtime.GOARCH}}
 	if err := o.run(); err != nil {

@@ -1,5 +1,5 @@
-// Command node makes this machine a cluster of one real node, and runs a command in it, with KUBECONFIG set, and with a
-// socket by which the machine can be lost and replaced.
+// Command node makes this machine a cluster of one real node, and runs a command in it, with
+// KUBECONFIG set, and with a socket by which the machine can be lost and replaced.
 //
 //	go run ./cmd/node --pause pause.tar --image weir.tar -- kubectl get pods -A
 //	go run ./cmd/node --check

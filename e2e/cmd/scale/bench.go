@@ -17,7 +17,8 @@ type bench struct {
 	options
 	started time.Time
 	plane   *plane.Plane
-	// user is an ordinary one, whose requests the webhook is asked about; the floor's requests are sent as weir's are.
+	// user is an ordinary one, whose requests the webhook is asked about; the floor's requests are
+	// sent as weir's are.
 	user, asWeir *rest.Config
 	kubeconfig   string // of weir
 
@@ -43,7 +44,8 @@ type phase struct {
 // updates is the phase of which the memory is told.
 const updates = "updates"
 
-// phases are in the order in which they need one another, what matters most first as far as that can be.
+// phases are in the order in which they need one another, what matters most first as far as that
+// can be.
 func (b *bench) phases() []phase {
 	return []phase{
 		{"empty", b.weighEmpty, false},

@@ -1,5 +1,5 @@
-// Command scale measures Weir in a cluster of a million objects, on a control plane of its own, within a limit of time. What it
-// reached when the time was up it reports.
+// Command scale measures Weir in a cluster of a million objects, on a control plane of its own,
+// within a limit of time. What it reached when the time was up it reports.
 //
 //	go run ./cmd/scale --weir=PATH [--objects=1000000] [--limit=39m] [--out=FILE] [--samples=FILE]
 package main
@@ -37,8 +37,9 @@ type options struct {
 // namespaces is how many the objects are in.
 const namespaces = 50
 
-// apiServerMemory is past what the API server keeps of a million objects, some 6 GB, of which it would take twice as much before it collects its garbage, and
-// leaves room for everything else on a machine of 24 GiB.
+// apiServerMemory is past what the API server keeps of a million objects, some 6 GB, of which it
+// would take twice as much before it collects its garbage, and leaves room for everything else on a
+// machine of 24 GiB.
 const apiServerMemory = "13GiB"
 
 // fewest is how many objects there have to be: with less a tree has nothing in its middle.
@@ -99,7 +100,8 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// tell says what was measured, and writes it to files, where they are named. Where nothing was, they stay as they are.
+// tell says what was measured, and writes it to files, where they are named. Where nothing was,
+// they stay as they are.
 func (b *bench) tell() error {
 	text := b.report.text()
 	fmt.Print(text)

@@ -13,10 +13,12 @@ import (
 	"github.com/weir-dev/weir/e2e/scale"
 )
 
-// populateShare is how many hundredths of all time the making of objects may take: with fewer of them all else can still be measured.
+// populateShare is how many hundredths of all time the making of objects may take: with fewer of
+// them all else can still be measured.
 const populateShare = 48
 
-// The Go runtime collects every two minutes in an idle process: emptyFor is not long enough for that, and what an empty weir holds is little.
+// The Go runtime collects every two minutes in an idle process: emptyFor is not long enough for
+// that, and what an empty weir holds is little.
 const (
 	emptyFor   = 20 * time.Second
 	startedFor = 15 * time.Second // from the first work until a process is looked at that has nothing to do
@@ -59,7 +61,8 @@ metadata: {name: scale}
 spec: {propagation: {default: Background}, protection: {maxDependents: 1000000}, match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}}
 `
 
-// ask measures what a DELETE takes without the webhook and with it, for a trial, so that all objects stay.
+// ask measures what a DELETE takes without the webhook and with it, for a trial, so that all
+// objects stay.
 func (b *bench) ask(ctx context.Context) (err error) {
 	x := asked{live: b.live}
 	if x.without, err = scale.Ask(ctx, b.user, b.all, b.asks); err != nil {
@@ -96,8 +99,9 @@ func (b *bench) ask(ctx context.Context) (err error) {
 	return err
 }
 
-// Starts and plain lists take turns, for rounds differ by the garbage that the API server happens to collect in them: startRounds times, unless that takes more
-// than startShare hundredths of all time.
+// Starts and plain lists take turns, for rounds differ by the garbage that the API server happens
+// to collect in them: startRounds times, unless that takes more than startShare hundredths of all
+// time.
 const startRounds, startShare = 5, 4
 
 // start measures starts, and has the last process lead.
@@ -140,7 +144,8 @@ func (b *bench) startOnce(ctx context.Context) (*load.Running, error) {
 	return running, nil
 }
 
-// update changes objects that nothing else is done to. What weir holds meanwhile goes up and down with its garbage.
+// update changes objects that nothing else is done to. What weir holds meanwhile goes up and down
+// with its garbage.
 func (b *bench) update(ctx context.Context) error {
 	err := b.touch(ctx)
 	b.report.steady = steadyOf(b.sampler.Of(updates))

@@ -1,5 +1,5 @@
-// Command versions runs a part of the tests on control planes of several versions of Kubernetes, one after the other, and prints a table
-// of what passed. It goes on after a failure.
+// Command versions runs a part of the tests on control planes of several versions of Kubernetes,
+// one after the other, and prints a table of what passed. It goes on after a failure.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command pause is the container that holds the namespaces of a pod: it does nothing, and leaves when it is told to.
+// Command pause is the container that holds the namespaces of a pod: it does nothing, and leaves
+// when it is told to.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Command worker is what the pods of the stories run. It answers requests with its name, takes as long to leave as LINGER
-// says (like 5s), and, where SERVES names a resource as GROUP/VERSION/RESOURCE, is an operator for it: it takes the
-// finalizer stories.weir.dev/cleanup off what is being deleted in its own namespace, with the permissions of its pod.
+// Command worker is what the pods of the stories run. It answers requests with its name, takes as
+// long to leave as LINGER says (like 5s), and, where SERVES names a resource as
+// GROUP/VERSION/RESOURCE, is an operator for it: it takes the finalizer stories.weir.dev/cleanup
+// off what is being deleted in its own namespace, with the permissions of its pod.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command cert-manager runs cert-manager's own controllers against a cluster that has its kinds, until SIGTERM: tests need
-// it, and there is no image of it here. It issues from Issuers that sign with a CA, or with nothing.
+// Command cert-manager runs cert-manager's own controllers against a cluster that has its kinds,
+// until SIGTERM: tests need it, and there is no image of it here. It issues from Issuers that sign
+// with a CA, or with nothing.
 package main
 
 import (
