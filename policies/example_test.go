@@ -31,7 +31,6 @@ spec:
 	fmt.Println(d.Allowed)
 	fmt.Println(d.Message)
 	// Output:
-	// false namespaces "shop" may not be deleted without confirmation (DeletionPolicy
-	// "namespaces"). To delete it, confirm and delete again: kubectl annotate namespaces shop
-	// --overwrite weir.dev/confirm-delete=4b1c
+	// false
+	// namespaces "shop" may not be deleted without confirmation (DeletionPolicy "namespaces"). To delete it, confirm and delete again: kubectl annotate namespaces shop --overwrite weir.dev/confirm-delete=4b1c
 }
