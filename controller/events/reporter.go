@@ -96,7 +96,7 @@ func (r *Reporter) Decided(a graph.Action) {
 
 // Refused says that an object should go, or change, and who is against it.
 func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries int) {
-	if o == request.Failed && tries < failuresBeforeEvent {
+	if o == request.Failed && tries < failuresBeforeEvent || request.InNoNamespace(a.Object, err) {
 		return
 	}
 	text := fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err)
@@ -108,7 +108,9 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 // Kept says on an object why a policy keeps it, that it was released from its owners, and how to
 // have it deleted.
 func (r *Reporter) Kept(a graph.Action) {
-	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept, "%s. It was released from its owners, and stays. To delete it, confirm it as the policy says, and delete it then", a.Why)
+	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept,
+		"%s. It was released from its owners, and stays. To delete it, confirm it as the policy says, and "+
+			"delete it then", a.Why)
 }
 
 // Succeeded forgets what was said.

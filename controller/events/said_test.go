@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +53,14 @@ func newReporter() (r *Reporter, own, asReference *said) {
 }
 
 var web = graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u"}
+
+// Where the namespace is gone, the API server takes no Event either, and a rejected one fills the log.
+func TestNoEventGoesIntoANamespaceThatIsGone(t *testing.T) {
+	r, own, _ := newReporter()
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, web.Namespace)
+	r.Refused(graph.Action{Verb: graph.Delete, Object: web}, request.OutcomeAbout(web, gone), gone, 1)
+	expect(t, "a namespace that is gone", own)
+}
 
 func expect(t *testing.T, what string, got *said, want ...string) {
 	t.Helper()

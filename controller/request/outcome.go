@@ -76,16 +76,17 @@ func RefusedByWebhook(err error) bool {
 // stays, and no request about it is accepted before there is such a namespace again
 // (kubernetes/kubernetes#49027).
 func OutcomeAbout(ref graph.Ref, err error) Outcome {
-	if ref.Namespace != "" && namespaceMissing(err) {
+	if InNoNamespace(ref, err) {
 		return Refused
 	}
 	return OutcomeOf(err)
 }
 
-// namespaceMissing tells whether an API server says that a namespace is not there.
-func namespaceMissing(err error) bool {
+// InNoNamespace tells whether an API server answers a request about an object by saying that the
+// object's namespace is not there. No Event can be written there, either.
+func InNoNamespace(ref graph.Ref, err error) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+	if ref.Namespace == "" || !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
 	}
 	d := status.Status().Details
