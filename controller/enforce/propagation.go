@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -293,123 +292,6 @@ func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *m
 		object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	}
 	return object, m, err
-}
-
-func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata, want v1alpha1.PropagationPolicy, step deletionStep) error {
-	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
-	ref := v.Ref
-	ref.ResourceVersion = m.ResourceVersion
-	switch {
-	case step.wait:
-		if step.late {
-			s.mu.Lock()
-			s.holdLocked(v.UID).late = true
-			s.mu.Unlock()
-		}
-		s.rule(ref, "") // what was ruled before does not count any more
-		s.sayHeld(v, step.why)
-		return errWaits
-	case len(step.release) > 0:
-		s.rule(ref, "")
-		if err := s.release(ctx, v, step); err != nil {
-			return err
-		}
-		return errChanged // what is left is another step
-	case s.collects && step.propagation != metav1.DeletePropagationOrphan:
-		s.rule(ref, want)
-		log.Info("propagation enforced", "propagation", want)
-		return nil
-	case step.propagation != "":
-		err := s.requester.Delete(ctx, ref, step.propagation)
-		if err != nil {
-			return s.after(graph.Action{Verb: graph.Delete, Object: ref, Propagation: step.propagation, Why: step.why}, err)
-		}
-		s.mu.Lock()
-		s.holdLocked(v.UID).given = true
-		s.mu.Unlock()
-		s.rule(ref, want) // it goes on as it is written down; both finalizers come off at once
-		log.Info("propagation enforced", "propagation", step.propagation)
-		return nil // the watch shows it
-	}
-	a := graph.Action{
-		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1alpha1.Finalizer,
-		Finalizers: slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer }),
-	}
-	if err := s.requester.Patch(ctx, a, ref.ResourceVersion); err != nil {
-		return s.after(a, err)
-	}
-	s.forget(v.UID)
-	s.metrics.enforced.WithLabelValues("done").Inc()
-	log.Info("finalizer removed")
-	return nil
-}
-
-// after tells from a request's failure whether the object has changed: it is read then, and decided
-// about again.
-func (s *propagator) after(a graph.Action, err error) error {
-	switch o := request.OutcomeAbout(a.Object, err); o {
-	case request.Stale, request.Gone:
-		s.hold(a.Object.UID, nil)
-		return errChanged
-	case request.Refused, request.Failed:
-		s.reporter.Refused(a, o, err, s.queue.NumRequeues(a.Object.UID))
-	case request.OK, request.Throttled, request.Cancelled:
-	}
-	return fmt.Errorf("%s: %w", a.Words(a.Object.String()), err)
-}
-
-// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the
-// object.
-func (s *propagator) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
-	if !s.collects {
-		return
-	}
-	s.store.Apply(graph.Ruled{Kind: ref.Kind, UID: ref.UID, Finalizer: v1alpha1.Finalizer, Propagation: metav1.DeletionPropagation(p)})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.held[ref.UID]; h != nil && h.ruled != (p != "") {
-		if h.ruled = !h.ruled; h.ruled {
-			s.waiting--
-			s.metrics.enforced.WithLabelValues("done").Inc()
-		} else {
-			s.waiting++
-		}
-		s.metrics.waiting.Set(float64(s.waiting))
-	}
-}
-
-// release takes the references to an owner off dependents that are to be kept.
-func (s *propagator) release(ctx context.Context, owner graph.View, step deletionStep) error {
-	var group errgroup.Group
-	group.SetLimit(s.requester.Limiter.Places())
-	why := fmt.Sprintf("it is to be kept though its owner %s is deleted", owner.Ref) // the same each time, however many others are left
-	for _, d := range step.release {
-		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: why}
-		for _, o := range d.Owners {
-			if o.UID != owner.UID {
-				a.Owners = append(a.Owners, o.OwnerReference)
-			}
-		}
-		group.Go(func() error {
-			if d.Unfollowed > 0 { // the patch has all that are to stay, and not all are known
-				return fmt.Errorf("release %s from %s: it has %d owner references, and no more than %d are followed: remove those that it does not need", d.Ref, owner.Ref, len(d.Owners)+d.Unfollowed, graph.MostOwners)
-			}
-			err := s.requester.Patch(ctx, a, d.ResourceVersion)
-			switch o := request.OutcomeAbout(d.Ref, err); o {
-			case request.OK:
-				s.store.Accepted(a) // it is not asked for again, and not deleted, before the watch shows it
-				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(), "why", step.why)
-				return nil
-			case request.Stale, request.Gone: // the watch will bring what it has become
-				return errWaits
-			case request.Refused, request.Failed:
-				s.reporter.Refused(a, o, err, s.queue.NumRequeues(owner.UID)) // on the dependent: who is against it knows that one
-			case request.Throttled, request.Cancelled:
-			}
-			return fmt.Errorf("release %s from %s: %w", d.Ref, owner.Ref, err)
-		})
-	}
-	return group.Wait()
 }
 
 func (s *propagator) seen(uid types.UID) *metav1.PartialObjectMetadata {
