@@ -36,14 +36,16 @@ func (p *patient) waiting(ctx context.Context) error {
 // ofNamespaceController are the conditions of a namespace that only a namespace controller writes,
 // while it empties it.
 var ofNamespaceController = []corev1.NamespaceConditionType{
-	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure, corev1.NamespaceDeletionContentFailure,
+	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure,
+	corev1.NamespaceDeletionContentFailure,
 	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
 }
 
 // isBegun tells whether a namespace controller has begun with a namespace that is being deleted:
 // its first pass writes conditions, and its last takes the finalizer off.
 func isBegun(ns *corev1.Namespace) bool {
-	return !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) || slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
-		return slices.Contains(ofNamespaceController, c.Type)
-	})
+	return !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) ||
+		slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+			return slices.Contains(ofNamespaceController, c.Type)
+		})
 }

@@ -159,7 +159,8 @@ func New(o Options) (*Controller, error) {
 	if c.canary != nil {
 		others = either(others, c.canary.Is)
 	}
-	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others, Beside: o.Companion, Shown: c.watcher.Shown, Log: o.Log, Registry: o.Registry}
+	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others,
+		Beside: o.Companion, Shown: c.watcher.Shown, Log: o.Log, Registry: o.Registry}
 	if err := c.limit(&workers, &told, rep); err != nil {
 		return nil, err
 	}
@@ -260,7 +261,9 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 		}
 		record = own.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.Canary)
 	}
-	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Record: record, Store: c.store, Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep, Registry: o.Registry, Log: o.Log}), nil
+	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Record: record, Store: c.store,
+		Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep,
+		Registry: o.Registry, Log: o.Log}), nil
 }
 
 func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {

@@ -117,7 +117,8 @@ func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdic
 	for _, o := range l.objects[:min(len(l.objects), mostNames)] {
 		gr := o.resource.String()
 		mayNot := v.mayNotConfirm(l.by, q, o.resource) // is asked with the names, and not after them
-		if slices.ContainsFunc(shown.Kinds, func(k KindCount) bool { return k.Resource == gr && slices.Contains(k.Names, o.name) }) {
+		names := func(k KindCount) bool { return k.Resource == gr && slices.Contains(k.Names, o.name) }
+		if slices.ContainsFunc(shown.Kinds, names) {
 			out = append(out, o.confirm)
 			if mayNot && !slices.Contains(closed, gr) {
 				closed = append(closed, gr)

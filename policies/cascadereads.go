@@ -88,9 +88,12 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	}
 	d.Object, d.object, d.OldObject, d.oldObject, d.Options = nil, nil, obj, nil, nil
 	for _, f := range c.against(&d, &verdict{set: c.set, q: c.q}) {
-		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d), confirm: howToConfirm(&d, propagation{policy: v1alpha1.Background})})
+		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
+			confirm: howToConfirm(&d, propagation{policy: v1alpha1.Background})})
 	}
-	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool { return !l.by.onTrial() && len(l.objects) >= mostNames })
+	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool {
+		return !l.by.onTrial() && len(l.objects) >= mostNames
+	})
 	return c.early
 }
 

@@ -51,7 +51,8 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 		}
 		w := WebhookRules{
 			Name: g.prefix + string(WebhookCascade), Webhook: WebhookCascade, FailurePolicy: admissionregistrationv1.Ignore,
-			Rules: webhookRules(scoped(all, g.scope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
+			Rules: webhookRules(scoped(all, g.scope),
+				[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				// The collectors delete Namespaces and definitions, too, and nobody is asked about
 				// what those hold.

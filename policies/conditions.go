@@ -45,7 +45,9 @@ func (c *compiled) checkConditions() {
 		case cel.NeverTrue(expression, admissioncel.ObjectVarName):
 			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE, where object is null. Use oldObject")
 		case cel.NeverOfADelete(expression):
-			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE of the object, which has no subresource. An eviction is judged as the delete of its pod")
+			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are "+
+				"evaluated as for a DELETE of the object, which has no subresource. An eviction is judged "+
+				"as the delete of its pod")
 		case cel.LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
@@ -54,7 +56,8 @@ func (c *compiled) checkConditions() {
 		}
 	}
 	for _, option := range cel.UnaskedOptions(expressions...) {
-		c.warn("spec.match.conditions", fmt.Sprintf("a client sets the options that it wants, and without %[1]s the condition fails: ask has(request.options.%[1]s) first", option))
+		c.warn("spec.match.conditions", fmt.Sprintf("a client sets the options that it wants, and without "+
+			"%[1]s the condition fails: ask has(request.options.%[1]s) first", option))
 	}
 }
 

@@ -30,7 +30,8 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	now, known := q.digest(w)
 	switch {
 	case !known:
-		return false, fmt.Sprintf("; it was confirmed for certain objects, and it is not known yet whether these are all that would be deleted now (for more than %d objects, "+
+		return false, fmt.Sprintf("; it was confirmed for certain objects, and it is not known yet whether "+
+			"these are all that would be deleted now (for more than %d objects, "+
 			"annotate it with the uid alone)", MostConfirmed)
 	case now != digest:
 		return false, "; it was confirmed for other objects than would be deleted now: look again with kubectl weir plan"

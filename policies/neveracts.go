@@ -13,14 +13,18 @@ import (
 // checkActs finds rules about dependents that can never act.
 func (c *compiled) checkActs(p *v1alpha1.Propagation) {
 	at := field.NewPath("spec", "propagation", "dependents")
-	orphans := slices.ContainsFunc(p.Dependents, func(r v1alpha1.DependentRule) bool { return r.Action == v1alpha1.OrphanDependent })
+	orphans := slices.ContainsFunc(p.Dependents, func(r v1alpha1.DependentRule) bool {
+		return r.Action == v1alpha1.OrphanDependent
+	})
 	switch {
 	case len(p.Dependents) == 0:
 	case !orphans && c.deletion.onlyOrphans():
-		c.mistake(at.String(), "it can never act: by default and allowed every deletion is Orphan, and keeps all dependents. "+
+		c.mistake(at.String(), "it can never act: by default and allowed every deletion is Orphan, and "+
+			"keeps all dependents. "+
 			"To keep some, set default to Background, and action to Orphan for those")
 	case !orphans:
-		c.warn(at.String(), "it changes nothing: Background and Foreground delete all dependents. action Delete makes an exception from an action Orphan further down")
+		c.warn(at.String(), "it changes nothing: Background and Foreground delete all dependents. action "+
+			"Delete makes an exception from an action Orphan further down")
 	}
 	rules := make([]v1alpha1.ResourceRule, len(p.Dependents))
 	for i, r := range p.Dependents {
@@ -33,13 +37,15 @@ func (c *compiled) checkActs(p *v1alpha1.Propagation) {
 // for Background, and for what asks for nothing.
 func (d *deletion) onlyOrphans() bool {
 	byDefault := d.propagation.Default
-	return !d.allows(v1alpha1.Foreground) && (byDefault == v1alpha1.Orphan || byDefault == "" && !d.allows(v1alpha1.Background))
+	return !d.allows(v1alpha1.Foreground) &&
+		(byDefault == v1alpha1.Orphan || byDefault == "" && !d.allows(v1alpha1.Background))
 }
 
 // warnOfCovered says of a rule that those before it, which come first, name all that it names.
 func (c *compiled) warnOfCovered(at *field.Path, r v1alpha1.ResourceRule, before []v1alpha1.ResourceRule) {
 	names := explicit([]v1alpha1.ResourceRule{r})
-	if len(names) > 0 && !wildcard([]v1alpha1.ResourceRule{r}) && !slices.ContainsFunc(names, func(gr schema.GroupResource) bool { return !namesResource(before, gr) }) {
+	isNew := func(gr schema.GroupResource) bool { return !namesResource(before, gr) }
+	if len(names) > 0 && !wildcard([]v1alpha1.ResourceRule{r}) && !slices.ContainsFunc(names, isNew) {
 		c.warn(at.String(), fmt.Sprintf("it never applies: entries before it name %s", names[0]))
 	}
 }
@@ -47,7 +53,8 @@ func (c *compiled) warnOfCovered(at *field.Path, r v1alpha1.ResourceRule, before
 // warnOfPods says what becomes of the pods of a Job that its controller deletes.
 func (c *compiled) warnOfPods() {
 	if c.guards() && !c.onTrial() && c.about(pods) && c.objects == nil && len(c.names) == 0 && len(c.conditions) == 0 {
-		c.warn("spec.protection", "pods that are collected with their Job or ReplicaSet are kept, too, and lose their owner: "+
+		c.warn("spec.protection", "pods that are collected with their Job or ReplicaSet are kept, too, and "+
+			"lose their owner: "+
 			"a Job that its controller deletes leaves its pods. Set an objectSelector, or inCascades to Ignore")
 	}
 }

@@ -85,7 +85,8 @@ var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-syste
 func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 	var ways []string
 	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
-		ways = append(ways, "Kubernetes makes this namespace anew, but of what it holds only what its own components write again.")
+		ways = append(ways, "Kubernetes makes this namespace anew, but of what it holds only what its own "+
+			"components write again.")
 	}
 	counted := q.isNamespace() || q.isCRD()
 	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {

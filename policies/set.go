@@ -154,7 +154,9 @@ func (s *Set) Statuses() []Status {
 	for i, c := range s.policies {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
 			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions,
-			Propagates: c.deletion != nil && c.deletion.propagation != nil, Brakes: c.deletion != nil && c.deletion.brake != nil, Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}
+			Propagates: c.deletion != nil && c.deletion.propagation != nil,
+			Brakes:     c.deletion != nil && c.deletion.brake != nil,
+			Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)
 		}

@@ -40,7 +40,8 @@ func misspelledGroup(written string) string {
 	if group, _, versioned := strings.Cut(written, "/"); versioned {
 		return fmt.Sprintf("%q is a group and a version, and policies are about all versions: write %q", written, group)
 	}
-	return fmt.Sprintf("%q is no API group: write it as in apiVersion, without the version, and the core group as \"\"", written)
+	return fmt.Sprintf("%q is no API group: write it as in apiVersion, without the version, and the core "+
+		"group as \"\"", written)
 }
 
 func misspelledResource(written string) string {
@@ -52,11 +53,14 @@ func misspelledResource(written string) string {
 	}
 	lower := strings.ToLower(written)
 	names := knownNames()
-	for _, gr := range slices.SortedFunc(maps.Keys(names.meant), func(a, b schema.GroupResource) int { return compare(a.String(), b.String()) }) {
+	for _, gr := range slices.SortedFunc(maps.Keys(names.meant), func(a, b schema.GroupResource) int {
+		return compare(a.String(), b.String())
+	}) {
 		if gr.Resource == lower {
 			lower = names.meant[gr]
 			break
 		}
 	}
-	return fmt.Sprintf("%q is not how a resource is written, which is as the lower-case plural: write %s", written, lower)
+	return fmt.Sprintf("%q is not how a resource is written, which is as the lower-case plural: write %s",
+		written, lower)
 }

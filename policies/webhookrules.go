@@ -373,7 +373,8 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 	for _, c := range s.drains {
 		all = append(all, named(c.resources, kept)...)
 	}
-	r := webhookRules(scoped(all, v1alpha1.NamespacedScope), []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil)
+	r := webhookRules(scoped(all, v1alpha1.NamespacedScope),
+		[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil)
 	var namespaces []labels.Selector
 	for _, c := range s.drains {
 		namespaces = append(namespaces, c.namespaces)
@@ -390,7 +391,8 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 
 // webhookRules puts resource rules into the words of webhook configurations, each once. They hold
 // no '*' any more.
-func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType, subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
+func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
+	subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
 	var out []admissionregistrationv1.RuleWithOperations
 	seen := map[string]bool{}
 	for _, r := range in {

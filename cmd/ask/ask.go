@@ -157,7 +157,8 @@ func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.c
 func (a *asking) registerObjects(cmd *cobra.Command) {
 	a.registerNames(cmd)
 	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil, "files, directories or URLs that name the objects")
-	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "", "a directory with a kustomization that names the objects")
+	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "",
+		"a directory with a kustomization that names the objects")
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "of all namespaces, with --selector or --all")
 	cmd.Flags().BoolVarP(&a.files.Recursive, "recursive", "R", false, "look into the subdirectories of --filename")
 	cmd.Flags().StringVarP(&a.selector, "selector", "l", "", "the objects that have these labels")
@@ -238,7 +239,8 @@ func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, 
 // notThere takes out of an error those that say that an object, or its kind, is not there.
 func notThere(err error) (missing []error, rest error) {
 	is := func(err error) bool {
-		return apierrors.IsNotFound(err) || errors.As(err, new(*meta.NoKindMatchError)) || errors.As(err, new(*meta.NoResourceMatchError))
+		return apierrors.IsNotFound(err) || errors.As(err, new(*meta.NoKindMatchError)) ||
+			errors.As(err, new(*meta.NoResourceMatchError))
 	}
 	rest = utilerrors.FilterOut(err, func(err error) bool {
 		if !is(err) {

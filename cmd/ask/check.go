@@ -97,5 +97,6 @@ func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Pl
 		}
 		objects = append(objects, found...)
 	}
-	return a.plan(ctx, objects, insight.Deletion{Propagation: kept.Propagation, GracePeriodSeconds: kept.GracePeriodSeconds})
+	return a.plan(ctx, objects, insight.Deletion{Propagation: kept.Propagation,
+		GracePeriodSeconds: kept.GracePeriodSeconds})
 }

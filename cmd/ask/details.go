@@ -30,7 +30,8 @@ func (a *asking) details(ctx context.Context, p *insight.Plan) error {
 	}
 	if namespaces := p.PodNamespaces(); len(namespaces) <= mostPodNamespaces {
 		for _, namespace := range namespaces {
-			if list, err := client.Resource(podKind).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostPods}); err == nil {
+			if list, err := client.Resource(podKind).Namespace(namespace).List(ctx,
+				metav1.ListOptions{Limit: mostPods}); err == nil {
 				p.Grace(list.Items)
 			}
 		}
@@ -38,7 +39,8 @@ func (a *asking) details(ctx context.Context, p *insight.Plan) error {
 	if namespaces := p.WorkloadNamespaces(); len(namespaces) <= mostPodNamespaces {
 		for _, namespace := range namespaces {
 			for _, kind := range workloadKinds {
-				if list, err := client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostWorkloads}); err == nil {
+				if list, err := client.Resource(kind).Namespace(namespace).List(ctx,
+					metav1.ListOptions{Limit: mostWorkloads}); err == nil {
 					p.Workloads(list.Items)
 				}
 			}

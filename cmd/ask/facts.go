@@ -54,7 +54,8 @@ func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World
 		e := judge.Enforce(ctx)(v)
 		f.Enforcement = &e
 	default:
-		verdict := judge.Judge(ctx, object, kind, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		verdict := judge.Judge(ctx, object, kind,
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 		f.Verdict = &verdict
 	}
 }

@@ -67,7 +67,10 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 			f.objects = append(f.objects, o.Object)
 		}
 		namespace, err := a.namespace()
-		f.draw = func(out io.Writer, style insight.Style) error { return insight.DrawOrphans(out, all, namespace, style) }
+		f.draw = func(out io.Writer, style insight.Style) error {
+			return insight.DrawOrphans(out, all,
+				namespace, style)
+		}
 		return f, err
 	})
 }

@@ -97,13 +97,15 @@ func planCommand() *cobra.Command {
 	p.register(cmd, outputs...)
 	p.registerObjects(cmd)
 	p.goesOn = true
-	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as kubectl asks for it; -1: as they say themselves")
+	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as "+
+		"kubectl asks for it; -1: as they say themselves")
 	cmd.Flags().BoolVar(&p.force, "force", false, "as kubectl asks for it: without time to stop")
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
 	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
 	cmd.Flags().StringVar(&p.out, "out", "", "keep the plan in this file, for --check")
 	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has changed since")
-	for _, other := range []string{"cascade", "out", "filename", "kustomize", "selector", "all", "all-namespaces", "grace-period", "force"} { // the file says them
+	for _, other := range []string{"cascade", "out", "filename", "kustomize", "selector", "all",
+		"all-namespaces", "grace-period", "force"} { // the file says them
 		cmd.MarkFlagsMutuallyExclusive("check", other)
 	}
 	return cmd
@@ -265,7 +267,8 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 		if judge == nil {
 			continue
 		}
-		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource, metav1.DeleteOptions{PropagationPolicy: &d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds})
+		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource,
+			metav1.DeleteOptions{PropagationPolicy: &d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

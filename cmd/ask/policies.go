@@ -40,9 +40,10 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			if err != nil {
 				return err
 			}
-			r := policyReader{config: config, home: home, named: cmd.Flags().Changed("weir-namespace"), missed: func(what string, err error) {
-				say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
-			}}
+			r := policyReader{config: config, home: home, named: cmd.Flags().Changed("weir-namespace"),
+				missed: func(what string, err error) {
+					say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
+				}}
 			all, events, err := r.read(cmd.Context())
 			if err != nil {
 				return unanswered(err)

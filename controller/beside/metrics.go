@@ -17,7 +17,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		other: gauge("weir_other_collector",
-			"1 if another garbage collector works in the cluster, and Weir collects nothing; 0 if none was seen. of=unknown is 1 while Weir cannot tell, and collects nothing until it can. Shown in replace mode, by the leader or the one that waits to lead.", "of"),
+			"1 if another garbage collector works in the cluster, and Weir collects nothing; 0 if none was "+
+				"seen. of=unknown is 1 while Weir cannot tell, and collects nothing until it can. Shown in "+
+				"replace mode, by the leader or the one that waits to lead.", "of"),
 		alive: gauge("weir_builtin_collector_alive",
 			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion mode, by the leader."),
 		lag: gauge("weir_builtin_collector_lag_seconds",

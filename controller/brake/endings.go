@@ -32,7 +32,9 @@ const (
 
 	ownersKey = "owners"
 	aboutKey  = "about"
-	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would hold it otherwise. Nothing is deleted because it is deleted or changed."
+	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID " +
+		"REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would " +
+		"hold it otherwise. Nothing is deleted because it is deleted or changed."
 )
 
 // endings records which owners were seen to be deleted while objects that they left are still
@@ -111,7 +113,8 @@ func parseOwners(text string) (all []graph.Remembered) {
 			continue
 		}
 		if n, err := strconv.Atoi(words[2]); err == nil {
-			all = append(all, graph.Remembered{Kind: schema.ParseGroupResource(words[0]), UID: types.UID(words[1]), References: n})
+			all = append(all, graph.Remembered{Kind: schema.ParseGroupResource(words[0]),
+				UID: types.UID(words[1]), References: n})
 		}
 	}
 	return all
@@ -147,7 +150,8 @@ func (e *endings) record(ctx context.Context) time.Duration {
 		text += fmt.Sprintf("%s %s %d\n", o.Kind, o.UID, o.References)
 	}
 	if err := e.write(ctx, text); err != nil {
-		e.failure(ctx, "which owners were seen to be deleted cannot be recorded: if Weir is killed now, what they left may be held", err)
+		e.failure(ctx, "which owners were seen to be deleted cannot be recorded: if Weir is killed now, "+
+			"what they left may be held", err)
 		return max(again, recordEvery)
 	}
 	e.history, e.recorded = history, recorded
@@ -160,7 +164,9 @@ func (e *endings) record(ctx context.Context) time.Duration {
 func (e *endings) outdated(ended []graph.EndedOwner) bool {
 	if len(ended) > 0 {
 		e.empty = time.Time{}
-		return slices.ContainsFunc(ended, func(o graph.EndedOwner) bool { return e.recorded[owner{o.Kind, o.UID}] < o.References })
+		return slices.ContainsFunc(ended, func(o graph.EndedOwner) bool {
+			return e.recorded[owner{o.Kind, o.UID}] < o.References
+		})
 	}
 	if e.empty.IsZero() {
 		e.empty = time.Now()

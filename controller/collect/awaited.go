@@ -83,7 +83,8 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 		said, ok, renew := w.awaited.recently(c.UID, since)
 		if renew {
 			w.awaited.ahead.Go(func() {
-				_, _, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) { return nil, w.awaits(ctx, c) }) // saw has what was said
+				read := func() (any, error) { return nil, w.awaits(ctx, c) }
+				_, _, _ = w.awaited.reads.Do(string(c.UID), read) // saw has what was said
 			})
 		}
 		if !ok {

@@ -171,7 +171,8 @@ func (f *Facts) namespaceController() Finding {
 	case works && f.drains() && f.migrates():
 		n.Grade, n.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
 	case works && f.drains():
-		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"): both empty namespaces, and the other one knows no waves",
+		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"): both empty namespaces, and "+
+			"the other one knows no waves",
 			"turn it off (append -namespace-controller to kube-controller-manager's --controllers), or run Weir with --drain-namespaces=false"
 	case works:
 		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"

@@ -175,8 +175,10 @@ func Needs(mode, home string, drains bool) []Need {
 	case Replace:
 		needs = append(needs,
 			Need{Verb: "deletecollection", Group: "*", Resource: "*", For: "kinds that can only be deleted as a whole"},
-			Need{Verb: "get", Resource: "configmaps", Namespace: home, Name: "weir-deleted-owners", For: "going on after a restart with what was asked for before"},
-			Need{Verb: "patch", Resource: "configmaps", Namespace: home, Name: "weir-deleted-owners", For: "going on after a restart with what was asked for before"})
+			Need{Verb: "get", Resource: "configmaps", Namespace: home, Name: "weir-deleted-owners",
+				For: "going on after a restart with what was asked for before"},
+			Need{Verb: "patch", Resource: "configmaps", Namespace: home, Name: "weir-deleted-owners",
+				For: "going on after a restart with what was asked for before"})
 		if !drains {
 			return needs
 		}

@@ -166,10 +166,11 @@ func (r *censusResult) list(ctx context.Context, c *census, k graph.KindStats, h
 		selector = metav1.FormatLabelSelector(how.Selector)
 	}
 	found := policyCounts{}
-	err := c.lister.EachOf(ctx, gvr, metav1.NamespaceAll, selector, false, func() { clear(found) }, func(object map[string]any, m *metav1.ObjectMeta) error {
-		judgeObject(r.set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
-		return ctx.Err()
-	})
+	err := c.lister.EachOf(ctx, gvr, metav1.NamespaceAll, selector, false, func() { clear(found) },
+		func(object map[string]any, m *metav1.ObjectMeta) error {
+			judgeObject(r.set, policies.Stored(kind, gvr, object, c.policies.Namespace(m.Namespace)), m, found)
+			return ctx.Err()
+		})
 	if err == nil {
 		r.listed[k.GroupResource()] = found
 		return

@@ -272,7 +272,9 @@ func evaluates(s policies.Status, c counted, generation int64) metav1.Condition 
 	switch {
 	case s.Uncounted:
 		out.Status, out.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotCounted
-		out.Message = "its conditions look at more of objects than metadata, so objects are not counted: a number would tell everybody what they hold. The Event PolicyError tells of a condition that fails for a request"
+		out.Message = "its conditions look at more of objects than metadata, so objects are not counted: a " +
+			"number would tell everybody what they hold. The Event PolicyError tells of a condition that " +
+			"fails for a request"
 	case c.failed > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonConditionFails
 		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)

@@ -125,7 +125,8 @@ func (w *Watcher) showAll(ctx context.Context, to uint64) {
 	}
 	_ = group.Wait() // they have none
 	if 2*len(late) > asked {
-		w.log.Info("the API server is late: watches may not have shown everything", "resourceVersion", to, "kinds", asked, "late", len(late))
+		w.log.Info("the API server is late: watches may not have shown everything", "resourceVersion", to,
+			"kinds", asked, "late", len(late))
 		return
 	}
 	for f, why := range late {
@@ -154,7 +155,8 @@ func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) stri
 	within, cancel := context.WithTimeout(ctx, shownWithin)
 	defer cancel()
 	err := metaonly.Reach(within, f.resource, namespace, fmt.Sprint(to))
-	if ctx.Err() != nil || !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) && !errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() != nil || !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		return ""
 	}
 	if version, err := f.history.versionOf(ctx, f.gvr); err == nil && version < to {

@@ -127,7 +127,8 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
 	w := &Watcher{
 		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg), page: listPage,
-		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(), showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
+		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
+		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(m, d, w, log)
 	return w

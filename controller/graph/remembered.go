@@ -55,7 +55,8 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 		for _, d := range c.dependents {
 			if n := g.nodes.at(d.node); n.flags&deleting == 0 && len(left) < most {
 				left = append(left, g.uidOf(n.entry))
-				found[of] = EndedOwner{g.slots[of.slot].GroupResource(), g.uidOf(c.entry), g.namespaces.val(c.namespace), references}
+				found[of] = EndedOwner{g.slots[of.slot].GroupResource(), g.uidOf(c.entry),
+					g.namespaces.val(c.namespace), references}
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 			return
 		}
 		if references, byEdit := g.referencesTo(n.entry, n.slot); !byEdit {
-			found[owner{n.entry, n.slot}] = EndedOwner{g.slots[n.slot].GroupResource(), g.uidOf(n.entry), g.namespaces.val(n.namespace), references}
+			found[owner{n.entry, n.slot}] = EndedOwner{g.slots[n.slot].GroupResource(), g.uidOf(n.entry),
+				g.namespaces.val(n.namespace), references}
 		}
 	})
 	goes := 0
@@ -86,7 +88,9 @@ func (g *Graph) referencesTo(entryID, slotID uint32) (n int, byEdit bool) {
 			continue
 		}
 		n += len(c.dependents)
-		byEdit = byEdit || slices.ContainsFunc(c.dependents, func(d dependent) bool { return g.nodes.at(d.node).owners[d.edge].bits&edited != 0 })
+		byEdit = byEdit || slices.ContainsFunc(c.dependents, func(d dependent) bool {
+			return g.nodes.at(d.node).owners[d.edge].bits&edited != 0
+		})
 	}
 	return n, byEdit
 }

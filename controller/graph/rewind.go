@@ -17,7 +17,8 @@ func (g *Graph) rewind(reason string) {
 			g.remove(id)
 		}
 	}
-	g.orphaned, g.recentlyDeleted, g.remembered = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted), newTombstones(MostRemembered)
+	g.orphaned, g.recentlyDeleted, g.remembered = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted),
+		newTombstones(MostRemembered)
 	g.history++
 	g.rewound = cmp.Or(reason, "the API server's history went back")
 	for i := range g.slots {

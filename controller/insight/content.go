@@ -44,7 +44,8 @@ func (w *explanation) shares(all []graph.View, deleter string) []*share {
 		for _, c := range causes {
 			s := byActor[c.Actor]
 			if s == nil {
-				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager, holder: c.holder, refused: c.refused, shared: true, endless: c.endless}}
+				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager,
+					holder: c.holder, refused: c.refused, shared: true, endless: c.endless}}
 				byActor[c.Actor] = s
 				out = append(out, s)
 			}
@@ -153,7 +154,8 @@ func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cau
 		case s.cause.endless:
 			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
 		case s.first.Deleting && s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder, s.cause.finalizer))
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder,
+				s.cause.finalizer))
 		}
 		out = append(out, s.cause)
 	}

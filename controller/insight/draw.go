@@ -106,7 +106,8 @@ func (p *Plan) said(style Style) string {
 
 func (v *Verdict) draw(b *strings.Builder, style Style) {
 	if v.Refused {
-		b.WriteString(style.paint("!", fmt.Sprintf("✗ %s: %s refuses the delete: %s", v.Object, cmp.Or(v.By, "a policy"), v.Message)) + "\n")
+		refusal := fmt.Sprintf("✗ %s: %s refuses the delete: %s", v.Object, cmp.Or(v.By, "a policy"), v.Message)
+		b.WriteString(style.paint("!", refusal) + "\n")
 		if v.Confirm != "" {
 			b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
 		}

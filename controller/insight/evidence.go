@@ -60,9 +60,11 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	}
 	c.braked, c.Actor, c.Look = true, "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
 	if named >= 0 {
-		c.What += ", and does not begin with that before a person has decided: " + words.Printable(h.Status.Samples[named].Why)
+		c.What += ", and does not begin with that before a person has decided: " +
+			words.Printable(h.Status.Samples[named].Why)
 	} else {
-		c.What += fmt.Sprintf(", and perhaps does not begin with that before a person has decided: %d deletions of %s are held", h.Status.Held, v.Kind)
+		c.What += fmt.Sprintf(", and perhaps does not begin with that before a person has decided: %d "+
+			"deletions of %s are held", h.Status.Held, v.Kind)
 	}
 	for _, s := range saidOf(f.Events, map[types.UID]bool{v.UID: true}, v) {
 		if s.uid == v.UID && s.reason == v1alpha1.ReasonDeletionHeld {
@@ -180,7 +182,8 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 // known.
 func (f Facts) homeless(v *graph.View, known []Cause) []Cause {
 	c := noHome(v.Namespace)
-	if f.NamespaceGone == nil || !*f.NamespaceGone || slices.ContainsFunc(known, func(k Cause) bool { return k.What == c.What }) {
+	same := func(k Cause) bool { return k.What == c.What }
+	if f.NamespaceGone == nil || !*f.NamespaceGone || slices.ContainsFunc(known, same) {
 		return nil
 	}
 	return []Cause{c}

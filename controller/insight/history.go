@@ -56,7 +56,8 @@ func History(events []corev1.Event) []Cascade {
 		}
 		c := byUID[on.UID]
 		if c == nil {
-			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID, group: on.GroupVersionKind().Group}
+			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID,
+				group: on.GroupVersionKind().Group}
 			byUID[on.UID] = c
 		}
 		c.At = later(c.At, at)

@@ -67,14 +67,16 @@ func (p *Plan) Workloads(all []unstructured.Unstructured) {
 			first, met := running[name]
 			if !met {
 				for n := range all {
-					if w := goes[all[n].GetUID()]; w != nil && runs(&all[n], name) && (first == nil || w.Stage < first.Stage) {
+					if w := goes[all[n].GetUID()]; w != nil && runs(&all[n], name) &&
+						(first == nil || w.Stage < first.Stage) {
 						first = w
 					}
 				}
 				running[name] = first
 			}
 			if first != nil && first.Stage < i.Stage {
-				i.Deserted = fmt.Sprintf("%s, which runs something that is named %q, is deleted before that: nothing may be left that removes it", first.Short(i.Namespace), name)
+				i.Deserted = fmt.Sprintf("%s, which runs something that is named %q, is deleted before "+
+					"that: nothing may be left that removes it", first.Short(i.Namespace), name)
 			}
 		}
 	}

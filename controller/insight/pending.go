@@ -236,7 +236,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	look := treeCommand(v)
 	if len(leaves) == 0 {
 		c := w.acting(v.UID, "the garbage collector")
-		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off", cmp.Or(c.refused.look, look)
+		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector is to "+
+			"take its finalizer off", cmp.Or(c.refused.look, look)
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
@@ -253,7 +254,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	}
 	var out []Cause
 	for _, s := range w.shares(views, "the garbage collector") {
-		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects), cmp.Or(s.cause.refused.look, look)
+		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects),
+			cmp.Or(s.cause.refused.look, look)
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
 		}
@@ -264,7 +266,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 		case !first.Deleting:
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s", objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
 		case s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder.Short(v.Namespace), s.cause.finalizer))
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s",
+				s.cause.holder.Short(v.Namespace), s.cause.finalizer))
 		}
 		out = append(out, s.cause)
 	}
@@ -320,7 +323,8 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 		c := w.acting(v.UID, "the garbage collector")
 		c.Look = cmp.Or(c.refused.look, treeCommand(v))
 		if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
-			c.What = "its dependents are being orphaned: whether some are left is not known, because these could not be read: " + kinds
+			c.What = "its dependents are being orphaned: whether some are left is not known, because these " +
+				"could not be read: " + kinds
 		} else {
 			c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
 		}

@@ -279,7 +279,8 @@ func (w *World) Plan(d Deletion) *Plan {
 		p.Roots = append(p.Roots, objectOf(&v))
 		if isUndeletable(&v) {
 			p.Verdicts = slices.DeleteFunc(p.Verdicts, func(of Verdict) bool { return of.Object.UID == uid })
-			p.Verdicts = append(p.Verdicts, Verdict{Object: objectOf(&v), Refused: true, By: theAPIServer, Message: nobodyMay})
+			p.Verdicts = append(p.Verdicts, Verdict{Object: objectOf(&v), Refused: true, By: theAPIServer,
+				Message: nobodyMay})
 			continue
 		}
 		c.approved[uid] = d.Decided
@@ -370,7 +371,9 @@ func (c *playing) advance(stuck bool) (goesOn bool) {
 		if !ok {
 			continue
 		}
-		c.write(l.item, &now, slices.DeleteFunc(slices.Clone(now.Finalizers), func(f string) bool { return f == cleanup && now.Kind == definitions }))
+		c.write(l.item, &now, slices.DeleteFunc(slices.Clone(now.Finalizers), func(f string) bool {
+			return f == cleanup && now.Kind == definitions
+		}))
 	}
 	return goesOn
 }
@@ -402,8 +405,10 @@ func (c *playing) takeAlong(l *part) {
 // end looks at what is left when nothing happens any more, and sorts everything by when it happens.
 func (c *playing) end() []*Item {
 	for _, l := range c.later {
-		if l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) }); len(l.open) > 0 {
-			l.item.stuck = "waits for " + words.Count(len(l.open), "object that never goes as things are", "objects that never go as things are")
+		l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) })
+		if len(l.open) > 0 {
+			l.item.stuck = "waits for " + words.Count(len(l.open), "object that never goes as things are",
+				"objects that never go as things are")
 		}
 	}
 	for _, i := range c.order {

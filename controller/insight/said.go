@@ -32,7 +32,8 @@ func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out
 			!about[on.UID] && (v.Kind != namespaces || on.Namespace != v.Name) {
 			continue
 		}
-		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message), on.UID, e.LastTimestamp.Time})
+		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message),
+			on.UID, e.LastTimestamp.Time})
 	}
 	slices.SortStableFunc(out, func(a, b saying) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.object, b.object)) })
 	return out
@@ -49,7 +50,8 @@ func (w *World) Heard(events []corev1.Event) {
 	for i := range events {
 		e := &events[i]
 		uid := e.InvolvedObject.UID
-		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCollectionRefused || e.LastTimestamp.Time.Before(at[uid]) {
+		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCollectionRefused ||
+			e.LastTimestamp.Time.Before(at[uid]) {
 			continue
 		}
 		if w.refused == nil {

@@ -357,7 +357,8 @@ func askedNamespace(nodes []*Node) string {
 }
 
 func (n *Node) branch(namespace string, fold *folding) *branch {
-	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: n.note(fold.style.Wide, fold.ageless && !n.Asked)}
+	note := n.note(fold.style.Wide, fold.ageless && !n.Asked)
+	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: note}
 	kind := n.Kind
 	switch {
 	case n.Asked:

@@ -176,7 +176,8 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	causes := append([]Cause{{uids: []types.UID{uid}}}, a.Causes...)
 	told := facts.told(causes, &v, now)
 	// What cannot be seen comes first: no other cause is known to be all.
-	a.Causes = slices.Concat(facts.homeless(&v, causes), w.hidden(&v), facts.unavailable(), causes[1:], told, facts.besides(&v))
+	a.Causes = slices.Concat(facts.homeless(&v, causes), w.hidden(&v), facts.unavailable(), causes[1:], told,
+		facts.besides(&v))
 	return a, true
 }
 
@@ -220,7 +221,8 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	case a.Verb == graph.Release:
 		collects("some of its owners are gone or going, and the references to them come off: ")
 	case a.Unresolvable != graph.Resolvable:
-		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why, Actor: "who wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
+		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why,
+			Actor: "who wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
 	case w.keptBecause(v) != "":
 		out = append(out, Cause{What: "a policy kept it when its owners went, and Weir released it from them: " + w.keptBecause(v), Actor: "who may confirm its delete"})
 	case len(v.Owners) == 0:
@@ -345,7 +347,8 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
 	}
 	if a.Try != "" {
-		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to be accepted first is not known. To try that, without effect: %s\n", a.Try)
+		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to be accepted first is not known. To try "+
+			"that, without effect: %s\n", a.Try)
 	}
 	_, err := io.WriteString(out, style.Fit(b.String()))
 	return err

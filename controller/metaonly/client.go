@@ -94,7 +94,8 @@ const nothing = "weir-asks-for-nothing"
 func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion string) (err error) {
 	o := metav1.GetOptions{ResourceVersion: resourceVersion}
 	if g, ok := kind.(*getter); ok {
-		err = g.at(g.client.watches).NamespaceIfScoped(namespace, namespace != "").Name(nothing).SetHeader("Accept", accept).
+		err = g.at(g.client.watches).NamespaceIfScoped(namespace, namespace != "").Name(nothing).
+			SetHeader("Accept", accept).
 			SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).MaxRetries(0).Do(ctx).Error()
 	} else {
 		_, err = kind.Namespace(namespace).Get(ctx, nothing, o)
@@ -107,7 +108,8 @@ func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion
 
 // get asks for the whole kind.
 func (g *getter) get(by *rest.RESTClient, types string, o metav1.ListOptions) *rest.Request {
-	return g.at(by).SetHeader("Accept", types).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
+	return g.at(by).SetHeader("Accept", types).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
 }
 
 func (g *getter) at(by *rest.RESTClient) *rest.Request {

@@ -92,7 +92,9 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 		})
 		return catch
 	}
-	facts.Holds = func(s policies.Search, wanted func(schema.GroupResource) bool) (kinds []policies.Caught, complete bool) {
+	facts.Holds = func(
+		s policies.Search, wanted func(schema.GroupResource) bool,
+	) (kinds []policies.Caught, complete bool) {
 		read(func(g *graph.Graph) {
 			var found []graph.Caught
 			found, complete = g.Holds(searchOf(s), wanted)

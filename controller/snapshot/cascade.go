@@ -64,7 +64,8 @@ func (p *Policies) protected(ctx context.Context, q policies.Question) (out []in
 		return nil
 	}
 	for _, one := range c.Protected(q.Answers) {
-		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(), Confirm: one.Confirm})
+		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(),
+			Confirm: one.Confirm})
 	}
 	return out
 }

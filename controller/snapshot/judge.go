@@ -27,7 +27,8 @@ import (
 // Judge is what policies say about the delete of an object: that it is refused, and why, or
 // warnings. What cannot be read or asked for that is a doubt: whether it is refused is not known
 // then.
-func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
+func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
+	gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
 	v, err := p.judge(ctx, object, gvr, options)
 	if err != nil {
 		return insight.Verdict{Doubt: words.Printable(strings.Join(strings.Fields(err.Error()), " "))}
@@ -35,7 +36,8 @@ func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
 	return v
 }
 
-func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured, gvr schema.GroupVersionResource, options metav1.DeleteOptions) (insight.Verdict, error) {
+func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
+	gvr schema.GroupVersionResource, options metav1.DeleteOptions) (insight.Verdict, error) {
 	ns, err := p.namespace(ctx, object.GetNamespace())
 	if err = cmp.Or(p.unknownUser, err); err != nil {
 		return insight.Verdict{}, err

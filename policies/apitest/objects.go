@@ -91,7 +91,10 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 			continue
 		}
 		source, _ := o["source"].(object) // of an Event
-		if !field.Matches(fields.Set{"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace"), "reason": str(o, "reason"), "source": str(source, "component")}) {
+		if !field.Matches(fields.Set{
+			"metadata.name": str(meta(o), "name"), "metadata.namespace": str(meta(o), "namespace"),
+			"reason": str(o, "reason"), "source": str(source, "component"),
+		}) {
 			continue
 		}
 		if !selector.Matches(labels.Set((&unstructured.Unstructured{Object: o}).GetLabels())) {

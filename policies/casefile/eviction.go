@@ -25,14 +25,16 @@ func (c *Case) evicted(q policies.Question) (policies.Question, error) {
 		return q, nil
 	}
 	if c.Pod == nil {
-		return q, errors.New("an eviction is judged as the delete of its pod: the case needs the field pod, the pod as it is in the cluster")
+		return q, errors.New("an eviction is judged as the delete of its pod: the case needs the field pod, " +
+			"the pod as it is in the cluster")
 	}
 	var pod map[string]any
 	if err := json.Unmarshal(c.Pod.Raw, &pod); err != nil {
 		return q, fmt.Errorf("decode pod: %w", err)
 	}
 	if u := (unstructured.Unstructured{Object: pod}); u.GetName() != q.Name || u.GetNamespace() != q.Namespace {
-		return q, fmt.Errorf("the request evicts %q in namespace %q, and pod is %q in namespace %q", q.Name, q.Namespace, u.GetName(), u.GetNamespace())
+		return q, fmt.Errorf("the request evicts %q in namespace %q, and pod is %q in namespace %q", q.Name,
+			q.Namespace, u.GetName(), u.GetNamespace())
 	}
 	return q.AsEvicted(q.Resource, pod), nil
 }

@@ -19,7 +19,8 @@ func ofADelete(e ast.Expr) outcomes {
 	switch e.Kind() {
 	case ast.SelectKind:
 		s := e.AsSelect()
-		if !isVariable(s.Operand(), admissioncel.RequestVarName) || s.FieldName() != "subResource" && s.FieldName() != "requestSubResource" {
+		if !isVariable(s.Operand(), admissioncel.RequestVarName) ||
+			s.FieldName() != "subResource" && s.FieldName() != "requestSubResource" {
 			return 0
 		}
 		if s.IsTestOnly() {
@@ -57,7 +58,7 @@ func ofOperation(c ast.CallExpr) outcomes {
 }
 
 func isOperation(e ast.Expr) bool {
-	return e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && e.AsSelect().FieldName() == "operation" && isVariable(e.AsSelect().Operand(), admissioncel.RequestVarName)
+	return isRequest(e, "operation")
 }
 
 func isDelete(e ast.Expr) bool { return literal(e) && e.AsLiteral() == types.String("DELETE") }
@@ -98,7 +99,7 @@ func UnaskedOptions(expressions ...string) []string {
 }
 
 func isOptions(e ast.Expr) bool {
-	return e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && e.AsSelect().FieldName() == "options" && isVariable(e.AsSelect().Operand(), admissioncel.RequestVarName)
+	return isRequest(e, "options")
 }
 
 // stringOf is a literal's; empty for what is none.
@@ -108,4 +109,10 @@ func stringOf(e ast.Expr) string {
 	}
 	s, _ := e.AsLiteral().Value().(string)
 	return s
+}
+
+// isRequest tells whether an expression is a field of the request: request.FIELD.
+func isRequest(e ast.Expr, field string) bool {
+	return e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && e.AsSelect().FieldName() == field &&
+		isVariable(e.AsSelect().Operand(), admissioncel.RequestVarName)
 }

@@ -87,8 +87,8 @@ type DeletionPolicySpec struct {
 
 	// failurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
 	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It applies to deletes, and to
-	// updates that guardSelection finds by selectors: other creates and updates never depend on Weir. Fail does not hold in kube-system and kube-node-lease, unless the
-	// namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
+	// updates that guardSelection finds by selectors: other creates and updates never depend on Weir.
+	// Fail does not hold in kube-system and kube-node-lease, unless the namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore

@@ -29,8 +29,8 @@ const (
 	// existed. Any garbage collector but Weir deletes it, which is how Weir finds out whether one works.
 	CollectorCanary      = "weir-collector-canary"
 	CollectorCanaryOwner = "00000000-0000-4000-8000-000000000000"
-	// DeletedOwners is the name of a ConfigMap in Weir's namespace, in which a Weir that collects records which owners it saw deleted, and has not
-	// done with.
+	// DeletedOwners is the name of a ConfigMap in Weir's namespace, in which a Weir that collects
+	// records which owners it saw deleted while objects were left of them.
 	DeletedOwners = "weir-deleted-owners"
 	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that collects by itself, and not beside the
 	// built-in collector.

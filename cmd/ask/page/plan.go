@@ -95,7 +95,8 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	if policies != nil {
 		var verdict insight.Verdict
 		if whole, err := o.whole(ctx); err == nil {
-			verdict = policies.Judge(ctx, whole.Unstructured, whole.gvr, metav1.DeleteOptions{PropagationPolicy: &propagation})
+			verdict = policies.Judge(ctx, whole.Unstructured, whole.gvr,
+				metav1.DeleteOptions{PropagationPolicy: &propagation})
 		} else if errors.Is(err, snapshot.ErrGone) {
 			return nil, err
 		} else {

@@ -78,7 +78,8 @@ func (r *Runner) ended(words []string) (string, error) {
 	}
 	text := ""
 	for _, o := range r.Graph.EndedOwners(enough, 1000) {
-		text += fmt.Sprintf("%s %s: %d in %s\n", kindWord(o.Kind), escape(string(o.UID)), o.References, escape(o.Namespace))
+		text += fmt.Sprintf("%s %s: %d in %s\n", kindWord(o.Kind), escape(string(o.UID)), o.References,
+			escape(o.Namespace))
 	}
 	return cmp.Or(text, "nothing\n"), nil
 }
